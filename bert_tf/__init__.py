@@ -1,0 +1,31 @@
+"""BERT and its relatives on Keras 3.
+
+Names are imported when first used, so `import bert_tf` costs nothing and data jobs never load
+TensorFlow.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "EncoderConfig": "bert_tf.config",
+    "InputError": "bert_tf.errors",
+    "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
+    "BertEncoder": "bert_tf.networks.encoder",
+    "MaskedLM": "bert_tf.objectives.masked_lm",
+    "SentencePrediction": "bert_tf.objectives.sentence",
+    "Learner": "bert_tf.training.learner",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__():
+    return sorted([*globals(), *_HOMES])

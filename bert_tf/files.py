@@ -1,0 +1,82 @@
+"""Files that are whole or absent: outputs are written aside and renamed."""
+
+import contextlib
+import glob
+import json
+import os
+
+from bert_tf.errors import InputError
+
+
+@contextlib.contextmanager
+def write_aside(path, mode="w", **open_options):
+    """Opens `path` for writing; the final name appears only when the block ends without an error.
+
+    The data is flushed to disk before the rename, so a crash leaves the old file or the new one.
+    """
+    if "b" not in mode:
+        open_options.setdefault("encoding", "utf-8")
+    aside = f"{path}.tmp-{os.getpid()}"
+    try:
+        with open(aside, mode, **open_options) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(aside)
+
+
+def write_json(path, value):
+    """Writes `value` as indented JSON, whole or not at all."""
+    with write_aside(path) as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+def make_folder(path, flag):
+    """Creates the folder `path` and checks that files can be written in it.
+
+    Raises:
+        InputError: it can't be created or written; names `flag`.
+    """
+    try:
+        os.makedirs(path or ".", exist_ok=True)
+        probe = os.path.join(path, f".write-test-{os.getpid()}")
+        with open(probe, "wb"):
+            pass
+        os.remove(probe)
+    except OSError as error:
+        raise InputError(f"--{flag}: can't write to {path!r} ({error.strerror}); "
+                         "name a folder that you may write to.") from error
+
+
+def find_files(patterns, flag, suffixes=None):
+    """The files that comma-separated names, globs and folders stand for, each pattern sorted.
+
+    Args:
+        patterns: a string such as "a.txt,more/*.txt,folder" or a list of them.
+        flag: the flag to name in an error.
+        suffixes: in a folder, take the files that end in one of these; all visible files if None.
+
+    Raises:
+        InputError: a pattern stands for no file.
+    """
+    if isinstance(patterns, str):
+        patterns = patterns.split(",")
+    found = []
+    for pattern in filter(None, (p.strip() for p in patterns)):
+        if os.path.isdir(pattern):
+            names = [os.path.join(root, name) for root, _, names in os.walk(pattern)
+                     for name in names if not name.startswith(".")]
+            names = [n for n in names if suffixes is None or n.endswith(tuple(suffixes))]
+        else:
+            names = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
+        names = sorted(name for name in names if os.path.isfile(name))
+        if not names:
+            raise InputError(f"--{flag}: no file matches {pattern!r}.")
+        found += names
+    if not found:
+        raise InputError(f"--{flag} names no file.")
+    return found

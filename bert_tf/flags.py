@@ -1,0 +1,150 @@
+"""From a dataclass to absl flags and back: the only file of the library that knows absl.
+
+A configuration is a dataclass whose fields carry their help text; a script names the dataclasses
+it needs and gets them filled:
+
+    @dataclasses.dataclass
+    class Job:
+        vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
+        random_seed: int = option(12345, "Seed of every random choice.")
+
+    def main(job: Job): ...
+
+    def run():
+        flags.run(main, Job)
+
+Flags exist only while a script runs, so any number of scripts can be imported into one process.
+"""
+
+import dataclasses
+import sys
+import textwrap
+import typing
+
+from absl import app
+from absl import flags as absl_flags
+
+from bert_tf.errors import InputError
+
+REQUIRED = dataclasses.MISSING
+
+
+def option(default, help, *, choices=None, alias=None):  # pylint: disable=redefined-builtin
+    """A dataclass field that is also a flag.
+
+    Args:
+        default: the value when the flag is not given; `REQUIRED` makes the flag mandatory.
+        help: one or two sentences for `--help`.
+        choices: the allowed strings, if there are only some.
+        alias: another name of the same flag (an older spelling).
+    """
+    metadata = {"help": help, "choices": choices, "alias": alias}
+    if default is REQUIRED:
+        return dataclasses.field(metadata=metadata)
+    if isinstance(default, (list, tuple)):
+        return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def _is_required(field):
+    return (field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING)
+
+
+def _default(field):
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
+
+
+def _plain_type(annotation):
+    """`int` for `int | None`; `list` for `list[str]`."""
+    options = [t for t in typing.get_args(annotation) if t is not type(None)]
+    if typing.get_origin(annotation) is list:
+        return list
+    return options[0] if options else annotation
+
+
+def _options(config_class):
+    """The fields of `config_class` that are flags, with their types."""
+    types = typing.get_type_hints(config_class)
+    return [(field, _plain_type(types[field.name]))
+            for field in dataclasses.fields(config_class) if "help" in field.metadata]
+
+
+def define(config_class, flag_values):
+    """Defines one absl flag for each `option` of `config_class` in `flag_values`."""
+    for field, kind in _options(config_class):
+        choices = field.metadata["choices"]
+        if choices:
+            definer, extra = absl_flags.DEFINE_enum, {"enum_values": list(choices)}
+        else:
+            definer = {bool: absl_flags.DEFINE_bool, int: absl_flags.DEFINE_integer,
+                       float: absl_flags.DEFINE_float, str: absl_flags.DEFINE_string,
+                       list: absl_flags.DEFINE_list}[kind]
+            extra = {}
+        definer(field.name, default=_default(field), help=field.metadata["help"],
+                flag_values=flag_values, **extra)
+        if field.metadata["alias"]:
+            absl_flags.DEFINE_alias(field.metadata["alias"], field.name, flag_values=flag_values)
+
+
+def read(config_class, flag_values):
+    """An instance of `config_class` filled from parsed flags.
+
+    Raises:
+        InputError: a required flag was not given.
+    """
+    values = {}
+    for field, _ in _options(config_class):
+        value = getattr(flag_values, field.name)
+        if _is_required(field) and value in (None, "", []):
+            raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
+        values[field.name] = value
+    return config_class(**values)
+
+
+def help_text(doc, config_classes):
+    """What `--help` prints: the script's docstring, then every flag, required ones first."""
+    lines = [doc.strip(), ""]
+    for config_class in config_classes:
+        ordered = sorted(_options(config_class), key=lambda pair: not _is_required(pair[0]))
+        for field, kind in ordered:
+            choices = field.metadata["choices"]
+            value = "{" + ",".join(choices) + "}" if choices else {list: "a,b,..."}.get(
+                kind, kind.__name__)
+            left = f"  --[no]{field.name}" if kind is bool else f"  --{field.name}={value}"
+            default = _default(field)
+            note = "required" if _is_required(field) else (
+                "" if default in (None, "", []) else f"default: {default}")
+            if field.metadata["alias"]:
+                note += f"{'; ' if note else ''}also --{field.metadata['alias']}"
+            lines.append(left + (f"   ({note})" if note else ""))
+            lines += textwrap.wrap(field.metadata["help"], 88,
+                                   initial_indent=" " * 8, subsequent_indent=" " * 8)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def run(main, *config_classes):
+    """Runs `main(*configs)` as a program: parses flags, prints help, turns InputError into exit 1."""
+    doc = sys.modules[main.__module__].__doc__ or ""
+    if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in sys.argv[1:]):
+        print(help_text(doc, config_classes))
+        sys.exit(0)
+    for config_class in config_classes:
+        define(config_class, absl_flags.FLAGS)
+
+    def guarded(argv):
+        try:
+            if len(argv) > 1:
+                raise InputError(f"unexpected argument {argv[1]!r}: flags are written --name=value.")
+            main(*[read(config_class, absl_flags.FLAGS) for config_class in config_classes])
+        except InputError as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            sys.exit(130)
+
+    app.run(guarded)
