@@ -1,0 +1,1 @@
+"""From text to vocabulary ids, one file an algorithm."""
