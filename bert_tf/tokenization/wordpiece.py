@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.tokenization import characters
 from bert_tf.tokenization.alignment import aligned_words
 
-_MAX_WORD_CHARS = 200            # a longer word is [UNK]
+MAX_WORD_CHARS = 200             # a longer word is [UNK]
 _REMEMBERED_WORDS = 1 << 18      # what a memory holds before it starts afresh
 _REMEMBERED_CHARS = 40           # longer "words" are unspaced scripts and seldom come again
 _BLOCK_LINES = 4096
@@ -158,7 +158,7 @@ class WordpieceTokenizer:
         """The packed ids of a word's longest pieces from left to right; [UNK] if any fails."""
         length = len(word)
         pieces, ids, start = self.vocabulary.ids, [], 0
-        while start < length <= _MAX_WORD_CHARS:
+        while start < length <= MAX_WORD_CHARS:
             for end in range(min(length, start + self._max_piece), start, -1):
                 index = pieces.get(word[start:end])
                 if index is not None:
