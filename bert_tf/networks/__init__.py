@@ -1,0 +1,1 @@
+"""Networks: from ids to named tensors."""
