@@ -1,0 +1,1 @@
+"""Objectives: each owns its head, and knows its labels and its loss."""

@@ -1,0 +1,58 @@
+"""The masked language model (arXiv:1810.04805, section 3.1)."""
+
+import keras
+from keras import ops
+
+from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.base import register
+from bert_tf.objectives.base import Objective
+
+
+def _gather(x, positions):
+    """Rows [B, P, H] of x [B, S, H]: one gather of whole rows, as in the original."""
+    batch, length, width = ops.shape(x)
+    starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)
+    rows = ops.cast(positions, "int32") + starts
+    return ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
+
+
+@register
+class MaskedLM(Objective):
+    """Predicts the tokens at masked positions (google-research/bert, `get_masked_lm_output`).
+
+    Shapes: B batch, S sequence, P predictions, H hidden, V vocabulary. Only masked positions meet
+    the vocabulary matrix, which is the word embedding table.
+    """
+
+    def __init__(self, config, name="masked_lm", **kwargs):
+        super().__init__(config, name=name, **kwargs)
+        self.transform = self.dense(config.hidden_size, activation=ACTIVATIONS[config.hidden_act])
+        self.norm = self.layer_norm()
+        self.build()
+
+    def build(self, input_shape=None):
+        width = self.config.hidden_size
+        with keras.name_scope("transform"):
+            self.transform.build((None, None, width))
+            self.norm.build((None, None, width))
+        self.output_bias = self.add_weight(shape=(self.config.vocab_size,), name="output_bias",
+                                           initializer="zeros")
+
+    def call(self, outputs, batch, embedding_table):
+        """
+        Args:
+            outputs: with `sequence_output`, float [B, S, H].
+            batch: with `masked_lm_positions`, integer [B, P].
+            embedding_table: float [V, H].
+
+        Returns:
+            float32 logits [B, P, V].
+        """
+        x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])
+        x = self.norm(self.transform(x))
+        table = ops.cast(embedding_table, x.dtype)
+        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32") + self.output_bias
+
+    def targets(self, batch):
+        """Labels and weights [B, P]; the weight of an unused slot is 0."""
+        return batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")

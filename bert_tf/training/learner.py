@@ -1,0 +1,84 @@
+"""The model that is trained and saved: a network and its objectives."""
+
+import keras
+from keras import ops
+
+from bert_tf.layers.base import register
+
+# The original's guard against a batch without a single masked position.
+_EPSILON = 1e-5
+
+
+@register
+class Learner(keras.Model):
+    """One network and the objectives it is trained on.
+
+    A batch is a dict of features under the names of the pre-training records. Every loss is a sum
+    and a count, so that a training loop can add both up over its devices before dividing; on one
+    device `compile(optimizer)` and `fit` do the same.
+
+    Args:
+        encoder: the network.
+        objectives: a list of objectives with different names.
+    """
+
+    def __init__(self, encoder, objectives, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.encoder = encoder
+        self.objectives = list(objectives)
+        self.built = True  # as its parts are
+
+    def call(self, batch, training=False, dropout_seed=None):
+        """A dict of each objective's logits, by its name; `dropout_seed` as for the encoder."""
+        outputs = self.encoder(batch, training=training, dropout_seed=dropout_seed)
+        return {objective.name: objective(outputs, batch, self.encoder.embedding_table)
+                for objective in self.objectives}
+
+    def targets(self, batch):
+        """A dict of each objective's (labels, weights)."""
+        return {objective.name: objective.targets(batch) for objective in self.objectives}
+
+    def counts(self, batch):
+        """A dict of what each objective's sums are to be divided by; needs no forward pass."""
+        return {name: ops.sum(weights) for name, (_, weights) in self.targets(batch).items()}
+
+    def measure(self, batch, training=False, dropout_seed=None):
+        """A dict, by objective, of {"loss": (sum, count), "accuracy": (sum, count)}."""
+        return self._measure(self(batch, training=training, dropout_seed=dropout_seed), batch)
+
+    def _measure(self, logits, batch):
+        targets = self.targets(batch)
+        return {
+            objective.name: {
+                "loss": objective.loss(logits[objective.name], *targets[objective.name]),
+                "accuracy": objective.accuracy(logits[objective.name], *targets[objective.name]),
+            } for objective in self.objectives}
+
+    def total_loss(self, measures, counts=None):
+        """The mean losses, each times its objective's weight, added up (float32 scalar).
+
+        Args:
+            measures: what `measure` returns.
+            counts: a dict of other counts to divide by, such as those of all devices.
+        """
+        total = 0.0
+        for objective in self.objectives:
+            loss, count = measures[objective.name]["loss"]
+            count = count if counts is None else counts[objective.name]
+            total += objective.loss_weight * loss / (count + _EPSILON)
+        return total
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """For `fit`: labels and weights are among the features `x`."""
+        return self.total_loss(self._measure(y_pred, x))
+
+    def get_config(self):
+        return {**super().get_config(),
+                "encoder": keras.saving.serialize_keras_object(self.encoder),
+                "objectives": [keras.saving.serialize_keras_object(o) for o in self.objectives]}
+
+    @classmethod
+    def from_config(cls, config):
+        parts = {key: keras.saving.deserialize_keras_object(config[key])
+                 for key in ("encoder", "objectives")}
+        return cls(**{**config, **parts})
