@@ -19,12 +19,12 @@ class Vocabulary:
         pad_id: id of [PAD]; 0, with which the original pads, where the vocabulary has none.
     """
 
-    def __init__(self, tokens, source="the vocabulary", hash=None):  # pylint: disable=redefined-builtin
+    def __init__(self, tokens, source="the vocabulary", file_hash=None):
         """
         Args:
             tokens: the tokens in the order of their ids.
             source: how errors name the vocabulary.
-            hash: hex SHA-256 of the file; that of the tokens, one a line, if None.
+            file_hash: hex SHA-256 of the file; that of the tokens, one a line, if None.
 
         Raises:
             InputError: a special token is missing, or a token stands there twice.
@@ -32,7 +32,7 @@ class Vocabulary:
         self.tokens = list(tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         self.size = len(self.tokens)
-        self.hash = hash or hashlib.sha256(
+        self.hash = file_hash or hashlib.sha256(
             "".join(f"{token}\n" for token in self.tokens).encode("utf-8")).hexdigest()
         self._check(source)
         self.unk_id, self.cls_id, self.sep_id, self.mask_id = (

@@ -73,7 +73,8 @@ class WordpieceGraph(tf.Module):
 
 def _regex(predicate):
     """An RE2 class of the characters that satisfy `predicate`; surrogates, no UTF-8, left out."""
-    codes = [ord(char) for char in characters.members(predicate) if not 0xD800 <= ord(char) < 0xE000]
+    codes = [ord(char) for char in characters.members(predicate)
+             if not 0xD800 <= ord(char) < 0xE000]
     ranges = []
     for _, run in itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
         run = [code for _, code in run]

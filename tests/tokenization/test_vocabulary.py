@@ -1,0 +1,60 @@
+"""Reading vocab.txt, and the sentences for bad ones."""
+
+import hashlib
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+
+
+def write(folder, content):
+    path = folder / "vocab.txt"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_reads_tokens_ids_and_hash(tmp_path):
+    path = write(tmp_path, SPECIAL + "the\r\n##s \n\u0085x\nlast")
+    vocabulary = Vocabulary.from_file(path)
+    assert vocabulary.tokens[5:] == ["the", "##s", "x", "last"]
+    assert vocabulary.ids["last"] == 8 and vocabulary.size == 9
+    assert vocabulary.hash == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id,
+            vocabulary.mask_id) == (0, 1, 2, 3, 4)
+
+
+def test_padding_is_0_without_a_padding_token(tmp_path):
+    assert Vocabulary.from_file(write(tmp_path, "a\n" + SPECIAL[6:])).pad_id == 0
+
+
+def test_empty_lines_keep_the_ids_of_what_follows(tmp_path):
+    vocabulary = Vocabulary.from_file(write(tmp_path, SPECIAL + "\na\n\u2028\nb\n"))
+    assert vocabulary.ids["a"] == 6 and vocabulary.ids["b"] == 8
+
+
+def test_released_vocabularies(test_data):
+    sizes = {"uncased": 30522, "cased": 28996, "chinese": 21128}
+    for name, size in sizes.items():
+        vocabulary = Vocabulary.from_file(test_data / f"vocabs/bert-base-{name}/vocab.txt")
+        assert (vocabulary.size, vocabulary.tokens[vocabulary.mask_id]) == (size, "[MASK]")
+
+
+@pytest.mark.parametrize("content, parts", [
+    ("", ["is empty"]),
+    ("a\nb\n[UNK]\n", ["[CLS], [SEP], [MASK]", "3 lines"]),
+    (SPECIAL + "a\nb\na\n", ["'a'", "line 6", "line 8"]),
+    (SPECIAL.encode() + b"ab\xff\n", ["UTF-8", "line 6", "byte 3"]),
+])
+def test_refusals_name_the_file_and_the_line(tmp_path, content, parts):
+    path = write(tmp_path, content)
+    with pytest.raises(InputError) as error:
+        Vocabulary.from_file(path)
+    assert all(part in str(error.value) for part in [str(path), *parts])
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="absent.txt"):
+        Vocabulary.from_file(tmp_path / "absent.txt")

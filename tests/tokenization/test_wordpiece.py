@@ -1,0 +1,133 @@
+"""The tokenizer against the original's outputs and against the slow reference."""
+
+import gzip
+import json
+import pickle
+import subprocess
+import sys
+
+import hypothesis
+import numpy as np
+import pytest
+
+import reference_wordpiece
+from bert_tf.tokenization import characters, wordpiece
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from hard_lines import HARD_LINES, any_text, random_lines
+
+GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]
+
+
+def rows(tokenizer, lines):
+    ids, lengths = tokenizer.encode_lines(lines)
+    assert ids.dtype == lengths.dtype == np.int32 and len(ids) == lengths.sum()
+    return [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])] if lines else []
+
+
+def check(tokenizer, lines):
+    """All methods agree with the reference on every line."""
+    expected = [reference_wordpiece.encode(line, tokenizer.vocabulary.ids, tokenizer.do_lower_case)
+                for line in lines]
+    assert rows(tokenizer, lines) == [ids for ids, _ in expected]
+    for line, (ids, offsets) in zip(lines, expected):
+        assert tokenizer.encode(line) == ids, ascii(line)
+        assert tokenizer.encode_with_offsets(line) == (ids, offsets), ascii(line)
+
+
+@pytest.fixture(params=[True, False], ids=["lower", "cased"])
+def tokenizer(request, vocabulary):
+    return WordpieceTokenizer(vocabulary, request.param)
+
+
+@pytest.mark.parametrize("name, lower", GOLDEN)
+def test_golden_lines_of_the_original(test_data, name, lower):
+    tokenizer = WordpieceTokenizer(
+        Vocabulary.from_file(test_data / f"vocabs/{name}/vocab.txt"), lower)
+    with open(test_data / "golden/tokenization_seed1.jsonl", encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    lines = [record["text"] for record in records]
+    expected = [record[name] for record in records]
+    assert [tokenizer.encode(line) for line in lines] == expected
+    assert rows(tokenizer, lines) == expected
+    assert [tokenizer.encode_with_offsets(line)[0] for line in lines] == expected
+
+
+@pytest.mark.parametrize("path", [
+    "text/sample_text.txt", "text/books_sent.txt", "text/enwiki_sent.txt.gz"])
+def test_real_text(test_data, path):
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(test_data / path, "rt", encoding="utf-8") as file:
+        lines = file.read().split("\n")[::100]
+    for name, lower in GOLDEN[:2]:
+        check(WordpieceTokenizer(
+            Vocabulary.from_file(test_data / f"vocabs/{name}/vocab.txt"), lower), lines)
+
+
+def test_hard_and_random_lines(tokenizer):
+    check(tokenizer, HARD_LINES + random_lines(3000, seed=2))
+
+
+@hypothesis.settings(deadline=None, max_examples=200, suppress_health_check=[
+    hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(any_text)
+def test_any_text(tokenizer, line):
+    check(tokenizer, [line])
+
+
+def test_every_character(tokenizer):
+    lines = [f"a{chr(code)}b {chr(code)}" for code in range(0, 0x32000, 7)]
+    check(tokenizer, lines)
+
+
+def test_offsets_point_at_the_sources(vocabulary):
+    tokenizer = WordpieceTokenizer(vocabulary, True)
+    text = "Plain\u00ading CAFE\u0301s İz [MASK] \u03a9\u03a9 中文"
+    ids, offsets = tokenizer.encode_with_offsets(text)
+    assert list(zip(tokenizer.tokens(ids), (text[start:end] for start, end in offsets))) == [
+        ("plain", "Plain"), ("##ing", "ing"), ("cafe", "CAFE"), ("##s", "s"), ("i", "İ"),
+        ("##z", "z"), ("[", "["), ("mask", "MASK"), ("]", "]"), ("[UNK]", "\u03a9\u03a9"),
+        ("中", "中"), ("文", "文")]
+
+
+def test_special_tokens_in_text_stay_text(vocabulary):
+    for lower in (True, False):
+        tokenizer = WordpieceTokenizer(vocabulary, lower)
+        ids = tokenizer.encode("[MASK] [SEP] [CLS] [PAD] [unused1] a")
+        special = {index for token, index in vocabulary.ids.items() if token[:1] == "[" != token}
+        assert not special.intersection(ids) - {vocabulary.unk_id}
+    assert WordpieceTokenizer(vocabulary, False).tokenize("[MASK]") == ["[", "MASK", "]"]
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", "", ""], ["a", "", "b c"], ["\0", "a\0b"]])
+def test_lengths_of_odd_batches(tokenizer, lines):
+    check(tokenizer, lines)
+
+
+def test_more_lines_than_a_block(tokenizer, monkeypatch):
+    monkeypatch.setattr(wordpiece, "_BLOCK_LINES", 3)
+    check(tokenizer, HARD_LINES)
+
+
+def test_memory_is_bounded_and_forgetting_changes_nothing(tokenizer, monkeypatch):
+    monkeypatch.setattr(wordpiece, "_REMEMBERED_WORDS", 10)
+    check(tokenizer, random_lines(300, seed=3))
+    tokenizer.encode("unspaced" * 20)
+    for memory in (tokenizer._words, tokenizer._chunks):
+        assert len(memory) <= 11
+        assert max(map(len, memory)) <= wordpiece._REMEMBERED_CHARS
+
+
+def test_other_processes_get_the_same_tokenizer(tokenizer):
+    copy = pickle.loads(pickle.dumps(tokenizer))
+    assert rows(copy, HARD_LINES) == rows(tokenizer, HARD_LINES)
+
+
+def test_tensorflow_is_not_imported():
+    code = "import sys, bert_tf.tokenization.wordpiece; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_spaces_are_those_of_str_split():
+    everything = characters.SPACES + characters.DELETED_SPACES
+    assert sorted(everything) == characters.members(str.isspace)

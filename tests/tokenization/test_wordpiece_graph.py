@@ -1,0 +1,88 @@
+"""The tokenizer in a graph equals the Python one; where it can't, the boundary is known."""
+
+import json
+import unicodedata
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
+from hard_lines import HARD_LINES, random_lines
+
+GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]
+# Surrogates are no UTF-8; the planes left out hold no assigned character, or private ones alone.
+CHARACTERS = [chr(code) for code in [*range(0xD800), *range(0xE000, 0x32000),
+                                     *range(0xE0000, 0xE0200), *range(0x10FFF0, 0x110000)]]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lower", "cased"])
+def pair(request, vocabulary):
+    return (WordpieceTokenizer(vocabulary, request.param),
+            WordpieceGraph(vocabulary, request.param))
+
+
+def differing(pair, lines):
+    """The lines (bytes) to which the two tokenizers of `pair` give different ids."""
+    python, graph = pair
+    ids, lengths = python.encode_lines([line.decode("utf-8", "ignore") for line in lines])
+    out = graph(lines)
+    if np.array_equal(out.values, ids) and np.array_equal(out.row_lengths(), lengths):
+        return []
+    starts = np.cumsum(lengths) - lengths
+    return [line for line, row, start, length in zip(lines, out.to_list(), starts, lengths)
+            if row != ids[start:start + length].tolist()]
+
+
+def encoded(lines):
+    return [line.encode("utf-8") for line in lines]
+
+
+@pytest.mark.parametrize("name, lower", GOLDEN)
+def test_golden_lines_of_the_original(test_data, name, lower):
+    graph = WordpieceGraph(Vocabulary.from_file(test_data / f"vocabs/{name}/vocab.txt"), lower)
+    with open(test_data / "golden/tokenization_seed1.jsonl", encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    # A lone surrogate, which JSON can hold, is no UTF-8.
+    records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
+    assert len(records) > 2900
+    assert graph([r["text"] for r in records]).to_list() == [r[name] for r in records]
+
+
+def test_hard_and_random_lines(pair):
+    assert not differing(pair, encoded(HARD_LINES + random_lines(5000, seed=4)))
+
+
+@pytest.mark.parametrize("context", ["a{}b {}", "e\u0301{}\u0327x"])
+def test_every_character(pair, context):
+    assert not differing(pair, encoded(context.format(c, c) for c in CHARACTERS))
+
+
+def test_sigma_beside_every_character(pair):
+    """Only marks younger than Unicode 13, which `tf.strings.lower` doesn't know, make it differ."""
+    lines = encoded(f"a{c}Σ Σ{c}a aΣ{c}" for c in CHARACTERS)
+    marks = {line.decode()[1] for line in differing(pair, lines)}
+    assert all(unicodedata.category(mark) == "Mn" for mark in marks)
+    assert not marks or min(marks) == "\u0898" and len(marks) < 200
+
+
+def test_bytes_that_are_not_utf8_are_dropped(pair):
+    rng = np.random.default_rng(5)
+    alphabet = np.frombuffer(b"a b.\x80\xbf\xc3\xa9\xe4\xb8\xad\xed\xa0\xf0\x9f\x98\xf4\x90\xff\0",
+                             np.uint8)
+    lines = [rng.choice(alphabet, 12).tobytes() for _ in range(5000)]
+    assert not differing(pair, lines)
+
+
+def test_no_lines_and_empty_lines(pair):
+    assert pair[1](tf.constant([], tf.string)).to_list() == []
+    assert pair[1](["", "a", " "]).to_list() == [[], pair[0].encode("a"), []]
+
+
+def test_it_is_saved_and_loaded(pair, tmp_path):
+    tf.saved_model.save(pair[1], str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    lines = [line for line in HARD_LINES if line]
+    assert loaded(lines).to_list() == pair[1](lines).to_list()
