@@ -1,6 +1,6 @@
 """Which character of the original text each character of a normalised word comes from.
 
-The steps are those of `WordpieceTokenizer`, character by character: each works on a list of pairs
+The steps are those of `words.split_words`, character by character: each works on pairs
 (character, position in the text).
 """
 

@@ -6,12 +6,11 @@ look-up a word and one join of bytes.
 """
 
 import array
-import unicodedata
 
 import numpy as np
 
-from bert_tf.tokenization import characters
 from bert_tf.tokenization.alignment import aligned_words
+from bert_tf.tokenization.words import split_chunks, split_words
 
 MAX_WORD_CHARS = 200             # a longer word is [UNK]
 _REMEMBERED_WORDS = 1 << 18      # what a memory holds before it starts afresh
@@ -26,13 +25,6 @@ def _pack(ids):
 
 def _unpack(packed):
     return memoryview(packed).cast("i").tolist()
-
-
-def _delete_spaces(text):
-    """Deletes the controls at which str.split() would cut where the original joins."""
-    for char in characters.DELETED_SPACES:
-        text = text.replace(char, "")
-    return text
 
 
 class _Memory(dict):
@@ -65,7 +57,6 @@ class WordpieceTokenizer:
     def __init__(self, vocabulary, do_lower_case=True):
         self.vocabulary = vocabulary
         self.do_lower_case = do_lower_case
-        self._split = characters.SPLIT_LOWER if do_lower_case else characters.SPLIT_CASED
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
         self._max_piece = max(map(len, vocabulary.tokens))
@@ -85,7 +76,7 @@ class WordpieceTokenizer:
 
     def encode(self, text):
         """The ids (list of int) of `text`."""
-        chunks = _delete_spaces(text.replace(_LINE_END, "")).split()
+        chunks = split_chunks(text.replace(_LINE_END, ""))
         return _unpack(b"".join(map(self._chunks.__getitem__, chunks)))
 
     def encode_lines(self, lines):
@@ -123,36 +114,29 @@ class WordpieceTokenizer:
         text = _LINE_END.join(lines)
         if text.count(_LINE_END) >= len(lines):
             text = _LINE_END.join(line.replace(_LINE_END, "") for line in lines)
-        chunks = _delete_spaces(text).replace(_LINE_END, f" {_LINE_END} ").split()
+        chunks = split_chunks(text.replace(_LINE_END, f" {_LINE_END} "))
         chunks.append(_LINE_END)
         ids = np.frombuffer(b"".join(map(self._chunks.__getitem__, chunks)), np.int32)
         ends = np.flatnonzero(ids < 0)
         return ids[ids >= 0], np.diff(ends, prepend=-1).astype(np.int32) - 1
 
     def _encode_chunk(self, chunk):
-        """The packed ids of a space-separated part of the text."""
-        if chunk.isascii() and chunk.isprintable():
-            words = chunk.lower() if self.do_lower_case else chunk
-            if words.isalnum():
-                return self._words[words]
-            return b"".join(map(self._words.__getitem__, words.translate(self._split).split()))
-        return b"".join(self._words[word] for part in chunk.translate(characters.CLEAN).split()
-                        for word in self._normalize(part).translate(self._split).split())
+        """The packed ids of a part of the text between spaces."""
+        words = split_words(chunk, self.do_lower_case)
+        return b"".join(map(self._words.__getitem__, words))
 
     def _piece_offsets(self, pieces, positions):
+        """(start, end) of each piece of a word whose characters come from `positions`."""
         if pieces == [self.vocabulary.unk_id]:
             return [(min(positions), max(positions) + 1)]
         offsets, end = [], 0
         for index in pieces:
             start = end
             end += len(self.vocabulary.tokens[index]) - (2 if start else 0)
-            # Reordered marks may stand before their letter, so the ends are not the outermost.
+            # Marks may have changed places, so the outermost need not stand at the ends.
             part = positions[start:end]
             offsets.append((min(part), max(part) + 1))
         return offsets
-
-    def _normalize(self, part):
-        return unicodedata.normalize("NFD", part.lower()) if self.do_lower_case else part
 
     def _match(self, word):
         """The packed ids of a word's longest pieces from left to right; [UNK] if any fails."""
