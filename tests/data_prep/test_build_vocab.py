@@ -1,0 +1,96 @@
+"""Training a vocabulary: what it covers, that it repeats itself, what it refuses."""
+
+import gzip
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from data_prep import build_vocab
+
+TEXT = ("The lowest newer wider newest low lower. Café, café!\nNo newspapers 中文 here; lower "
+        "and lower\u00ad.\n\n") * 20
+
+
+@pytest.fixture
+def text_file(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def build(text_file, name="vocab.txt", **options):
+    output = text_file.parent / name
+    build_vocab.main(build_vocab.Job(
+        input_file=[str(text_file)], output_file=str(output), **{"vocab_size": 90, **options}))
+    return Vocabulary.from_file(output)
+
+
+def test_special_tokens_come_first_and_the_text_is_covered(text_file, capsys):
+    vocabulary = build(text_file, num_unused=2)
+    assert vocabulary.tokens[:7] == [
+        "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "[unused1]"]
+    tokenizer = WordpieceTokenizer(vocabulary)
+    assert vocabulary.unk_id not in tokenizer.encode(TEXT)
+    assert "lower" in vocabulary.ids and "cafe" in vocabulary.ids
+    assert "0.000% [UNK]" in capsys.readouterr().out
+
+
+def test_every_piece_is_of_the_tokenizers_words(text_file):
+    words = build_vocab.count_words([str(text_file)], lower=True)
+    pieces = [token for token in build(text_file).tokens[5:] if len(token.removeprefix("##")) > 1]
+    for token in pieces:
+        piece = token.removeprefix("##")
+        assert any(word.startswith(piece) if piece == token else piece in word[1:]
+                   for word in words), token
+
+
+def test_cased_keeps_capitals_and_accents(text_file):
+    vocabulary = build(text_file, do_lower_case=False)
+    assert WordpieceTokenizer(vocabulary, False).tokenize("Café") == ["Café"]
+
+
+def test_the_file_is_the_same_in_every_process(text_file):
+    contents = set()
+    for seed in "012":
+        output = text_file.parent / f"{seed}.txt"
+        subprocess.run([sys.executable, "-m", "data_prep.build_vocab", f"--input_file={text_file}",
+                        f"--output_file={output}", "--vocab_size=70"], check=True,
+                       env={**os.environ, "PYTHONHASHSEED": seed, "RAYON_NUM_THREADS": "2"})
+        contents.add(output.read_bytes())
+    assert len(contents) == 1
+
+
+def test_a_small_alphabet_makes_rare_characters_unknown(text_file):
+    vocabulary = build(text_file, limit_alphabet=12)
+    assert sum(len(token) == 1 for token in vocabulary.tokens) == 12
+    assert WordpieceTokenizer(vocabulary).tokenize("中") == ["[UNK]"]
+
+
+def test_gzip_gives_the_same(text_file):
+    packed = text_file.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(TEXT.encode()))
+    assert build(packed, "b.txt").hash == build(text_file, "a.txt").hash
+
+
+@pytest.mark.parametrize("content, options, parts", [
+    (b" \n\n", {}, ["no word", "text.txt"]),
+    (b"good\nbad \xff\n", {}, ["text.txt", "line 2", "byte 5"]),
+    (b"words of text", {"vocab_size": 10}, ["--vocab_size=10", "22"]),
+    (b"words", {"min_frequency": 0}, ["--min_frequency"]),
+])
+def test_refusals(text_file, content, options, parts):
+    text_file.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        build(text_file, **options)
+    assert all(part in str(error.value) for part in parts), error.value
+    assert not (text_file.parent / "vocab.txt").exists()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="absent"):
+        build(tmp_path / "absent.txt")
