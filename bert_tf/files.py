@@ -16,6 +16,8 @@ def write_aside(path, mode="w", **open_options):
     """
     if "b" not in mode:
         open_options.setdefault("encoding", "utf-8")
+    for leftover in glob.glob(f"{glob.escape(str(path))}.tmp-*"):    # of a process that was killed
+        os.remove(leftover)
     aside = f"{path}.tmp-{os.getpid()}"
     try:
         with open(aside, mode, **open_options) as file:

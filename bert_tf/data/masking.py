@@ -14,15 +14,17 @@ class SubwordMasking:
 
     Args:
         stream: `PythonRandom`, shared with the pairing.
-        vocab_size: random replacements are drawn from all of the vocabulary.
+        vocabulary: `Vocabulary`; random replacements are drawn from all of it.
         masked_lm_prob: share of the sequence, special tokens counted, to predict.
         max_predictions_per_seq: upper bound P of predictions.
         max_tokens: upper bound of candidates (the sequence without special tokens).
     """
 
-    def __init__(self, stream, vocab_size, masked_lm_prob, max_predictions_per_seq, max_tokens):
+    def __init__(self, stream, vocabulary, masked_lm_prob, max_predictions_per_seq, max_tokens):
         self._stream = stream
-        self._vocab_size = vocab_size
+        # The original draws a token of the vocabulary's dict, then looks up its id: not the same
+        # as an id where a token stands twice, as the empty one does in the released Chinese file.
+        self._drawable = list(vocabulary.ids.values())
         self._max_tokens = max_tokens
         self._predictions = max_predictions_per_seq
         self._quota = [min(max_predictions_per_seq, max(1, int(round((n + 3) * masked_lm_prob))))
@@ -46,6 +48,7 @@ class SubwordMasking:
     def _draw_replacements(self, count):
         """80% [MASK]; else half of the time the token itself, half of the time any other."""
         stream, uniforms, note = self._stream, self._stream.uniforms, self._replacements.append
+        drawable = self._drawable
         position = stream.position
         for _ in range(count):
             if uniforms[position] < 0.8:
@@ -56,7 +59,7 @@ class SubwordMasking:
                 position += 4
             else:
                 stream.position = position + 4
-                note(stream.below(self._vocab_size))
+                note(drawable[stream.below(len(drawable))])
                 position = stream.position
         stream.position = position
 

@@ -82,7 +82,7 @@ def create_instances(documents, vocabulary, seed, options):
     stream = PythonRandom(seed)
     stream.shuffle(documents.ranges)
     max_tokens = options.max_seq_length - 3
-    arguments = (stream, vocabulary.size, options.masked_lm_prob,
+    arguments = (stream, vocabulary, options.masked_lm_prob,
                  options.max_predictions_per_seq, max_tokens)
     if options.do_whole_word_mask:
         is_suffix = np.array([token.startswith("##") for token in vocabulary.tokens], np.uint8)

@@ -5,6 +5,8 @@ uint32, all little-endian (TensorFlow `core/lib/io/record_writer.h`).
 """
 
 import gzip
+import mmap
+import os
 import struct
 
 import google_crc32c
@@ -45,22 +47,53 @@ def read_records(path, check=True):
         try:
             while head := file.read(12):
                 if len(head) < 12:
-                    raise InputError(f"{path}: record {number} is truncated; write the file again.")
+                    raise InputError(_truncated(path, number))
                 length, crc = struct.unpack("<QI", head)
                 if crc != _masked_crc(head[:8]):
-                    raise InputError(f"{path}: record {number} is damaged (checksum of its length) "
-                                     "or this is not a TFRecord file; write the file again.")
+                    raise InputError(_damaged(path, number, "length"))
                 message, foot = file.read(length), file.read(4)
                 if len(message) < length or len(foot) < 4:
-                    raise InputError(f"{path}: record {number} is truncated; write the file again.")
+                    raise InputError(_truncated(path, number))
                 if check and struct.unpack("<I", foot)[0] != _masked_crc(message):
-                    raise InputError(f"{path}: record {number} is damaged (checksum of its data); "
-                                     "write the file again.")
+                    raise InputError(_damaged(path, number, "data"))
                 yield message
                 number += 1
         except (EOFError, gzip.BadGzipFile, OSError) as error:
             raise InputError(f"{path}: can't be read after record {number - 1} ({error}); "
                              "write the file again.") from error
+
+
+def count_records(path):
+    """The number of records of a TFRecord file; the data of a plain file is skipped, not read.
+
+    Raises:
+        InputError: a truncated record or one whose framing is damaged; names file and record.
+    """
+    if is_gzip(path):
+        return sum(1 for _ in read_records(path))
+    number = offset = 0
+    with open(path, "rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
+        while offset < len(data):
+            head = data[offset:offset + 12]
+            if len(head) == 12:
+                length, crc = struct.unpack("<QI", head)
+                if crc != _masked_crc(head[:8]):
+                    raise InputError(_damaged(path, number, "length"))
+                offset += length + 16
+            if len(head) < 12 or offset > len(data):
+                raise InputError(_truncated(path, number))
+            number += 1
+    return number
+
+
+def _truncated(path, number):
+    return f"{path}: record {number} is truncated; write the file again."
+
+
+def _damaged(path, number, part):
+    return (f"{path}: record {number} is damaged (checksum of its {part}), or this is not a "
+            "TFRecord file; write the file again.")
 
 
 def _varint(value):
@@ -133,3 +166,72 @@ def serialize_examples(features):
         variable.append([data[i:i + width] for i in range(0, rows * width, width)])
     messages = map(b"".join, zip(*variable))
     return [b"\x0a" + _varint(len(message)) + message for message in messages]
+
+
+def _read_varint(data, offset):
+    value = shift = 0
+    while True:
+        byte = data[offset]
+        offset += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, offset
+        shift += 7
+
+
+def _fields(data):
+    """Yields (number, wire type, value) of a protocol buffer message; bytes for length-delimited."""
+    offset = 0
+    while offset < len(data):
+        key, offset = _read_varint(data, offset)
+        kind = key & 7
+        if kind == 0:
+            value, offset = _read_varint(data, offset)
+        else:
+            size, offset = _read_varint(data, offset) if kind == 2 else ({1: 8, 5: 4}[kind], offset)
+            value, offset = data[offset:offset + size], offset + size
+            if len(value) < size:
+                raise ValueError("a field is cut short")
+        yield key >> 3, kind, value
+
+
+def _unpack_ints(data):
+    """The values of packed varints as int64 [n]."""
+    data = np.frombuffer(data, np.uint8)
+    last = data < 128
+    ends = np.flatnonzero(last)
+    if len(data) and not last[-1]:
+        raise ValueError("a varint is cut short")
+    starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[:len(ends)]
+    digit = np.arange(len(data)) - np.repeat(starts, ends - starts + 1)
+    return np.add.reduceat((data & 127).astype(np.uint64) << (7 * digit).astype(np.uint64),
+                           starts).astype(np.int64) if len(ends) else np.zeros(0, np.int64)
+
+
+def parse_example(message):
+    """The features of one serialised `tf.train.Example`: name -> int64 [n], float32 [n] or bytes.
+
+    Raises:
+        ValueError: it is not an Example.
+    """
+    try:
+        parsed = {}
+        for _, _, example in _fields(message):
+            for _, _, entry in _fields(example):
+                entry = {number: value for number, _, value in _fields(entry)}
+                for kind, _, values in _fields(entry[2]):
+                    parsed[entry[1].decode()] = _values(kind, values)
+        return parsed
+    except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"is not a tf.train.Example ({error}).") from error
+
+
+def _values(kind, values):
+    """The content of a BytesList (1), FloatList (2) or Int64List (3), packed or one by one."""
+    parts = [(wire, value) for _, wire, value in _fields(values)]
+    if kind == 1:
+        return [bytes(value) for _, value in parts]
+    if kind == 2:
+        return np.frombuffer(b"".join(bytes(value) for _, value in parts), "<f4")
+    parts = [_unpack_ints(value) if wire == 2 else [value] for wire, value in parts]
+    return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)

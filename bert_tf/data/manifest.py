@@ -1,0 +1,59 @@
+"""The manifest: what stands in a set of shards, written beside them when all are finished."""
+
+import glob
+import json
+import os
+
+from bert_tf.errors import InputError
+
+SUFFIX = ".manifest.json"
+
+
+def manifest_path(output_file):
+    """Where the manifest of `name.tfrecord` (or `name.tfrecord.gz`) stands: `name.manifest.json`."""
+    for ending in (".gz", ".tfrecord"):
+        output_file = output_file.removesuffix(ending)
+    return output_file + SUFFIX
+
+
+def shard_name(output_file, index, count):
+    """`output_file` itself where it is the only shard, else `name-00003-of-00008` (before .gz)."""
+    if count == 1:
+        return output_file
+    ending = ".gz" if output_file.endswith(".gz") else ""
+    return f"{output_file.removesuffix(ending)}-{index:05d}-of-{count:05d}{ending}"
+
+
+def load_manifest(path):
+    """Reads a manifest.
+
+    Raises:
+        InputError: it is not one.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            manifest = json.load(file)
+        manifest["shards"], manifest["options"], manifest["vocabulary"]  # pylint: disable=W0104
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is not a manifest of records ({error}).") from error
+    return manifest
+
+
+def find_manifests(shards):
+    """The manifests that name these shards, looked for in the shards' folders.
+
+    Returns:
+        list of (manifest, {path of a shard: its entry in the manifest}); shards without a manifest
+        are left out.
+    """
+    wanted = {os.path.realpath(path): path for path in shards}
+    found = []
+    for folder in sorted({os.path.dirname(path) for path in wanted}):
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*" + SUFFIX))):
+            manifest = load_manifest(path)
+            # The shards of a manifest may lie in several folders; names are relative to its own.
+            entries = {wanted[real]: shard for shard in manifest["shards"]
+                       if (real := os.path.realpath(os.path.join(folder, shard["name"]))) in wanted}
+            if entries:
+                found.append((manifest, entries))
+    return found

@@ -1,0 +1,248 @@
+"""Turns text into pre-training records: masked LM and next sentence prediction, as the original.
+
+The input has one sentence a line and a blank line between documents. The records are those of
+google-research/bert create_pretraining_data.py, value for value, for a text that fits one piece
+(--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the original
+would treat a file of its own. The same command started again goes on where it was killed.
+
+Example:
+    bert-create-pretraining-data --input_file=text.txt --output_file=/tmp/text.tfrecord \\
+        --vocab_file=vocab.txt --max_seq_length=128 --max_predictions_per_seq=20
+"""
+
+import contextlib
+import dataclasses
+import gzip
+import hashlib
+import os
+import re
+
+import google_crc32c
+
+from bert_tf import flags
+from bert_tf.data import corpus, manifest, statistics, tfrecord
+from bert_tf.data.documents import tokenize_documents
+from bert_tf.data.jobs import Progress, run_pieces
+from bert_tf.data.pretraining import create_instances
+from bert_tf.errors import InputError
+from bert_tf.files import find_files, make_folder, write_aside, write_json
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+
+_ROWS = 8192            # instances made into bytes at a time
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags of the original, and three of our own at the end."""
+
+    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
+    output_file: list[str] = option(
+        REQUIRED, "TFRecord file, or several to spread the records over; .gz compresses. A corpus "
+        "of several pieces gives one shard a piece: name.tfrecord-00000-of-00003.")
+    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
+    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    do_whole_word_mask: bool = option(False, "Mask all sub-words of a word or none.")
+    max_seq_length: int = option(128, "Length S of a sequence, [CLS] and [SEP]s included.")
+    max_predictions_per_seq: int = option(
+        20, "Most masked positions in a sequence: about max_seq_length * masked_lm_prob.")
+    random_seed: int = option(12345, "Seed of every random choice.")
+    dupe_factor: int = option(10, "How often the text is used, with other pairs and masks.")
+    masked_lm_prob: float = option(0.15, "Share of the tokens to predict.")
+    short_seq_prob: float = option(0.1, "How often sequences are aimed shorter than the maximum.")
+    piece_bytes: int = option(
+        1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. It "
+        "changes the records; the number of workers does not.")
+    num_workers: int = option(0, "Processes; 0 for one a core.")
+
+    def check(self):
+        """Raises InputError for values that cannot work."""
+        for name, least, most in (
+                ("max_seq_length", 5, 1 << 14), ("max_predictions_per_seq", 1, 1 << 14),
+                ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
+                ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31), ("num_workers", 0, 4096)):
+            if not least <= getattr(self, name) <= most:
+                raise InputError(f"--{name} is {getattr(self, name)}, which is not between "
+                                 f"{least} and {most}.")
+
+
+class PieceWriter:
+    """Makes the shards of one piece; every worker process has one.
+
+    Args:
+        job: `Job`.
+        tokenizer: `WordpieceTokenizer`.
+        count: number of pieces.
+        folder: where the manifest will stand; shards are named from there.
+    """
+
+    def __init__(self, job, tokenizer, count, folder):
+        self._job, self._tokenizer, self._count, self._folder = job, tokenizer, count, folder
+
+    def __call__(self, index, piece):
+        """Writes the shards of piece `index` and returns their entries and counts for the manifest."""
+        lines = corpus.decode(piece, self._job.input_file)
+        documents = tokenize_documents(lines, self._tokenizer)
+        vocabulary = self._tokenizer.vocabulary
+        counts, sample = statistics.count_text(lines, documents, vocabulary.unk_id)
+        del lines
+        instances = create_instances(documents, vocabulary,
+                                     _piece_seed(self._job.random_seed, index), self._job)
+        counts.update(statistics.count_instances(instances, self._job.max_seq_length))
+        return {"shards": self._write(index, instances), "counts": counts, "line_sample": sample}
+
+    def _write(self, index, instances):
+        """Spreads the instances over the output files in turn, as the original does."""
+        names = [manifest.shard_name(name, index, self._count) for name in self._job.output_file]
+        shards = []
+        # One file at a time: each takes every len(names)-th instance.
+        for turn, name in enumerate(names):
+            order = instances.order[turn::len(names)]
+            with write_aside(name, "wb") as file:
+                digest = google_crc32c.Checksum()
+                sink = _Digested(file, digest)
+                # No name and no time in the gzip header: the same records, the same bytes.
+                out = gzip.GzipFile("", "wb", 6, sink, 0) if name.endswith(".gz") else sink
+                for start in range(0, len(order), _ROWS):
+                    features = instances.features(order[start:start + _ROWS],
+                                                  self._job.max_seq_length,
+                                                  self._tokenizer.vocabulary)
+                    messages = tfrecord.serialize_examples(features)
+                    out.write(b"".join(map(tfrecord.frame, messages)))
+                if out is not sink:
+                    out.close()
+            shards.append({"name": os.path.relpath(name, self._folder), "records": len(order),
+                           "bytes": os.path.getsize(name), "crc32c": digest.digest().hex()})
+        return shards
+
+
+class _Digested:
+    """A file that checksums what is written to it."""
+
+    def __init__(self, file, digest):
+        self._file, self._digest = file, digest
+
+    def write(self, data):
+        self._digest.update(bytes(data))
+        return self._file.write(data)
+
+    def flush(self):
+        self._file.flush()
+
+
+def _piece_seed(seed, index):
+    """The first piece has the seed itself, so that a text of one piece equals the original's."""
+    if index == 0:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
+
+
+def _input_notes(paths):
+    """What is odd about the input files, for the report."""
+    notes = []
+    for path in paths:
+        with (gzip.open if tfrecord.is_gzip(path) else open)(path, "rb") as file:
+            if not file.read(1):
+                notes.append(f"{path} is empty.")
+    if len(paths) > 1:
+        notes += [f"{path} does not end with a blank line: its last document goes on in the next "
+                  "file, as in the original." for path in paths[:-1] if not _ends_document(path)]
+    return notes
+
+
+def _ends_document(path):
+    if tfrecord.is_gzip(path):
+        return True     # not worth another pass over it
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - 256))
+        return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", file.read()) is not None
+
+
+def _scan(job):
+    """Reads the text once: its pieces' checksums.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
+    checksums = []
+    for piece in corpus.read_pieces(job.input_file, job.piece_bytes):
+        corpus.decode(piece, job.input_file)
+        checksums.append(google_crc32c.value(piece))
+    return checksums
+
+
+def main(job):
+    """Runs the job and prints its report."""
+    job.check()
+    vocabulary = Vocabulary.from_file(job.vocab_file)
+    job.input_file = find_files(job.input_file, "input_file")
+    if len(set(map(os.path.abspath, job.output_file))) < len(job.output_file):
+        raise InputError("--output_file names a file twice.")
+    for name in job.output_file:
+        make_folder(os.path.dirname(os.path.abspath(name)), "output_file")
+    path = manifest.manifest_path(job.output_file[0])
+    folder = os.path.dirname(os.path.abspath(path))
+
+    print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
+    pieces = _scan(job)
+    options = {name: value for name, value in dataclasses.asdict(job).items()
+               if name not in ("input_file", "num_workers", "vocab_file")}
+    fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": pieces}
+
+    def is_intact(result):
+        paths = [(os.path.join(folder, shard["name"]), shard) for shard in result["shards"]]
+        return all(os.path.exists(p) and os.path.getsize(p) == s["bytes"] for p, s in paths)
+
+    def remove_shards(result):
+        for shard in result["shards"]:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, shard["name"]))
+
+    if os.path.exists(path):
+        earlier = manifest.load_manifest(path)
+        if earlier.get("fingerprint") == fingerprint and is_intact(earlier):
+            print(statistics.report(earlier))
+            print(f"{path} and its shards are there already, made from this text with these flags")
+            return
+        # Other flags or another text: the old shards must not stand beside the new ones.
+        remove_shards(earlier)
+        os.remove(path)
+
+    progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
+                        remove_shards)
+    writer = PieceWriter(job, WordpieceTokenizer(vocabulary, job.do_lower_case), len(pieces),
+                         folder)
+    results = run_pieces(corpus.read_pieces(job.input_file, job.piece_bytes), len(pieces), writer,
+                         progress, job.num_workers or len(os.sched_getaffinity(0)), is_intact)
+    counts, rates = statistics.merge(results)
+    if not counts.get("instances"):
+        for result in results:
+            remove_shards(result)
+        progress.close()
+        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
+    record = {
+        "format": "bert_tf pre-training records 1",
+        "options": options,
+        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash},
+        "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
+        "counts": counts,
+        "rates": rates,
+        "notes": _input_notes(job.input_file),
+        "shards": [shard for result in results for shard in result["shards"]],
+        "fingerprint": fingerprint,
+    }
+    write_json(path, record)
+    progress.close()
+    print(statistics.report(record))
+    print(f"wrote {counts['instances']:,} records to {len(record['shards'])} "
+          f"file{'s' * (len(record['shards']) > 1)}, manifest {path}")
+
+
+def run():
+    """The console entry point."""
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()

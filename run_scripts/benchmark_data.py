@@ -1,0 +1,93 @@
+"""CPU seconds of create_pretraining_data beside tf-models-official's generator, in one run.
+
+Both are run as programs on the same text, vocabulary and seed, one process each. What a program
+spends before it starts work (imports; measured on one line of text) is shown apart. The peer needs
+tf-models-official, which may live in another environment (--peer_python).
+
+Example:
+    python -m run_scripts.benchmark_data --input_file=text.txt --vocab_file=vocab.txt
+"""
+
+import dataclasses
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.flags import REQUIRED, option
+
+OURS = "data_prep.create_pretraining_data"
+PEER = "official.nlp.data.create_pretraining_data"
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    input_file: str = option(REQUIRED, "Text, one sentence a line, a blank line between documents.")
+    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")
+    dupe_factors: list[str] = option(["1", "10"], "The values of --dupe_factor to measure.")
+    peer_python: str = option(sys.executable, "The interpreter that has tf-models-official.")
+    skip_peer: bool = option(False, "Measure ours alone.")
+
+
+def _measure(python, module, arguments):
+    """Runs a program; returns (CPU seconds, peak memory in MB)."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-c",
+               "import resource, subprocess, sys\n"
+               "code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL,"
+               " stderr=subprocess.PIPE)\n"
+               "sys.stderr.buffer.write(code.stderr[-2000:] if code.returncode else b'')\n"
+               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)\n"
+               "sys.exit(code.returncode)",
+               python, "-m", module, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"{module} failed under {python}: {done.stderr[-1500:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            float(done.stdout.split()[-1]))
+
+
+def main(job):
+    """Prints a line a program and dupe factor, and the ratios."""
+    megabytes = os.path.getsize(job.input_file) / 1e6
+    programs = [("bert_tf", sys.executable, OURS, ["--num_workers=1"])]
+    if not job.skip_peer:
+        programs.append(("tf-models-official", job.peer_python, PEER, []))
+    print(f"{job.input_file}: {megabytes:.1f} MB, sequences of 128, CPU seconds a MB")
+    with tempfile.TemporaryDirectory() as folder:
+        one_line = os.path.join(folder, "one_line.txt")
+        with open(one_line, "w", encoding="utf-8") as file:
+            file.write("One line.\n\nAnother document.\n")
+        for dupe_factor in job.dupe_factors:
+            seconds = {}
+            for name, python, module, extra in programs:
+                def arguments(text):
+                    return [f"--input_file={text}", f"--vocab_file={job.vocab_file}",
+                            f"--output_file={folder}/{name}{os.path.basename(text)}.tfrecord",
+                            f"--dupe_factor={dupe_factor}", "--max_seq_length=128",
+                            "--max_predictions_per_seq=20", "--random_seed=12345", *extra]
+                start, _ = _measure(python, module, arguments(one_line))
+                total, memory = _measure(python, module, arguments(job.input_file))
+                seconds[name] = (total - start, total)
+                print(f"  dupe_factor {dupe_factor:>3}  {name:<20} work {(total - start) / megabytes:6.3f}"
+                      f"  with start-up {total / megabytes:6.3f}  peak memory {memory:5.0f} MB",
+                      flush=True)
+            if not job.skip_peer:
+                ours, peer = seconds["bert_tf"], seconds["tf-models-official"]
+                print(f"  dupe_factor {dupe_factor:>3}  ratio: work {peer[0] / ours[0]:.1f}, "
+                      f"with start-up {peer[1] / ours[1]:.1f}", flush=True)
+
+
+def run():
+    """The console entry point."""
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()
