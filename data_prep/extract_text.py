@@ -1,0 +1,202 @@
+"""Writes text in BERT's input format: one sentence a line, a blank line between documents.
+
+Without --input_file the text is English that is on every machine with our dependencies: the
+documentation inside the standard library and the installed packages. The docstrings of a module
+make one document; no sentence comes twice. With --input_file it is one's own plain text: a blank
+line ends a paragraph, two or more end a document, and so does the end of a file.
+
+Example:
+    bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
+"""
+
+import ast
+import dataclasses
+import hashlib
+import importlib.util
+import os
+import re
+import sysconfig
+import warnings
+
+from bert_tf import flags
+from bert_tf.data import corpus
+from bert_tf.errors import InputError
+from bert_tf.files import find_files, make_folder, write_aside
+from bert_tf.flags import REQUIRED, option
+from data_prep import prose
+
+STANDARD_LIBRARY = "stdlib"
+# Folders whose docstrings are hardly prose, or copies of other packages.
+_SKIPPED = {"test", "tests", "testing", "_vendor", "vendor", "_vendored", "site-packages",
+            "dist-packages", "lib2to3", "__pycache__"}
+_TOPICS = "pydoc_data/topics.py"
+_SHORTEST = 4       # sentences of a document of documentation
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    output_file: str = option(REQUIRED, "Where the text goes.")
+    input_file: list[str] = option([], "One's own plain text in place of documentation: files, "
+                                   "globs or folders, plain or .gz.")
+    packages: list[str] = option([], "Packages whose documentation is taken; stdlib is Python's "
+                                 "own. By default all that are installed.")
+    max_megabytes: float = option(8.0, "Stop at this much text (10^6 bytes). Which modules are "
+                                  "taken depends on their names alone.")
+    eval_file: str = option("", "Where held-out documents go.")
+    eval_share: float = option(0.05, "Share of the documents that go to --eval_file.")
+
+    def check(self):
+        """Raises InputError for values that cannot work."""
+        if self.max_megabytes <= 0:
+            raise InputError(f"--max_megabytes is {self.max_megabytes}; it must be positive.")
+        if not 0 < self.eval_share < 1:
+            raise InputError(f"--eval_share is {self.eval_share}; it must lie between 0 and 1.")
+        if self.input_file and self.packages:
+            raise InputError("give --input_file or --packages, not both.")
+
+
+def source_files(packages):
+    """(name, path) of the Python files of `packages`, in an order that looks random but is fixed.
+
+    Raises:
+        InputError: a package is not installed.
+    """
+    installed = sysconfig.get_path("purelib")
+    found = []
+    for package in packages or [STANDARD_LIBRARY, *sorted(os.listdir(installed))]:
+        if package == STANDARD_LIBRARY:
+            root = sysconfig.get_path("stdlib")
+            found += _python_files(root, root)
+        elif packages and not importlib.util.find_spec(package):
+            raise InputError(f"--packages: {package!r} is not installed.")
+        else:
+            spec = importlib.util.find_spec(package) if packages else None
+            folders = spec.submodule_search_locations if spec else [f"{installed}/{package}"]
+            for folder in folders or []:
+                found += _python_files(folder, os.path.dirname(folder))
+            if spec and not folders and (spec.origin or "").endswith(".py"):
+                found.append((os.path.basename(spec.origin), spec.origin))
+    return sorted(set(found), key=lambda pair: _draw("order", pair[0]))
+
+
+def _python_files(folder, root):
+    for base, folders, names in os.walk(folder):
+        folders[:] = sorted(set(folders) - _SKIPPED)
+        for name in names:
+            if name.endswith(".py") and not name.startswith("test_"):
+                path = os.path.join(base, name)
+                yield os.path.relpath(path, root), path
+
+
+def _draw(purpose, name):
+    """A number in [0, 1) that depends on its arguments alone."""
+    digest = hashlib.sha256(f"{purpose} {name}".encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:7], "big") / (1 << 56)
+
+
+def docstrings(source, name):
+    """The docstrings (list of str) of a module in the order of its lines.
+
+    Raises:
+        ValueError, SyntaxError, RecursionError: the source can't be parsed.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")     # of invalid escapes
+        tree = ast.parse(source)
+    if name == _TOPICS:     # a dictionary of pages
+        return [node.value for node in ast.walk(tree)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = sorted((node for node in ast.walk(tree) if isinstance(node, kinds)),
+                   key=lambda node: getattr(node, "lineno", 0))
+    return [text for text in map(ast.get_docstring, nodes) if text]
+
+
+def documentation(files, note):
+    """Yields (name, sentences) of each document; no sentence comes twice.
+
+    Args:
+        files: list of (name, path) of Python files.
+        note: called with (name) for every file that can't be read.
+    """
+    seen = set()
+    for name, path in files:
+        try:
+            with open(path, encoding="utf-8") as file:
+                texts = docstrings(file.read(), name)
+        except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+            note(name)
+            continue
+        for part in [[text] for text in texts] if name == _TOPICS else [texts]:
+            found = []
+            for sentence in _sentences_of(part):
+                key = re.sub(r"[^a-z]", "", sentence.lower())
+                if key not in seen:
+                    seen.add(key)
+                    found.append(sentence)
+            if len(found) >= _SHORTEST:
+                yield f"{name} {found[0]}", found
+
+
+def _sentences_of(texts):
+    return (sentence for text in texts for paragraph in prose.paragraphs(text)
+            for sentence in prose.sentences(paragraph) if prose.is_english(sentence))
+
+
+def own_text(paths):
+    """Yields (name, sentences) of each document of plain text files.
+
+    Raises:
+        InputError: a file is not UTF-8.
+    """
+    for path in paths:
+        text = "\n".join(line.strip() for piece in corpus.read_pieces([path], 1 << 24)
+                         for line in corpus.decode(piece, [path]))
+        for number, document in enumerate(re.split(r"\n{3,}", text)):
+            found = [sentence for paragraph in document.split("\n\n")
+                     for sentence in prose.sentences(" ".join(paragraph.split()))]
+            if found:
+                yield f"{path} {number}", found
+
+
+def main(job):
+    """Writes the text and prints what it took.
+
+    Raises:
+        InputError: a flag or a file can't be used, or there is no text.
+    """
+    job.check()
+    unread = []
+    if job.input_file:
+        documents = own_text(find_files(job.input_file, "input_file"))
+    else:
+        documents = documentation(source_files(job.packages), unread.append)
+    kept, size = {job.output_file: [], job.eval_file: []}, 0
+    for name, sentences in documents:
+        held_out = job.eval_file and _draw("eval", name) < job.eval_share
+        kept[job.eval_file if held_out else job.output_file].append(sentences)
+        size += sum(len(sentence.encode("utf-8")) + 1 for sentence in sentences) + 1
+        if size >= job.max_megabytes * 1e6:
+            break
+    if not kept[job.output_file]:
+        raise InputError("no text was found; name files or packages with sentences in them.")
+    for path, texts in kept.items():
+        if path:
+            make_folder(os.path.dirname(path), "output_file")
+            with write_aside(path, newline="\n") as file:
+                file.write("\n".join("\n".join([*sentences, ""]) for sentences in texts))
+            print(f"{path}: {len(texts)} documents, {sum(map(len, texts))} sentences, "
+                  f"{os.path.getsize(path) / 1e6:.2f} MB.")
+    if unread:
+        print(f"{len(unread)} source files could not be read, such as {unread[0]}.")
+
+
+def run():
+    """The command bert-extract-text."""
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,120 @@
+"""Prose out of marked-up text, and sentences out of prose. Written for docstrings."""
+
+import inspect
+import itertools
+import re
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
+_HEADING = re.compile(r"^(.*)\n[ \t]*([-=~^#*\"'`+])\2{2,}[ \t]*$", re.M)
+# Sections of lists and code, of which nothing is prose; numpy underlines their names.
+_LISTS = (r"Parameters|Other Parameters|Args|Arguments|Keyword Arguments?|Kwargs|Attributes|Methods"
+          r"|Returns?|Yields?|Raises|Warns|Inputs?|Outputs?|Input shape|Output shape|Call arguments"
+          r"|Reference|References|Examples?|Usage|Example usage|See Also|Routines|Functions|Classes"
+          r"|Call signatures?|Properties|Constants|Exceptions|Options")
+_LIST_HEADING = re.compile(rf"\s*(?:{_LISTS})\s*", re.I)
+_LIST_LABEL = re.compile(rf"[#*\s]*(?:{_LISTS})\**\s*:+\**\s*", re.I)
+_DIRECTIVE = re.compile(r"\.\. ?(\w[\w-]*)?")
+_ADMONITIONS = {"note", "warning", "tip", "important", "caution", "hint", "attention"}
+_NOT_PROSE = re.compile(
+    r">>>|\.\.\. |\$ |@|:\w[^:]*:(\s|$)|[|+]|={3}|-{3}|\[\d+\]|#|%|Copyright\b|\(c\)|Author|License"
+    r"|[\w.*]+\s+:\s|\w[\w.]*\(.*\)\s*(->.*)?:?$|\w[\w.]*:\s|\w+\s*=\s|import |from \S+ import")
+_ITEM = re.compile(r"(?:[-*+•]|\(?\d{1,2}[.)])\s+")
+_MARKUP = [(re.compile(pattern), new) for pattern, new in (
+    (r":[\w:+-]+:`~?(?:[^`<]*\.)?!?([^`<]+?)(?:\s*<[^`]*>)?`", r"\1"),     # :class:`~pkg.Name`
+    (r"`([^`<]+?)\s*<[^`]*>`_*", r"\1"), (r"\[([^\]]+)\]\([^)]*\)", r"\1"),     # links
+    (r"``?([^`]+)``?_*", r"\1"), (r"\*\*(\S[^*]*)\*\*", r"\1"), (r"(?<!\w)\*(\S[^*]*)\*", r"\1"),
+    (r"\s*\[[\w.-]+\]_", ""), (r"\s+", " "))]
+_ABBREVIATIONS = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|cf|vs|approx|resp|al|Fig|Eq|Eqs|Sec|Ch|No|Vol|pp?|Mr|Mrs|Ms|Dr|Prof|St"
+    r"|Jr|Sr|Inc|Ltd|Co|Corp|Ref|Refs|w\.r\.t|a\.k\.a|U\.S)|(?:^|\s|\()[A-Z])\.$")
+_BOUNDARY = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\Wa-z_])|(?<=[。！？])")
+_WORD = re.compile(r"[\"'“‘(\[]*[A-Za-z]+(?:['’-][A-Za-z]+)*[\"'”’)\],;:.!?]*")
+_OPENING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ\"'(")
+_CODE = re.compile(r"\\|[{}<>]|==|://|__\w")
+_COMMON = frozenset("the a an is are of to and in this that for it be by as with or not from on if "
+                    "can will was has have when which at you".split())
+
+
+def paragraphs(text):
+    """The paragraphs of prose (list of str, one line each) in a docstring.
+
+    Code, doctests, tables, headings, lists of parameters and directives are left out; an item of a
+    list is a paragraph.
+    """
+    text = _FENCE.sub("", inspect.cleandoc(text))
+    text = _HEADING.sub(lambda match: f"\n\0{match[1]}\n", text)
+    found, skipped_above, in_list = [], None, False
+    for block in re.split(r"\n[ \t]*\n", text):
+        lines = block.strip("\n").split("\n")
+        first = lines[0].strip()
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        if first.startswith("\0"):
+            in_list, skipped_above = bool(_LIST_HEADING.fullmatch(first[1:])), None
+            lines = lines[1:]
+        elif skipped_above is not None and indent <= skipped_above:
+            skipped_above = None
+        if in_list or skipped_above is not None or not lines:
+            continue
+        if _DIRECTIVE.match(first):
+            name = _DIRECTIVE.match(first)[1]
+            if name not in _ADMONITIONS:
+                skipped_above = indent
+                continue
+            lines = [line.strip() for line in lines[1:]]
+        elif indent >= 2 and not _ITEM.match(first):
+            continue
+        for index, line in enumerate(lines):
+            if _LIST_LABEL.fullmatch(line):
+                skipped_above = len(line) - len(line.lstrip())
+                lines = lines[:index]
+                break
+        found += _join(lines)
+        if lines and lines[-1].endswith("::"):
+            skipped_above = indent
+    return found
+
+
+def _join(lines):
+    """The paragraphs of a block without blank lines: one, or one for each item of a list."""
+    groups = [[]]
+    for line in lines:
+        bare = line.strip()
+        item = _ITEM.match(bare)
+        if item:
+            groups.append([bare[item.end():]])
+        elif line[:1].isspace() and len(groups) == 1 and len(groups[0]) > 0:
+            break       # code or a hanging definition under a line of prose
+        else:
+            groups[-1].append(bare)
+    kept = itertools.takewhile(
+        lambda group: not any(map(_NOT_PROSE.match, group)), filter(None, groups))
+    return [_plain(" ".join(group)) for group in kept]
+
+
+def _plain(text):
+    for pattern, new in _MARKUP:
+        text = pattern.sub(new, text)
+    return text.strip()
+
+
+def sentences(paragraph):
+    """The sentences (list of str) of a paragraph on one line."""
+    found, start = [], 0
+    for boundary in _BOUNDARY.finditer(paragraph):
+        end = boundary.end()
+        if not _ABBREVIATIONS.search(paragraph[start:boundary.start()]):
+            found.append(paragraph[start:end].strip())
+            start = end
+    found.append(paragraph[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def is_english(sentence):
+    """Whether this is a whole English sentence of words, rather than code or a fragment."""
+    words = sentence.split()
+    return (4 <= len(words) <= 100 and sentence[0] in _OPENING and sentence.isascii()
+            and not _CODE.search(sentence)
+            and sentence.rstrip("\"')")[-1:] in (".", "!", "?") and not sentence.endswith("...")
+            and sum(map(bool, map(_WORD.fullmatch, words))) >= 0.85 * len(words)
+            and len(_COMMON.intersection(sentence.lower().split())) >= 1 + (len(words) > 12)
+            and sum(word.isupper() and len(word) > 1 for word in words) <= 0.3 * len(words))
