@@ -88,7 +88,7 @@ def _join(lines):
             groups[-1].append(bare)
     kept = itertools.takewhile(
         lambda group: not any(map(_NOT_PROSE.match, group)), filter(None, groups))
-    return [_plain(" ".join(group)) for group in kept]
+    return list(filter(None, (_plain(" ".join(group)) for group in kept)))
 
 
 def _plain(text):

@@ -1,0 +1,82 @@
+"""Measures how fast text becomes ids, in megabytes a CPU second, beside the Model Garden.
+
+The peer is `official.nlp.tools.tokenization.FullTokenizer` of tf-models-official, the original's
+algorithm; both run in turns in one process, each with a fresh tokenizer that remembers nothing.
+
+Example:
+    python -m run_scripts.benchmark_tokenization --input_file=text.txt --vocab_file=vocab.txt
+"""
+
+import dataclasses
+import statistics
+import time
+
+from bert_tf import flags
+from bert_tf.data import corpus
+from bert_tf.files import find_files
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
+    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
+    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    rounds: int = option(3, "How often each is measured; the median counts.")
+
+
+def _ours(job):
+    tokenizer = WordpieceTokenizer(Vocabulary.from_file(job.vocab_file), job.do_lower_case)
+    return lambda lines: tokenizer.encode_lines(lines)[0].tolist()
+
+
+def _peers(job):
+    from official.nlp.tools import tokenization  # pylint: disable=import-outside-toplevel
+
+    peer = tokenization.FullTokenizer(job.vocab_file, job.do_lower_case)
+    return lambda lines: [
+        index for line in lines for index in peer.convert_tokens_to_ids(peer.tokenize(line))]
+
+
+def _available():
+    try:
+        from official.nlp.tools import tokenization  # pylint: disable=import-outside-toplevel,unused-import
+    except ImportError:
+        print("tf-models-official is not installed: no ratio. (pip install 'bert_tf[official]')")
+        return {"ours": _ours}
+    return {"ours": _ours, "peer": _peers}
+
+
+def main(job):
+    """Prints the speeds, their ratio and whether the ids are equal."""
+    paths = find_files(job.input_file, "input_file")
+    lines = [line for piece in corpus.read_pieces(paths, 1 << 24)
+             for line in corpus.decode(piece, paths)]
+    megabytes = sum(len(line.encode("utf-8")) + 1 for line in lines) / 1e6
+    systems = _available()
+    seconds, ids = {name: [] for name in systems}, {}
+    for _ in range(job.rounds):
+        for name, build in systems.items():
+            encode = build(job)
+            start = time.process_time()
+            ids[name] = encode(lines)
+            seconds[name].append(time.process_time() - start)
+    speed = {name: megabytes / statistics.median(times) for name, times in seconds.items()}
+    for name, value in speed.items():
+        print(f"{name}: {value:.2f} MB a CPU second on {megabytes:.2f} MB")
+    if "peer" in speed:
+        print(f"ours is {speed['ours'] / speed['peer']:.1f} times as fast; the ids are "
+              f"{'equal' if ids['ours'] == ids['peer'] else 'DIFFERENT'}")
+
+
+def run():
+    """The program."""
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()

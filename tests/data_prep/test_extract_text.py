@@ -1,0 +1,168 @@
+"""Prose from docstrings, sentences from prose, and the job that writes them."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.errors import InputError
+from data_prep import extract_text, prose
+
+DOCSTRING = '''Computes the *mean* of a :class:`~numpy.ndarray`.
+
+    The values are read once, e.g. from a file,
+    and ``None`` is returned for an empty array. See `the manual
+    <https://example.org>`_ for more [1]_.
+
+    .. note::
+       This may be slow.
+
+    .. math:: a + b
+
+    It is used like this::
+
+        mean(values)
+
+    Parameters
+    ----------
+    values : array
+        The values of which the mean is taken.
+
+    Notes
+    -----
+    The mean is the sum divided by the count.
+
+    - The first item of this list
+      goes on here.
+    - The second item is short.
+
+    ```
+    This line is code in a fence.
+    ```
+
+    >>> mean([1, 2])
+    1.5
+
+    Args:
+      x: The input of this function is a tensor.
+
+    ====  =====
+    This  table
+    ====  =====
+    '''
+
+
+def extract(output, **options):
+    extract_text.main(extract_text.Job(output_file=str(output), **options))
+    text = output.read_text(encoding="utf-8")
+    return [document.split("\n") for document in text.rstrip("\n").split("\n\n")]
+
+
+def test_prose_of_a_docstring():
+    assert prose.paragraphs(DOCSTRING) == [
+        "Computes the mean of a ndarray.",
+        "The values are read once, e.g. from a file, and None is returned for an empty array. "
+        "See the manual for more.",
+        "This may be slow.",
+        "It is used like this::",
+        "The mean is the sum divided by the count.",
+        "The first item of this list goes on here.",
+        "The second item is short."]
+
+
+def test_sentences_are_cut_at_their_ends_only():
+    text = ('Dr. A. Smith came, e.g. by Train. "Why?" he asked. It cost 3.5 (see Fig. 2). ok. '
+            'He left! Done')
+    assert prose.sentences(text) == [
+        "Dr. A. Smith came, e.g. by Train.", '"Why?" he asked.', "It cost 3.5 (see Fig. 2). ok.",
+        "He left!", "Done"]
+    assert prose.sentences("这是。那是。") == ["这是。", "那是。"]
+
+
+@pytest.mark.parametrize("sentence, expected", [
+    ("This is a whole sentence of words.", True),
+    ("Too short.", False),
+    ("this does not begin as a sentence.", False),
+    ("It does not end as a sentence", False),
+    ("Use x_1 foo(a, b) y[0] to_b the c.", False),
+    ("Die Katze sitzt auf dem Dach.", False),
+])
+def test_is_english(sentence, expected):
+    assert prose.is_english(sentence) is expected
+
+
+def test_documentation_of_packages(tmp_path):
+    documents = extract(tmp_path / "text.txt", packages=["stdlib"], max_megabytes=0.3)
+    sentences = [sentence for document in documents for sentence in document]
+    assert len(documents) > 20 and len(set(sentences)) == len(sentences) > 1000
+    assert min(map(len, documents)) >= 4
+    assert all(map(prose.is_english, sentences))
+    assert (tmp_path / "text.txt").stat().st_size == pytest.approx(3e5, rel=0.2)
+
+
+def test_it_is_the_same_in_every_process(tmp_path):
+    contents = set()
+    for seed in "01":
+        output = tmp_path / f"{seed}.txt"
+        subprocess.run([sys.executable, "-m", "data_prep.extract_text", f"--output_file={output}",
+                        "--packages=numpy,absl", "--max_megabytes=0.2"], check=True,
+                       env={"PYTHONHASHSEED": seed})
+        contents.add(output.read_bytes())
+    assert len(contents) == 1
+
+
+def test_held_out_documents_share_nothing_with_the_others(tmp_path):
+    everything = extract(tmp_path / "all.txt", packages=["absl"])
+    train = extract(tmp_path / "train.txt", packages=["absl"], eval_share=0.3,
+                    eval_file=str(tmp_path / "eval.txt"))
+    held_out = (tmp_path / "eval.txt").read_text().rstrip("\n").split("\n\n")
+    held_out = [document.split("\n") for document in held_out]
+    assert sorted(train + held_out) == sorted(everything)
+    assert train and len(held_out) > 1
+
+
+def test_unreadable_sources_are_counted(tmp_path, monkeypatch, capsys):
+    package = tmp_path / "odd_package"
+    package.mkdir()
+    body = "The first one is here. The second one is here. The third one is here. "
+    (package / "__init__.py").write_text(f'"""{body}The fourth one is here."""')
+    (package / "latin.py").write_bytes(b'"""caf\xe9"""')
+    (package / "broken.py").write_text("def (")
+    (package / "nul.py").write_bytes(b"x = 1\0")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    documents = extract(tmp_path / "text.txt", packages=["odd_package"])
+    assert documents == [body.replace(". ", ".|").rstrip("|").split("|")
+                         + ["The fourth one is here."]]
+    assert "3 source files could not be read" in capsys.readouterr().out
+
+
+def test_own_text(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("Chapter one\n\nIt was a dark\nnight. It rained.\n \nSo it was. \n\n\n\n"
+                    "Étrange! Ça va.\n", encoding="utf-8")
+    assert extract(tmp_path / "text.txt", input_file=[str(path)]) == [
+        ["Chapter one", "It was a dark night.", "It rained.", "So it was."],
+        ["Étrange!", "Ça va."]]
+
+
+@pytest.mark.parametrize("content, options, parts", [
+    (b"\n \n", {}, ["no text"]),
+    (b"Good.\nBad \xff.\n", {}, ["own.txt", "line 2", "byte 5"]),
+    (b"Good.", {"packages": ["absl"]}, ["not both"]),
+    (b"Good.", {"max_megabytes": 0}, ["--max_megabytes"]),
+    (b"Good.", {"eval_share": 1.0}, ["--eval_share"]),
+])
+def test_refusals(tmp_path, content, options, parts):
+    path = tmp_path / "own.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        extract(tmp_path / "text.txt", input_file=[str(path)], **options)
+    assert all(part in str(error.value) for part in parts)
+    assert not (tmp_path / "text.txt").exists()
+
+
+def test_a_package_that_is_not_installed_is_named(tmp_path):
+    with pytest.raises(InputError, match="no_such_package"):
+        extract(tmp_path / "text.txt", packages=["no_such_package"])
