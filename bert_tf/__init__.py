@@ -6,6 +6,8 @@ TensorFlow.
 
 import importlib
 
+from bert_tf.registration import register_later
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -29,3 +31,6 @@ def __getattr__(name):
 
 def __dir__():
     return sorted([*globals(), *_HOMES])
+
+
+register_later(_HOMES)

@@ -1,0 +1,226 @@
+"""BertEncoder: sizes, masks, dropout, saving, other backends; its numbers are in checkpoints/."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config import PRESETS, EncoderConfig
+from bert_tf.networks.encoder import BertEncoder
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+SMALL = EncoderConfig.preset("tiny", vocab_size=50, hidden_size=32, intermediate_size=64,
+                             max_position_embeddings=24)
+# With the pooler and without heads; those of base and large are the published 110M and 340M
+# less the heads, to the last one.
+PARAMETERS = {"tiny": 4_385_920, "mini": 11_170_560, "small": 28_763_648, "medium": 41_373_184,
+              "base": 109_482_240, "large": 335_141_888}
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    keras.utils.set_random_seed(1)
+    return BertEncoder(SMALL)
+
+
+def make_inputs(length=12, batch=2):
+    rng = np.random.default_rng(0)
+    return {"input_ids": rng.integers(0, 50, (batch, length)).astype("int32"),
+            "input_mask": np.ones((batch, length), "int32"),
+            "segment_ids": rng.integers(0, 2, (batch, length)).astype("int32")}
+
+
+def sequence(encoder, inputs, **options):
+    return np.array(encoder(inputs, **options)["sequence_output"])
+
+
+def test_no_preset_is_missing_from_the_table():
+    assert set(PARAMETERS) == set(PRESETS)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameter_counts(name):
+    # All layers of a network are alike, so one is built, which keeps the test small.
+    layers, h = PRESETS[name]
+    encoder = BertEncoder(EncoderConfig.preset(name, num_hidden_layers=1))
+    built = encoder.count_params() + (layers - 1) * encoder.layers_[0].count_params()
+    layer = 4 * (h * h + h) + (4 * h * h + 4 * h) + (4 * h * h + h) + 4 * h
+    assert built == (30522 + 2 + 512) * h + 2 * h + layers * layer + h * h + h == PARAMETERS[name]
+
+
+def test_shapes_of_every_output(encoder):
+    out = encoder(make_inputs(), return_attention=True)
+    shapes = {name: tuple(np.shape(value)) for name, value in out.items()}
+    assert shapes == {"embedding_output": (2, 12, 32), "layer_outputs": (2, 2, 12, 32),
+                      "sequence_output": (2, 12, 32), "pooled_output": (2, 32),
+                      "attention_probs": (2, 2, 2, 12, 12)}
+    assert "attention_probs" not in encoder(make_inputs())
+
+
+def test_weights_are_a_function_of_the_seed(encoder):
+    keras.utils.set_random_seed(1)
+    same = BertEncoder(SMALL)
+    other = BertEncoder(SMALL)
+    for a, b, c in zip(encoder.weights, same.weights, other.weights):
+        assert np.array_equal(a, b)
+        assert a.name in ("gamma", "beta", "bias") or not np.array_equal(a, c)
+    kernel = np.array(encoder.embedding_table)
+    assert np.abs(kernel).max() <= 0.04 and 0.015 < kernel.std() < 0.02
+
+
+def test_mask_and_segments_default_to_ones_and_zeros(encoder):
+    inputs = make_inputs()
+    inputs["segment_ids"] *= 0
+    assert np.allclose(sequence(encoder, {"input_ids": inputs["input_ids"]}),
+                       sequence(encoder, inputs), atol=1e-6)
+
+
+def test_padding_changes_nothing(encoder):
+    inputs = make_inputs()
+    padded = {name: np.pad(value, ((0, 0), (0, 5))) for name, value in inputs.items()}
+    assert np.allclose(sequence(encoder, padded)[:, :12], sequence(encoder, inputs), atol=1e-5)
+
+
+def test_attention_bias_can_make_it_causal(encoder):
+    causal = np.triu(np.full((12, 12), -10000.0, "float32"), 1)[None, None]
+    inputs = make_inputs()
+    changed = {**inputs, "input_ids": inputs["input_ids"].copy()}
+    changed["input_ids"][:, 7:] = 3
+    before = encoder(inputs, attention_bias=causal, return_attention=True)
+    after = sequence(encoder, changed, attention_bias=causal)
+    assert np.allclose(before["sequence_output"][:, :7], after[:, :7], atol=1e-6)
+    assert not np.allclose(before["sequence_output"][:, 7:], after[:, 7:], atol=1e-3)
+    assert np.array(before["attention_probs"][0])[:, :, 0, 1:].max() == 0
+
+
+def test_a_masked_head_contributes_nothing(encoder):
+    inputs, mask = make_inputs(), np.ones((2, 2), "float32")
+    assert np.array_equal(sequence(encoder, inputs), sequence(encoder, inputs, head_mask=mask))
+    mask[1, 0] = 0.0
+    masked = sequence(encoder, inputs, head_mask=mask)
+    assert not np.allclose(masked, sequence(encoder, inputs), atol=1e-4)
+    # A head of width 16 whose value kernel and bias are zero is such a head.
+    value = encoder.layers_[1].attention.value
+    saved = [np.array(w) for w in value.weights]
+    value.set_weights([np.where(np.arange(32) < 16, 0, w) for w in saved])
+    assert np.allclose(masked, sequence(encoder, inputs), atol=1e-6)
+    value.set_weights(saved)
+
+
+def test_dropout_masks_are_a_function_of_the_seed_alone(encoder):
+    inputs = make_inputs()
+
+    def run(*seed):
+        return sequence(encoder, inputs, training=True, dropout_seed=np.array(seed, "int32"))
+
+    assert np.array_equal(run(1, 2), run(1, 2))
+    assert not np.allclose(run(1, 2), run(1, 3)) and not np.allclose(run(1, 2), run(2, 2))
+    assert np.array_equal(sequence(encoder, inputs, dropout_seed=np.array([1, 2], "int32")),
+                          sequence(encoder, inputs))
+
+
+def test_without_a_seed_training_draws_new_masks(encoder):
+    inputs = make_inputs()
+    assert not np.allclose(sequence(encoder, inputs, training=True),
+                           sequence(encoder, inputs, training=True))
+
+
+def test_a_longer_input_than_positions_is_refused(encoder):
+    with pytest.raises(ValueError, match="25 tokens.*24"):
+        encoder(make_inputs(25))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_training_compiles_and_equals_eager(encoder, jit):
+    config = EncoderConfig.from_dict({**SMALL.to_dict(), "hidden_dropout_prob": 0.0,
+                                      "attention_probs_dropout_prob": 0.0})
+    plain = BertEncoder(config)
+    plain.set_weights(encoder.get_weights())
+    inputs = {name: tf.constant(value) for name, value in make_inputs().items()}
+
+    @tf.function(jit_compile=jit)
+    def run(model, seed):
+        with tf.GradientTape() as tape:
+            out = model(inputs, training=True, dropout_seed=seed)["sequence_output"]
+            loss = tf.reduce_sum(out**3)
+        return out, tape.gradient(loss, model.embeddings.position_embeddings.value)
+
+    seed = tf.constant([1, 2])
+    assert np.allclose(run(plain, seed)[0], sequence(encoder, inputs), atol=1e-5)
+    (one, gradient), (same, _), (other, _) = (
+        run(encoder, seed), run(encoder, seed), run(encoder, seed + 1))
+    assert np.array_equal(one, same) and not np.allclose(one, other)
+    assert np.all(np.isfinite(gradient))
+
+
+def test_low_precision(encoder):
+    low = BertEncoder(SMALL, dtype="mixed_bfloat16")
+    low.set_weights(encoder.get_weights())
+    out = low(make_inputs(), return_attention=True)
+    assert all(value.dtype == tf.bfloat16 for value in tf.nest.flatten(out))
+    assert all(weight.dtype == "float32" for weight in low.weights)
+    assert np.allclose(np.array(out["sequence_output"], "float32"),
+                       sequence(encoder, make_inputs()), atol=0.1)
+
+
+@pytest.mark.parametrize("first", ["import bert_tf, keras", "import keras, bert_tf",
+                                   "from bert_tf import BertEncoder; import keras"])
+def test_a_saved_encoder_loads_in_a_fresh_process(encoder, first, tmp_path):
+    inputs = make_inputs()
+    encoder.save(tmp_path / "encoder.keras")
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    run_python(f"""
+        {first}
+        import numpy as np
+        encoder = keras.models.load_model("encoder.keras")
+        out = encoder(dict(np.load("inputs.npz")))
+        np.save("out.npy", np.array(out["sequence_output"]))
+        """, tmp_path)
+    assert np.array_equal(np.load(tmp_path / "out.npy"), sequence(encoder, inputs))
+
+
+def test_importing_the_package_imports_no_framework(tmp_path):
+    run_python("""
+        import sys
+        import bert_tf
+        assert not {"keras", "tensorflow"} & set(sys.modules)
+        """, tmp_path)
+
+
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_other_backends(backend, tmp_path):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} isn't installed")
+    run_python(f"""
+        import sys
+        sys.modules["tensorflow"] = None  # importing it fails
+        import numpy as np, keras
+        from bert_tf.checkpoints import load, read_config
+        from bert_tf.networks.encoder import BertEncoder
+        folder = {str(GOLDEN / "hf_gelu")!r}
+        encoder = BertEncoder(read_config(folder))
+        load(folder, encoder)
+        golden = dict(np.load(folder + "/expected.npz"))
+        inputs = {{k: golden[k] for k in ("input_ids", "input_mask", "segment_ids")}}
+        convert = keras.ops.convert_to_numpy
+        out = convert(encoder(inputs)["pooled_output"])
+        assert np.abs(out - golden["pooled_output"]).max() < 1e-5
+        one, same, other = (
+            convert(encoder(inputs, training=True, dropout_seed=np.array([1, n]))["pooled_output"])
+            for n in (2, 2, 3))
+        assert np.array_equal(one, same) and not np.allclose(one, other)
+        """, tmp_path, KERAS_BACKEND=backend)
+
+
+def run_python(code, folder, **environment):
+    """Runs `code` in a fresh process in `folder`."""
+    lines = "\n".join(line.removeprefix(" " * 8) for line in code.splitlines())
+    result = subprocess.run([sys.executable, "-c", lines], cwd=folder, text=True,
+                            capture_output=True, env={**os.environ, **environment})
+    assert result.returncode == 0, result.stderr

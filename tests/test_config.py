@@ -1,0 +1,81 @@
+"""EncoderConfig: Google's file, and the refusals."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bert_tf.config import PRESETS, EncoderConfig
+from bert_tf.errors import InputError
+
+# The multilingual and Chinese releases carry keys that their own code never reads.
+CHINESE_RELEASE = {
+    "attention_probs_dropout_prob": 0.1, "directionality": "bidi", "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1, "hidden_size": 768, "initializer_range": 0.02,
+    "intermediate_size": 3072, "max_position_embeddings": 512, "num_attention_heads": 12,
+    "num_hidden_layers": 12, "pooler_fc_size": 768, "pooler_num_attention_heads": 12,
+    "pooler_num_fc_layers": 3, "pooler_size_per_head": 128,
+    "pooler_type": "first_token_transform", "type_vocab_size": 2, "vocab_size": 21128}
+GOOGLE_KEYS = {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+               "intermediate_size", "hidden_act", "hidden_dropout_prob",
+               "attention_probs_dropout_prob", "max_position_embeddings", "type_vocab_size",
+               "initializer_range"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_round_trip_through_a_file_of_googles_keys(name, tmp_path):
+    config = EncoderConfig.preset(name, hidden_dropout_prob=0.25)
+    path = tmp_path / "bert_config.json"
+    config.to_json_file(path)
+    assert EncoderConfig.from_json_file(path) == config
+    assert set(json.loads(path.read_text())) == GOOGLE_KEYS
+
+
+def test_an_unusual_epsilon_is_written():
+    config = EncoderConfig.preset("tiny", layer_norm_eps=1e-6)
+    assert EncoderConfig.from_dict(config.to_dict()) == config
+
+
+def test_preset_sizes():
+    base = EncoderConfig.preset("base", vocab_size=28996)
+    assert dataclasses.astuple(base)[:5] == (28996, 768, 12, 12, 3072)
+    with pytest.raises(InputError, match="huge"):
+        EncoderConfig.preset("huge")
+
+
+def test_keys_of_released_configs_that_change_nothing_are_accepted():
+    assert EncoderConfig.from_dict(CHINESE_RELEASE) == EncoderConfig.preset(
+        "base", vocab_size=21128)
+    with pytest.raises(InputError, match="directionality"):
+        EncoderConfig.from_dict({**CHINESE_RELEASE, "directionality": "unidi"})
+
+
+@pytest.mark.parametrize("key, value", [
+    ("num_attention_heads", 3), ("num_attention_heads", 0), ("hidden_size", -128),
+    ("vocab_size", 5_000_000_000), ("vocab_size", "30522"), ("num_hidden_layers", 2.0),
+    ("num_hidden_layers", True), ("intermediate_size", None), ("hidden_dropout_prob", 1.0),
+    ("hidden_dropout_prob", -0.1), ("attention_probs_dropout_prob", float("nan")),
+    ("attention_probs_dropout_prob", "0.1"), ("initializer_range", -1), ("hidden_act", "swish"),
+    ("hidden_act", None), ("hidden_act", ["gelu"]), ("embedding_size", 128)])
+def test_refusals_name_the_key(key, value):
+    with pytest.raises(InputError, match=key):
+        EncoderConfig.from_dict({**EncoderConfig.preset("tiny").to_dict(), key: value})
+
+
+@pytest.mark.parametrize("text, message", [
+    ('{\n "vocab_size": 9,\n}', "line 3"), ("[1]", "object"), ('{"hidden_size": 8}', "vocab_size"),
+    ('{"vocab_size": 9, "layers": 2}', "layers")])
+def test_refusals_name_the_file(text, message, tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as refusal:
+        EncoderConfig.from_json_file(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_an_absent_file_and_binary_data_are_refused(tmp_path):
+    with pytest.raises(InputError, match="absent.json"):
+        EncoderConfig.from_json_file(tmp_path / "absent.json")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="UTF-8"):
+        EncoderConfig.from_json_file(tmp_path / "binary")
