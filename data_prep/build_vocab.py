@@ -83,7 +83,7 @@ def train(words, job):
         InputError: --vocab_size has no room for the characters alone.
     """
     # Imported here, so that those who only tokenize don't need the library.
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # pylint: disable=import-outside-toplevel
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     starts, continuations = alphabet(words, job.limit_alphabet)
     first = [PADDING, UNKNOWN, CLS, SEP, MASK, *(f"[unused{i}]" for i in range(job.num_unused)),

@@ -10,6 +10,7 @@ Example:
 """
 
 import ast
+import contextlib
 import dataclasses
 import hashlib
 import importlib.util
@@ -42,8 +43,8 @@ class Job:
                                    "globs or folders, plain or .gz.")
     packages: list[str] = option([], "Packages whose documentation is taken; stdlib is Python's "
                                  "own. By default all that are installed.")
-    max_megabytes: float = option(8.0, "Stop at this much text (10^6 bytes). Which modules are "
-                                  "taken depends on their names alone.")
+    max_megabytes: float = option(8.0, "Stop at this much documentation (10^6 bytes). Which "
+                                  "modules are taken depends on their names alone.")
     eval_file: str = option("", "Where held-out documents go.")
     eval_share: float = option(0.05, "Share of the documents that go to --eval_file.")
 
@@ -55,35 +56,43 @@ class Job:
             raise InputError(f"--eval_share is {self.eval_share}; it must lie between 0 and 1.")
         if self.input_file and self.packages:
             raise InputError("give --input_file or --packages, not both.")
+        if self.eval_file == self.output_file:
+            raise InputError("--eval_file and --output_file name one file; give two.")
 
 
 def source_files(packages):
     """(name, path) of the Python files of `packages`, in an order that looks random but is fixed.
 
+    Args:
+        packages: names of packages; none for the standard library and all that is installed.
+
     Raises:
         InputError: a package is not installed.
     """
-    installed = sysconfig.get_path("purelib")
-    found = []
-    for package in packages or [STANDARD_LIBRARY, *sorted(os.listdir(installed))]:
-        if package == STANDARD_LIBRARY:
-            root = sysconfig.get_path("stdlib")
-            found += _python_files(root, root)
-        elif packages and not importlib.util.find_spec(package):
-            raise InputError(f"--packages: {package!r} is not installed.")
-        else:
-            spec = importlib.util.find_spec(package) if packages else None
-            folders = spec.submodule_search_locations if spec else [f"{installed}/{package}"]
-            for folder in folders or []:
-                found += _python_files(folder, os.path.dirname(folder))
-            if spec and not folders and (spec.origin or "").endswith(".py"):
-                found.append((os.path.basename(spec.origin), spec.origin))
-    return sorted(set(found), key=lambda pair: _draw("order", pair[0]))
+    if packages:
+        locations = [pair for package in packages for pair in _locations(package)]
+    else:
+        locations = [(folder, folder) for folder in map(sysconfig.get_path, ("stdlib", "purelib"))]
+    found = {pair for folder, root in locations for pair in _python_files(folder, root)}
+    return sorted(found, key=lambda pair: (_draw("order", pair[0]), pair))
 
 
-def _python_files(folder, root):
-    for base, folders, names in os.walk(folder):
-        folders[:] = sorted(set(folders) - _SKIPPED)
+def _locations(package):
+    """(folder or file, the folder its names are relative to) of a package, found, not imported."""
+    if package == STANDARD_LIBRARY:
+        return [(sysconfig.get_path("stdlib"),) * 2]
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    if spec is None:
+        raise InputError(f"--packages: {package!r} is not installed.")
+    places = spec.submodule_search_locations or [spec.origin]
+    return [(place, os.path.dirname(place)) for place in places]
+
+
+def _python_files(place, root):
+    if os.path.isfile(place):
+        yield os.path.relpath(place, root), place
+    for base, folders, names in os.walk(place):
+        folders[:] = set(folders) - _SKIPPED
         for name in names:
             if name.endswith(".py") and not name.startswith("test_"):
                 path = os.path.join(base, name)
@@ -173,24 +182,39 @@ def main(job):
         documents = own_text(find_files(job.input_file, "input_file"))
     else:
         documents = documentation(source_files(job.packages), unread.append)
-    kept, size = {job.output_file: [], job.eval_file: []}, 0
-    for name, sentences in documents:
-        held_out = job.eval_file and _draw("eval", name) < job.eval_share
-        kept[job.eval_file if held_out else job.output_file].append(sentences)
-        size += sum(len(sentence.encode("utf-8")) + 1 for sentence in sentences) + 1
-        if size >= job.max_megabytes * 1e6:
-            break
-    if not kept[job.output_file]:
-        raise InputError("no text was found; name files or packages with sentences in them.")
-    for path, texts in kept.items():
-        if path:
-            make_folder(os.path.dirname(path), "output_file")
-            with write_aside(path, newline="\n") as file:
-                file.write("\n".join("\n".join([*sentences, ""]) for sentences in texts))
-            print(f"{path}: {len(texts)} documents, {sum(map(len, texts))} sentences, "
-                  f"{os.path.getsize(path) / 1e6:.2f} MB.")
+    with contextlib.ExitStack() as stack:
+        outputs = {flag: _Output(getattr(job, flag), flag, stack)
+                   for flag in ("output_file", "eval_file") if getattr(job, flag)}
+        for name, sentences in documents:
+            held_out = job.eval_file and _draw("eval", name) < job.eval_share
+            outputs["eval_file" if held_out else "output_file"].write(sentences)
+            size = sum(output.size for output in outputs.values())
+            if not job.input_file and size >= job.max_megabytes * 1e6:
+                break
+        if not outputs["output_file"].documents:
+            raise InputError("no text was found; name files or packages with sentences in them.")
+    for output in outputs.values():
+        print(f"{output.path}: {output.documents} documents, {output.sentences} sentences, "
+              f"{output.size / 1e6:.2f} MB.")
     if unread:
         print(f"{len(unread)} source files could not be read, such as {unread[0]}.")
+
+
+class _Output:
+    """A text file in BERT's format, and what went into it."""
+
+    def __init__(self, path, flag, stack):
+        make_folder(os.path.dirname(path), flag)
+        self.path = path
+        self.documents = self.sentences = self.size = 0
+        self._file = stack.enter_context(write_aside(path, "wb"))
+
+    def write(self, sentences):
+        """Appends a document (list of str)."""
+        text = ("\n" if self.documents else "") + "".join(f"{line}\n" for line in sentences)
+        self.size += self._file.write(text.encode("utf-8"))
+        self.documents += 1
+        self.sentences += len(sentences)
 
 
 def run():
