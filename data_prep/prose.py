@@ -4,6 +4,8 @@ import inspect
 import itertools
 import re
 
+_HEADING_MARK = "\0"
+_ANY = 1 << 16      # deeper than any line
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
 _HEADING = re.compile(r"^(.*)\n[ \t]*([-=~^#*\"'`+])\2{2,}[ \t]*$", re.M)
 # Sections of lists and code, of which nothing is prose; numpy underlines their names.
@@ -42,36 +44,40 @@ def paragraphs(text):
     list is a paragraph.
     """
     text = _FENCE.sub("", inspect.cleandoc(text))
-    text = _HEADING.sub(lambda match: f"\n\0{match[1]}\n", text)
-    found, skipped_above, in_list = [], None, False
+    text = _HEADING.sub(rf"\n{_HEADING_MARK}\1\n", text)
+    found = []
+    in_list = False         # under the heading of a section that is no prose
+    shallowest = _ANY       # the indent at which text that belongs to an opener ends
     for block in re.split(r"\n[ \t]*\n", text):
         lines = block.strip("\n").split("\n")
-        first = lines[0].strip()
-        indent = len(lines[0]) - len(lines[0].lstrip())
-        if first.startswith("\0"):
-            in_list, skipped_above = bool(_LIST_HEADING.fullmatch(first[1:])), None
+        first, indent = lines[0].strip(), _indent(lines[0])
+        if first.startswith(_HEADING_MARK):
+            in_list, shallowest = bool(_LIST_HEADING.fullmatch(first[1:])), _ANY
             lines = lines[1:]
-        elif skipped_above is not None and indent <= skipped_above:
-            skipped_above = None
-        if in_list or skipped_above is not None or not lines:
+        elif indent <= shallowest:
+            shallowest = _ANY
+        directive = _DIRECTIVE.match(first)
+        if in_list or indent > shallowest:
             continue
-        if _DIRECTIVE.match(first):
-            name = _DIRECTIVE.match(first)[1]
-            if name not in _ADMONITIONS:
-                skipped_above = indent
-                continue
+        if directive and directive[1] in _ADMONITIONS:
             lines = [line.strip() for line in lines[1:]]
+        elif directive:
+            shallowest = indent
+            continue
         elif indent >= 2 and not _ITEM.match(first):
             continue
-        for index, line in enumerate(lines):
-            if _LIST_LABEL.fullmatch(line):
-                skipped_above = len(line) - len(line.lstrip())
-                lines = lines[:index]
-                break
+        label = next((line for line in lines if _LIST_LABEL.fullmatch(line)), None)
+        if label is not None:
+            shallowest = _indent(label)
+            lines = lines[:lines.index(label)]
+        elif lines and lines[-1].endswith("::"):
+            shallowest = indent
         found += _join(lines)
-        if lines and lines[-1].endswith("::"):
-            skipped_above = indent
     return found
+
+
+def _indent(line):
+    return len(line) - len(line.lstrip())
 
 
 def _join(lines):
