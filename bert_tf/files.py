@@ -9,25 +9,35 @@ from bert_tf.errors import InputError
 
 
 @contextlib.contextmanager
-def write_aside(path, mode="w", **open_options):
-    """Opens `path` for writing; the final name appears only when the block ends without an error.
+def replace_aside(path, ending=""):
+    """Gives the name of a file to write; it becomes `path` only when the block ends without error.
 
-    The data is flushed to disk before the rename, so a crash leaves the old file or the new one.
+    Args:
+        path: the final name.
+        ending: what the temporary name must end with, for libraries that look at it.
     """
-    if "b" not in mode:
-        open_options.setdefault("encoding", "utf-8")
     for leftover in glob.glob(f"{glob.escape(str(path))}.tmp-*"):    # of a process that was killed
         os.remove(leftover)
-    aside = f"{path}.tmp-{os.getpid()}"
+    aside = f"{path}.tmp-{os.getpid()}{ending}"
     try:
-        with open(aside, mode, **open_options) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield aside
+        # On disk before it is renamed: a crash leaves the old file or the new one.
+        descriptor = os.open(aside, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
         os.replace(aside, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(aside)
+
+
+@contextlib.contextmanager
+def write_aside(path, mode="w", **open_options):
+    """Opens `path` for writing; the final name appears only when the block ends without an error."""
+    if "b" not in mode:
+        open_options.setdefault("encoding", "utf-8")
+    with replace_aside(path) as aside, open(aside, mode, **open_options) as file:
+        yield file
 
 
 def write_json(path, value):

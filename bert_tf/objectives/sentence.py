@@ -28,8 +28,12 @@ class SentencePrediction(Objective):
         return ops.cast(self.classifier(outputs["pooled_output"]), "float32")
 
     def targets(self, batch):
-        """Labels [B] from `next_sentence_labels` [B, 1], and weights [B], all 1."""
+        """Labels [B] from `next_sentence_labels` [B, 1]; weights [B] from `next_sentence_weights`,
+        all 1 if absent.
+        """
         labels = ops.squeeze(batch["next_sentence_labels"], axis=-1)
+        if "next_sentence_weights" in batch:
+            return labels, batch["next_sentence_weights"]
         return labels, ops.ones_like(labels, dtype="float32")
 
     def get_config(self):

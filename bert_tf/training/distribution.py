@@ -1,0 +1,67 @@
+"""Devices: one, several of a machine, several machines, or a TPU."""
+
+import os
+
+import keras
+
+from bert_tf.errors import InputError
+
+STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
+
+
+def all_reduce_sum(tensors):
+    """The sums of tensors over the replicas; the tensors themselves where there is one replica."""
+    if keras.config.backend() != "tensorflow":
+        return tensors
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return tensors
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+
+def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
+    """The tf.distribute strategy of a flag.
+
+    Args:
+        name: one of `STRATEGIES`. "mirrored" takes all GPUs of this machine (or all logical CPUs
+            where there is no GPU); "multi_worker" reads the cluster from TF_CONFIG.
+        tpu, tpu_zone, gcp_project: what TPUClusterResolver wants.
+
+    Raises:
+        InputError: the devices are not there.
+    """
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    if name == "one_device":
+        return tf.distribute.get_strategy()
+    if name == "mirrored":
+        gpus = tf.config.list_logical_devices("GPU")
+        return tf.distribute.MirroredStrategy(
+            None if gpus else [device.name for device in tf.config.list_logical_devices("CPU")])
+    if name == "multi_worker":
+        if not os.environ.get("TF_CONFIG"):
+            raise InputError("--distribution_strategy=multi_worker needs the cluster in the "
+                             "environment variable TF_CONFIG of every worker.")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu or "", zone=tpu_zone, project=gcp_project)
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise InputError(f"--distribution_strategy=tpu: no TPU can be reached ({error}); name it "
+                         "with --tpu.") from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def has_accelerator(strategy):
+    """Whether the replicas run where XLA makes the step faster: on GPUs or a TPU."""
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    return (isinstance(strategy, tf.distribute.TPUStrategy)
+            or bool(tf.config.list_physical_devices("GPU")))
+
+
+def is_chief(strategy):
+    """Whether this process writes the files of a run: the first worker, or the only one."""
+    resolver = strategy.cluster_resolver
+    return not (resolver and resolver.task_type == "worker" and resolver.task_id)

@@ -1,0 +1,166 @@
+"""AdamW and LAMB as BERT needs them, and the learning rate's warm-up and decay.
+
+Keras's own are not used, because on TensorFlow they take the squares of a repeated embedding row's
+gradients one by one, clip each replica's gradient before they are added up, and can leave
+variables out of weight decay only by their last name. Here gradients are made dense, summed over
+the replicas, clipped by their global norm, and then applied.
+"""
+
+import re
+
+import keras
+from keras import ops
+
+from bert_tf.layers.base import register
+from bert_tf.training import distribution
+
+# As in the original: these are neither decayed nor, by LAMB, rescaled.
+NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
+
+
+@register
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """google-research/bert optimization.py: from 0 up to a peak line that falls to 0 at the end.
+
+    At step t the rate is peak * t / warmup_steps while t < warmup_steps, then
+    peak * (1 - t / total_steps).
+    """
+
+    def __init__(self, peak, total_steps, warmup_steps=0):
+        self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        rate = self.peak * (1.0 - ops.minimum(step / self.total_steps, 1.0))
+        if self.warmup_steps:
+            rate = ops.where(step < self.warmup_steps, self.peak * step / self.warmup_steps, rate)
+        return rate
+
+    def get_config(self):
+        return {"peak": self.peak, "total_steps": self.total_steps,
+                "warmup_steps": self.warmup_steps}
+
+
+@register
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled weight decay (arXiv:1711.05101) and clipping by the global norm.
+
+    Args:
+        learning_rate: float or schedule.
+        weight_decay: decay per unit of learning rate.
+        beta_1, beta_2, epsilon: of Adam; epsilon is added to the root.
+        bias_correction: whether the moments are corrected for starting at 0; False is the update of
+            google-research/bert.
+        clip_norm: largest global norm of the gradient; 0 for no clipping.
+        skip_nonfinite: leave everything as it is where the gradient's norm is not finite (needed
+            with a loss scale).
+        not_decayed: regular expressions searched in the variables' paths.
+    """
+
+    def __init__(self, learning_rate=1e-4, weight_decay=0.01, beta_1=0.9, beta_2=0.999,
+                 epsilon=1e-6, bias_correction=True, clip_norm=1.0, skip_nonfinite=False,
+                 not_decayed=NOT_DECAYED, name="adamw", **kwargs):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.decay = weight_decay       # `weight_decay` would make the base class decay too
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.bias_correction = bias_correction
+        self.clip_norm = clip_norm
+        self.skip_nonfinite = skip_nonfinite
+        self.not_decayed = tuple(not_decayed)
+
+    def build(self, variables):
+        """Creates two moments a variable."""
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"])
+        self._is_decayed = [not any(re.search(pattern, v.path) for pattern in self.not_decayed)
+                            for v in variables]
+
+    def apply(self, grads, trainable_variables=None):
+        """Reduces, clips and applies the gradients; returns their global norm before clipping.
+
+        In a replica of a strategy each replica hands in its own addend of the gradient.
+        """
+        grads, norm = reduce_and_clip(grads, self.clip_norm)
+        super().apply(grads, trainable_variables)
+        return norm
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return grads_and_vars       # `apply` has done it, before clipping
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Updates one variable and its moments."""
+        index = self._get_variable_index(variable)
+        m, v = self._momentums[index], self._velocities[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        new_m = self.beta_1 * m + (1 - self.beta_1) * gradient
+        new_v = self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient)
+        rate = ops.cast(learning_rate, variable.dtype)
+        delta = self._delta(index, variable, new_m, new_v)
+        updates = ((m, new_m), (v, new_v), (variable, variable - rate * delta))
+        if self.skip_nonfinite:
+            # Clipping has made all of the gradient NaN if its norm was not finite.
+            is_finite = ops.all(ops.isfinite(gradient))
+            updates = [(old, ops.where(is_finite, new, old)) for old, new in updates]
+        for old, new in updates:
+            self.assign(old, new)
+
+    def _delta(self, index, variable, m, v):
+        """The direction of the step: Adam's, plus the decay."""
+        if self.bias_correction:
+            step = ops.cast(self.iterations + 1, variable.dtype)
+            m = m / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), step))
+            v = v / (1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
+        delta = m / (ops.sqrt(v) + self.epsilon)
+        return delta + self.decay * variable if self._is_decayed[index] else delta
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            weight_decay=self.decay, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
+            bias_correction=self.bias_correction, clip_norm=self.clip_norm,
+            skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed))
+        return config
+
+
+@register
+class Lamb(AdamW):
+    """AdamW whose step of each variable is as long as the variable itself (arXiv:1904.00962)."""
+
+    def __init__(self, *args, name="lamb", **kwargs):
+        super().__init__(*args, name=name, **kwargs)
+
+    def _delta(self, index, variable, m, v):
+        delta = super()._delta(index, variable, m, v)
+        if not self._is_decayed[index]:
+            return delta
+        length, step = ops.norm(variable), ops.norm(delta)
+        known = ops.logical_and(length > 0, step > 0)
+        return delta * ops.where(known, length / ops.where(step > 0, step, 1.0), 1.0)
+
+
+def reduce_and_clip(grads, clip_norm):
+    """Sums dense gradients over the replicas and scales them to a norm of at most `clip_norm`.
+
+    Returns:
+        The gradients (all NaN if their norm is not finite) and the norm before clipping.
+    """
+    grads = distribution.all_reduce_sum([ops.convert_to_tensor(g) for g in grads])
+    norm = ops.sqrt(sum(ops.sum(ops.square(ops.cast(g, "float32"))) for g in grads))
+    if clip_norm:
+        # norm - norm is NaN where the norm is infinite.
+        scale = clip_norm / ops.maximum(norm, clip_norm) + (norm - norm)
+        grads = [g * ops.cast(scale, g.dtype) for g in grads]
+    return grads, norm
+
+
+def make_optimizer(name, learning_rate, **options):
+    """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction) or "lamb"."""
+    if name == "lamb":
+        return Lamb(learning_rate, **options)
+    return AdamW(learning_rate, bias_correction=name != "bert_adamw", **options)
+
+
+OPTIMIZERS = ("adamw", "bert_adamw", "lamb")

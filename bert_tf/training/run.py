@@ -1,0 +1,191 @@
+"""A run in a folder: goes on where it stopped, saves, evaluates, reports, ends with a model."""
+
+import os
+import signal
+
+import tensorflow as tf
+
+from bert_tf.errors import InputError
+from bert_tf.files import replace_aside, write_aside
+from bert_tf.training import resume
+from bert_tf.training.distribution import is_chief
+from bert_tf.training.reporting import Reporter
+
+
+class Run:
+    """Training of one `Trainer` on one `RecordSet`, under `TrainSettings`.
+
+    The state on disk is the checkpoints in `settings.output_dir`; with them is kept where in the
+    records the run is. Records other than before are begun from their start.
+
+    Args:
+        trainer: `Trainer`, freshly made.
+        settings: `TrainSettings`.
+        records: `RecordSet` to train on.
+        eval_records: `RecordSet` to evaluate on, or None.
+    """
+
+    def __init__(self, trainer, settings, records, eval_records=None):
+        self._trainer, self._settings = trainer, settings
+        self._records, self._eval_records = records, eval_records
+        self._chief = is_chief(trainer.strategy)
+        self._input = {"records": records.identity(), "batch": settings.train_batch_size,
+                       "seed": settings.random_seed, "start": 0}
+        self._signal = None
+        self._reporter = None
+
+    @property
+    def step(self):
+        """Steps taken so far."""
+        return int(self._trainer.step.numpy())
+
+    def resume(self):
+        """Goes on from the newest intact checkpoint of the folder; False if there is none.
+
+        Raises:
+            InputError: all checkpoints are damaged, or they are of another model.
+        """
+        damaged = None
+        for path in reversed(resume.checkpoints(self._settings.output_dir)):
+            try:
+                resume.read_checkpoint(path)
+            except InputError as error:
+                print(f"warning: {error}", flush=True)
+                damaged = error
+                continue
+            self.restore(path)
+            print(f"going on from step {self.step:,}: {path}", flush=True)
+            return True
+        if damaged:
+            raise InputError(f"no checkpoint in {self._settings.output_dir} is intact: {damaged}")
+        return False
+
+    def restore(self, path):
+        """Takes over weights, optimizer, step and place in the records from a checkpoint."""
+        saved = resume.restore(path, self._trainer)["input"]
+        # Other records: they begin at the step where the earlier ones were left.
+        self._input["start"] = self.step
+        if {**saved, "start": 0} == {**self._input, "start": 0}:
+            self._input["start"] = saved["start"]
+
+    def train(self):
+        """Trains to `settings.last_step`; evaluates on the way if asked to.
+
+        Raises:
+            InputError: a record is damaged, or the loss is not finite; the last checkpoint stands.
+        """
+        settings, trainer = self._settings, self._trainer
+        if self.step >= settings.last_step:
+            print(f"step {self.step:,} is reached already", flush=True)
+            return
+        self._reporter = Reporter(settings.output_dir if self._chief else None, self.step,
+                                  settings.last_step, settings.train_batch_size)
+        taken = (self.step - self._input["start"]) * settings.train_batch_size
+        batches = iter(trainer.distribute(
+            lambda worker, workers, replicas: self._records.training_batches(
+                settings.random_seed, taken, settings.train_batch_size, replicas, worker, workers)))
+        self._reporter.start(self.step)
+        with self._signals():
+            while self.step < settings.last_step and not self._signal:
+                metrics = self._guard(lambda: trainer.train(batches, self._steps_to_pause()))
+                self._reporter.train(self.step, metrics)
+                self._pause()
+        if self._signal:
+            self._save()
+            raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
+                             "command goes on from there.")
+
+    def _steps_to_pause(self):
+        """Steps until something is to be done besides training."""
+        settings = self._settings
+        steps = [settings.iterations_per_loop, settings.last_step - self.step]
+        for every in (settings.save_checkpoints_steps, settings.eval_steps):
+            if every:
+                steps.append(every - self.step % every)
+        return min(steps)
+
+    def _pause(self):
+        settings, step = self._settings, self.step
+        at_end = step >= settings.last_step
+        if at_end or step % settings.save_checkpoints_steps == 0:
+            self._save()
+        if self._eval_records and not at_end and settings.eval_steps and (
+                step % settings.eval_steps == 0):
+            self._reporter.evaluate(step, self.evaluate())
+        self._reporter.start(step)
+
+    def _save(self):
+        if self._chief:
+            resume.save_checkpoint(self._settings.output_dir, self._trainer, {"input": self._input},
+                                   self._settings.keep_checkpoint_max)
+
+    def _guard(self, work):
+        """Does `work`; an error in reading records is told by file and record."""
+        try:
+            return work()
+        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+            for records in filter(None, (self._records, self._eval_records)):
+                records.locate_damage()
+            raise error
+
+    def _signals(self):
+        """Within this, a first SIGINT or SIGTERM ends training at the next pause."""
+        return _Signals(self._note_signal)
+
+    def _note_signal(self, number, _):
+        if self._signal:
+            raise KeyboardInterrupt
+        self._signal = number
+        print("stopping after these steps; the state will be saved (again: stop at once)",
+              flush=True)
+
+    def evaluate(self):
+        """Metrics on the records to evaluate on: a dict of floats."""
+        settings = self._settings
+        batches = self._trainer.distribute(
+            lambda worker, workers, replicas: self._eval_records.evaluation_batches(
+                settings.eval_batch_size, settings.max_eval_steps, replicas, worker, workers))
+        return self._guard(lambda: self._trainer.evaluate(batches))
+
+    def report_evaluation(self):
+        """Evaluates, reports, and writes `eval_results.txt` as the original does."""
+        metrics = self.evaluate()
+        if self._reporter is None:
+            self._reporter = Reporter(self._settings.output_dir if self._chief else None, self.step,
+                                      self._settings.last_step, self._settings.train_batch_size)
+        self._reporter.evaluate(self.step, metrics)
+        if self._chief:
+            path = os.path.join(self._settings.output_dir, "eval_results.txt")
+            with write_aside(path) as file:
+                for name, value in sorted({**metrics, "global_step": self.step}.items()):
+                    file.write(f"{name.replace('/', '_')} = {value}\n")
+        return metrics
+
+    def save_model(self):
+        """Writes the Learner as `model.keras` and its `bert_config.json`."""
+        if not self._chief:
+            return
+        folder, learner = self._settings.output_dir, self._trainer.learner
+        learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
+        path = os.path.join(folder, "model.keras")
+        with replace_aside(path, ".keras") as aside:
+            learner.save(aside)
+        print(f"wrote {path}", flush=True)
+
+
+class _Signals:
+    """Sends SIGINT and SIGTERM to a handler within a block."""
+
+    def __init__(self, handler):
+        self._handler, self._before = handler, {}
+
+    def __enter__(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self._before[number] = signal.signal(number, self._handler)
+            except ValueError:      # not in the main thread: signals go elsewhere
+                break
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,79 @@
+"""The settings of everything that trains, under the original's flag names."""
+
+import dataclasses
+
+from bert_tf.errors import InputError
+from bert_tf.flags import REQUIRED, option
+from bert_tf.training.distribution import STRATEGIES
+from bert_tf.training.optimizer import OPTIMIZERS
+
+# Keras names of the policies: computation in the type, weights in float32.
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+
+
+@dataclasses.dataclass
+class TrainSettings:
+    """How to train: batches, rates, checkpoints and devices."""
+
+    output_dir: str = option(REQUIRED, "Where checkpoints, curves and the model are written.")
+    train_batch_size: int = option(32, "Records a step, over all devices.")
+    eval_batch_size: int = option(8, "Records an evaluation step, over all devices.")
+    learning_rate: float = option(5e-5, "Peak of the learning rate.")
+    num_train_steps: int = option(100000, "Steps of the whole run; the rate falls to 0 there.")
+    num_warmup_steps: int = option(10000, "Steps in which the rate rises.")
+    stop_at_step: int = option(0, "Stop there, before --num_train_steps; 0: go to the end.")
+    save_checkpoints_steps: int = option(1000, "Steps between checkpoints.")
+    keep_checkpoint_max: int = option(5, "Checkpoints to keep.")
+    iterations_per_loop: int = option(100, "Steps between reports, taken in one call.")
+    eval_steps: int = option(0, "Evaluate every so many steps while training; 0: at the end.")
+    max_eval_steps: int = option(100, "Most steps of an evaluation; 0: all records.")
+    random_seed: int = option(12345, "Seed of initial weights, order of records and dropout.")
+    optimizer: str = option(
+        "adamw", "adamw; bert_adamw, the original's, without bias correction; or lamb.",
+        choices=OPTIMIZERS)
+    weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are left out.")
+    gradient_accumulation_steps: int = option(
+        1, "Parts in which a device takes its share of a batch, to save memory.")
+    dtype: str = option("float32", "Type of the computation; weights are kept in float32.",
+                        choices=tuple(POLICIES))
+    jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
+                              choices=("auto", "true", "false"))
+    distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
+    use_tpu: bool = option(False, "The original's way to say --distribution_strategy=tpu.")
+    tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
+    tpu_zone: str = option("", "Zone of the TPU.")
+    gcp_project: str = option("", "Project of the TPU.")
+
+    def __post_init__(self):
+        if self.use_tpu:
+            self.distribution_strategy = "tpu"
+        least = {"train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0,
+                 "num_train_steps": 1, "num_warmup_steps": 0, "stop_at_step": 0,
+                 "save_checkpoints_steps": 1, "keep_checkpoint_max": 1, "iterations_per_loop": 1,
+                 "eval_steps": 0, "max_eval_steps": 0, "random_seed": 0, "weight_decay": 0,
+                 "gradient_accumulation_steps": 1}
+        for name, bound in least.items():
+            if not getattr(self, name) >= bound:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {bound}.")
+        if self.num_warmup_steps > self.num_train_steps:
+            raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
+                             f"--num_train_steps ({self.num_train_steps}); give fewer.")
+        if self.random_seed >= 1 << 31:
+            raise InputError(f"--random_seed is {self.random_seed}; it must be below 2**31.")
+
+    @property
+    def last_step(self):
+        """The step at which this invocation ends."""
+        return min(self.stop_at_step or self.num_train_steps, self.num_train_steps)
+
+    def check_replicas(self, replicas):
+        """Raises InputError if batches can't be shared out among `replicas`."""
+        parts = replicas * self.gradient_accumulation_steps
+        if self.train_batch_size % parts:
+            raise InputError(
+                f"--train_batch_size ({self.train_batch_size}) must be a multiple of the devices "
+                f"({replicas}) times --gradient_accumulation_steps "
+                f"({self.gradient_accumulation_steps}).")
+        if self.eval_batch_size % replicas:
+            raise InputError(f"--eval_batch_size ({self.eval_batch_size}) must be a multiple of "
+                             f"the devices ({replicas}).")

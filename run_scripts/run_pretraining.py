@@ -1,0 +1,140 @@
+"""Pre-trains BERT with masked LM and next sentence prediction on records.
+
+The records come from create_pretraining_data. The same command started again goes on where it
+stopped, and ends with the very weights of a run that was never stopped. To go on with longer
+sequences, as the original recipe does for its last tenth, give the other records and lengths with
+the same --output_dir; the optimizer is carried over:
+
+    bert-run-pretraining --input_file='/data/s128/*.tfrecord*' --max_seq_length=128 \\
+        --max_predictions_per_seq=20 --num_train_steps=1000000 --stop_at_step=900000 ...
+    bert-run-pretraining --input_file='/data/s512/*.tfrecord*' --max_seq_length=512 \\
+        --max_predictions_per_seq=77 --num_train_steps=1000000 ...
+"""
+
+import dataclasses
+import os
+
+from bert_tf import flags
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+from bert_tf.training.settings import POLICIES, TrainSettings
+
+
+@dataclasses.dataclass
+class Job:
+    """What to train, from what, on what."""
+
+    bert_config_file: str = option(REQUIRED, "The bert_config.json of the model.")
+    input_file: list[str] = option(REQUIRED, "Records to train on: files, globs or folders.")
+    eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
+    do_train: bool = option(False, "Train.")
+    do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
+    init_checkpoint: str = option(
+        "", "Weights to begin with: a folder of Google's or Hugging Face's format, or a training "
+        "checkpoint of another run (its file or --output_dir).")
+    carry_optimizer: bool = option(
+        False, "With a training checkpoint as --init_checkpoint: take over the optimizer and the "
+        "step too, to go on in another --output_dir.")
+    max_seq_length: int = option(128, "Length of the records' sequences.")
+    max_predictions_per_seq: int = option(20, "Masked positions of the records.")
+
+
+def open_records(job, patterns, flag, config):
+    """The records of a flag, found to agree with the other flags and the configuration."""
+    from bert_tf.data.pipeline import RecordSet  # pylint: disable=import-outside-toplevel
+    records = RecordSet.open(patterns, flag)
+    records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size)
+    return records
+
+
+def make_trainer(config, settings):
+    """Learner, optimizer and Trainer under the strategy of the settings."""
+    # TensorFlow is imported only after the flags were found good.
+    import keras  # pylint: disable=import-outside-toplevel
+    from bert_tf.networks.encoder import BertEncoder  # pylint: disable=import-outside-toplevel
+    from bert_tf.objectives.masked_lm import MaskedLM  # pylint: disable=import-outside-toplevel
+    from bert_tf.objectives.sentence import SentencePrediction  # pylint: disable=C0415
+    from bert_tf.training import distribution  # pylint: disable=import-outside-toplevel
+    from bert_tf.training.learner import Learner  # pylint: disable=import-outside-toplevel
+    from bert_tf.training.loop import Trainer  # pylint: disable=import-outside-toplevel
+    from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer  # pylint: disable=C0415
+
+    strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
+                                          settings.tpu_zone, settings.gcp_project)
+    settings.check_replicas(strategy.num_replicas_in_sync)
+    jit_compile = {"auto": distribution.has_accelerator(strategy),
+                   "true": True, "false": False}[settings.jit_compile]
+    keras.utils.set_random_seed(settings.random_seed)
+    policy = POLICIES[settings.dtype]
+    with strategy.scope():
+        learner = Learner(BertEncoder(config, dtype=policy),
+                          [MaskedLM(config, dtype=policy),
+                           SentencePrediction(config, dtype=policy)])
+        optimizer = make_optimizer(
+            settings.optimizer,
+            WarmupLinearDecay(settings.learning_rate, settings.num_train_steps,
+                              settings.num_warmup_steps),
+            weight_decay=settings.weight_decay, skip_nonfinite=settings.dtype == "float16")
+    return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
+                   settings.gradient_accumulation_steps)
+
+
+def initialize(run, trainer, job):
+    """Gives a new run the weights of --init_checkpoint."""
+    from bert_tf import checkpoints  # pylint: disable=import-outside-toplevel
+    from bert_tf.training import resume  # pylint: disable=import-outside-toplevel
+    path = job.init_checkpoint
+    found = resume.checkpoints(path)[-1:] if os.path.isdir(path) else (
+        [path] if resume.is_checkpoint(path) else [])
+    if found and job.carry_optimizer:
+        run.restore(found[0])
+    elif found:
+        resume.restore(found[0], trainer, weights_only=True)
+    elif job.carry_optimizer:
+        raise InputError("--carry_optimizer needs a training checkpoint as --init_checkpoint; "
+                         f"{path or 'none'} is not one.")
+    elif path:
+        print(checkpoints.load(path, trainer.learner), flush=True)
+    if found:
+        print(f"initial weights from {found[0]}, step {run.step:,}", flush=True)
+
+
+def main(job, settings):
+    """Checks everything, then trains and evaluates."""
+    if not (job.do_train or job.do_eval):
+        raise InputError("give --do_train, --do_eval or both.")
+    config = EncoderConfig.from_json_file(job.bert_config_file)
+    if job.max_seq_length > config.max_position_embeddings:
+        raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than "
+                         f"max_position_embeddings ({config.max_position_embeddings}) in "
+                         f"{job.bert_config_file}.")
+    make_folder(settings.output_dir, "output_dir")
+    records = open_records(job, job.input_file, "input_file", config)
+    eval_records = None
+    if job.do_eval:
+        eval_records = records if not job.eval_input_file else open_records(
+            job, job.eval_input_file, "eval_input_file", config)
+    trainer = make_trainer(config, settings)
+
+    from bert_tf.training.run import Run  # pylint: disable=import-outside-toplevel
+    run = Run(trainer, settings, records, eval_records)
+    if not run.resume():
+        initialize(run, trainer, job)
+    print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
+          f"{trainer.strategy.num_replicas_in_sync} device(s)", flush=True)
+    if job.do_train:
+        run.train()
+        run.save_model()
+    if job.do_eval:
+        run.report_evaluation()
+
+
+def run():
+    """The console entry point."""
+    flags.run(main, Job, TrainSettings)
+
+
+if __name__ == "__main__":
+    run()
