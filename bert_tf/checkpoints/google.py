@@ -1,5 +1,7 @@
 """Checkpoints of google-research/bert: TensorFlow 1 variables beside a `bert_config.json`."""
 
+import contextlib
+import functools
 import os
 
 from bert_tf.checkpoints.rules import Format, Tensor
@@ -65,6 +67,15 @@ def config_file(prefix):
     return os.path.join(os.path.dirname(prefix), "bert_config.json")
 
 
+@contextlib.contextmanager
+def _naming(prefix):
+    """Turns what TensorFlow raises on a damaged file into an InputError that names the file."""
+    try:
+        yield
+    except Exception as error:  # an OpError, ValueError, IndexError ..., as the damage has it
+        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
+
+
 def tensors(prefix):
     """A dict of the checkpoint's `Tensor`s by name.
 
@@ -73,17 +84,13 @@ def tensors(prefix):
     """
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
-    try:
+    with _naming(prefix):
         reader = tf.train.load_checkpoint(prefix)
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
-        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
 
     def read(name):
-        try:
+        with _naming(prefix):
             return reader.get_tensor(name)
-        except (tf.errors.OpError, ValueError, RuntimeError) as error:
-            raise InputError(f"{prefix}: tensor {name!r} can't be read ({error}).") from error
 
-    return {name: Tensor(name, tuple(shape), dtypes[name].name, lambda name=name: read(name))
+    return {name: Tensor(name, tuple(shape), dtypes[name].name, functools.partial(read, name))
             for name, shape in sorted(shapes.items())}

@@ -1,6 +1,7 @@
 """Hugging Face's BERT checkpoints: `model.safetensors` beside a `config.json`."""
 
 import dataclasses
+import functools
 import os
 
 import numpy as np
@@ -107,7 +108,7 @@ def tensors(file):
                 part = reader.get_slice(name)
                 found[_standard_name(name)] = Tensor(
                     name, tuple(part.get_shape()), _dtype(part.get_dtype()),
-                    lambda name=name: _read(file, name))
+                    functools.partial(_read, file, name))
     except (SafetensorError, OSError) as error:
         raise InputError(f"{file}: can't be read as safetensors ({error}).") from error
     for copy, original in _COPIES.items():

@@ -27,11 +27,6 @@ class FromConfig:
         return keras.layers.Dense(units, activation, name=name, dtype=self.dtype_policy,
                                   kernel_initializer=self.initializer())
 
-    def layer_norm(self):
-        """Layer normalisation over the last axis, in this layer's dtype."""
-        return keras.layers.LayerNormalization(
-            epsilon=self.config.layer_norm_eps, name="LayerNorm", dtype=self.dtype_policy)
-
     def get_config(self):
         return {**super().get_config(), "config": self.config.to_dict()}
 

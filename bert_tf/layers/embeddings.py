@@ -5,6 +5,7 @@ from keras import ops
 
 from bert_tf.layers.base import FromConfig, register
 from bert_tf.layers.dropout import dropout
+from bert_tf.layers.layer_norm import LayerNorm
 
 
 @register
@@ -13,18 +14,18 @@ class Embeddings(FromConfig, keras.layers.Layer):
 
     def __init__(self, config, **kwargs):
         super().__init__(config, **kwargs)
-        self.norm = self.layer_norm()
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
         width = self.config.hidden_size
 
         def table(name, rows):
-            return self.add_weight(shape=(rows, width), name=name, initializer=self.initializer())
+            return self.add_weight((rows, width), self.initializer(), name=name, autocast=False)
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
         self.segment_embeddings = table("token_type_embeddings", self.config.type_vocab_size)
         self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
-        self.norm.build((None, None, width))
+        self.norm.build()
 
     def call(self, input_ids, segment_ids=None, dropout_seed=None):
         """
@@ -52,5 +53,4 @@ class Embeddings(FromConfig, keras.layers.Layer):
             one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
             x += ops.matmul(one_hot, self.segment_embeddings)
         x += self.position_embeddings[:length]
-        x = ops.cast(self.norm(x), self.compute_dtype)
-        return dropout(x, self.config.hidden_dropout_prob, dropout_seed)
+        return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)

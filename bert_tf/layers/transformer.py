@@ -6,6 +6,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.attention import SelfAttention
 from bert_tf.layers.base import FromConfig, register
 from bert_tf.layers.dropout import dropout, split_seed
+from bert_tf.layers.layer_norm import LayerNorm
 
 
 @register
@@ -16,11 +17,11 @@ class Residual(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.input_size = input_size
         self.projection = self.dense(config.hidden_size)
-        self.norm = self.layer_norm()
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape=None):
         self.projection.build((None, None, self.input_size))
-        self.norm.build((None, None, self.config.hidden_size))
+        self.norm.build()
 
     def call(self, x, residual, dropout_seed=None):
         """From [B, S, input_size] and the residual [B, S, H] to [B, S, H]."""

@@ -5,6 +5,7 @@ from keras import ops
 
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import register
+from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.objectives.base import Objective
 
 
@@ -27,16 +28,15 @@ class MaskedLM(Objective):
     def __init__(self, config, name="masked_lm", **kwargs):
         super().__init__(config, name=name, **kwargs)
         self.transform = self.dense(config.hidden_size, activation=ACTIVATIONS[config.hidden_act])
-        self.norm = self.layer_norm()
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
         self.build()
 
     def build(self, input_shape=None):
-        width = self.config.hidden_size
         with keras.name_scope("transform"):
-            self.transform.build((None, None, width))
-            self.norm.build((None, None, width))
-        self.output_bias = self.add_weight(shape=(self.config.vocab_size,), name="output_bias",
-                                           initializer="zeros")
+            self.transform.build((None, None, self.config.hidden_size))
+            self.norm.build()
+        self.output_bias = self.add_weight(
+            (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
 
     def call(self, outputs, batch, embedding_table):
         """

@@ -1,0 +1,207 @@
+"""Loading is strict: every tensor has its place, or nothing is loaded."""
+
+import json
+import pathlib
+import re
+import shutil
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+
+from bert_tf.checkpoints import google, huggingface, load, read_config
+from bert_tf.checkpoints.rules import TRANSFORMS
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.training.learner import Learner
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+WORDS = "bert.embeddings.word_embeddings.weight"
+DECODER = "cls.predictions.decoder.weight"
+
+
+def make_learner(config):
+    return Learner(BertEncoder(config), [MaskedLM(config), SentencePrediction(config)])
+
+
+@pytest.fixture
+def hf(tmp_path):
+    """A copy of a Hugging Face folder, and a function that changes its tensors."""
+    shutil.copytree(GOLDEN / "hf_gelu", tmp_path / "hf")
+    file = tmp_path / "hf" / "model.safetensors"
+
+    def change(edit):
+        tensors = load_file(file)
+        save_file(edit(tensors) or tensors, file)
+
+    return tmp_path / "hf", change
+
+
+@pytest.fixture
+def tf1(tmp_path):
+    """A copy of a Google folder."""
+    return pathlib.Path(shutil.copytree(GOLDEN / "google_gelu", tmp_path / "tf1"))
+
+
+def assert_refused(path, message, model=None):
+    """`load` names the trouble and leaves the model as it was."""
+    model = model or make_learner(read_config(path))
+    before = model.get_weights()
+    with pytest.raises(InputError, match=message):
+        load(path, model)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights()))
+
+
+@pytest.mark.parametrize("form", [google, huggingface])
+def test_tables_run_both_ways(form):
+    rules = form.FORMAT.rules(3)
+    assert len({rule.ours for rule in rules}) == len({rule.theirs for rule in rules}) == len(rules)
+    assert len(rules) == 5 + 3 * 16 + 2 + 5 + 2
+    matrix = np.arange(6).reshape(2, 3)
+    for transform in TRANSFORMS.values():
+        assert np.array_equal(transform(transform(matrix)), matrix)
+
+
+def test_configs_keep_the_two_gelus_apart():
+    assert read_config(GOLDEN / "hf_gelu").hidden_act == "gelu_erf"
+    assert read_config(GOLDEN / "hf_gelu_new").hidden_act == "gelu"
+    assert read_config(GOLDEN / "google_gelu").hidden_act == "gelu"
+
+
+def test_a_bare_encoder_takes_the_encoder_and_says_what_it_left(tf1):
+    encoder = BertEncoder(read_config(tf1))
+    account = load(tf1, encoder)
+    assert len(account.mapped) == len(encoder.trainable_variables)
+    assert set(account.ignored.values()) == {
+        "the model has no masked_lm", "the model has no next_sentence", "state of the optimizer"}
+    assert "2 ignored: the model has no next_sentence." in str(account)
+
+
+def test_old_and_bare_names(hf):
+    folder, change = hf
+
+    def edit(tensors):
+        old = {name.removeprefix("bert.").replace("LayerNorm.weight", "LayerNorm.gamma")
+               .replace("LayerNorm.bias", "LayerNorm.beta"): value
+               for name, value in tensors.items() if not name.startswith("cls.")}
+        return {**old, "embeddings.position_ids": np.arange(40)[None]}
+
+    new, old = (make_learner(read_config(folder)) for _ in range(2))
+    load(folder, new)
+    change(edit)
+    account = load(folder, old)
+    assert account.ignored == {"embeddings.position_ids": "a constant, not a weight"}
+    assert sorted({name.split("/")[0] for name in account.missing}) == ["masked_lm",
+                                                                        "next_sentence"]
+    assert "left at their initial values: masked_lm/" in str(account)
+    for a, b in zip(new.encoder.weights, old.encoder.weights):
+        assert np.array_equal(a, b)
+
+
+def test_copies_of_tied_tensors_must_be_equal(hf):
+    folder, change = hf
+    change(lambda tensors: tensors.update({DECODER: tensors[WORDS].copy()}))
+    assert load(folder, make_learner(read_config(folder))).ignored == {
+        DECODER: "a copy of a tied tensor"}
+    change(lambda tensors: tensors.update({DECODER: tensors[WORDS] + 1}))
+    assert_refused(folder, f"{DECODER}.*differs")
+
+
+def test_a_copy_stands_in_for_its_original(hf):
+    folder, change = hf
+    change(lambda tensors: tensors.update({DECODER: tensors.pop(WORDS)}))
+    assert load(folder, make_learner(read_config(folder))).mapped[
+        "embeddings/word_embeddings"] == DECODER
+
+
+def test_half_precision_files_are_read(hf):
+    folder, change = hf
+    full = make_learner(read_config(folder))
+    load(folder, full)
+    change(lambda tensors: {n: x.astype(ml_dtypes.bfloat16) for n, x in tensors.items()})
+    half = make_learner(read_config(folder))
+    load(folder, half)
+    for a, b in zip(full.trainable_variables, half.trainable_variables):
+        assert b.dtype == "float32" and np.allclose(a, b, rtol=1e-2)
+
+
+@pytest.mark.parametrize("edit, message", [
+    (lambda t: t.update(surprise=np.zeros(3, "float32")), "surprise"),
+    (lambda t: t.update({WORDS: t[WORDS][:-1].copy()}), "word_embeddings.*100.*101"),
+    (lambda t: t.update({WORDS: t[WORDS].astype("int32")}), "word_embeddings.*I32"),
+    (lambda t: t.pop("bert.encoder.layer.1.output.dense.bias") is t,
+     "encoder.layer.1.output.dense.bias.*missing")])
+def test_tensors_that_do_not_fit(hf, edit, message):
+    folder, change = hf
+    change(edit)
+    assert_refused(folder, message)
+
+
+@pytest.mark.parametrize("overrides, message", [
+    ({"hidden_size": 64}, r"shape \[.*32\].*64"), ({"vocab_size": 99}, "word_embeddings.*101.*99"),
+    ({"num_hidden_layers": 1}, "layer_1"), ({"num_hidden_layers": 3}, "layer_2.*missing"),
+    ({"num_attention_heads": 2}, "num_attention_heads"), ({"hidden_act": "gelu_erf"}, "hidden_act")])
+def test_another_configuration_than_the_checkpoints(tf1, overrides, message):
+    config = EncoderConfig.from_dict({**read_config(tf1).to_dict(), **overrides})
+    assert_refused(tf1, message, make_learner(config))
+
+
+def test_a_stale_checkpoint_file_and_a_prefix(tf1):
+    assert "/gone/" in (tf1 / "checkpoint").read_text()
+    config = read_config(tf1)
+    for path in (tf1, tf1 / "bert_model.ckpt", tf1 / "bert_model.ckpt.index"):
+        assert load(path, make_learner(config)).source == str(tf1 / "bert_model.ckpt")
+    shutil.copy(tf1 / "bert_model.ckpt.index", tf1 / "model.ckpt-7.index")
+    assert_refused(tf1, "several", make_learner(config))
+
+
+def test_a_damaged_file(tf1, hf):
+    data = tf1 / "bert_model.ckpt.data-00000-of-00001"
+    whole = data.read_bytes()
+    for damaged in (whole[:len(whole) // 2], b"\xff" + whole[1:]):
+        data.write_bytes(damaged)
+        assert_refused(tf1, "can't be read")
+    (tf1 / "bert_model.ckpt.index").write_bytes(b"no index")
+    assert_refused(tf1, "can't be read")
+    file = hf[0] / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    assert_refused(hf[0], "can't be read")
+
+
+def test_an_object_checkpoint_of_tensorflow_2_is_refused(tf1):
+    config = read_config(tf1)
+    for file in tf1.glob("bert_model*"):
+        file.unlink()
+    tf.train.Checkpoint(x=tf.Variable(1.0)).write(str(tf1 / "bert_model.ckpt"))
+    assert_refused(tf1, "_CHECKPOINTABLE_OBJECT_GRAPH", make_learner(config))
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "weights.pkl", "tf_model.h5"])
+def test_pickles_are_refused(name, tmp_path):
+    (tmp_path / name).write_bytes(b"\x80\x04.")
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(InputError, match=f"{re.escape(name)}.*safetensors"):
+            read_config(path)
+
+
+def test_nothing_and_both_are_refused(tmp_path, tf1, hf):
+    with pytest.raises(InputError, match="absent"):
+        read_config(tmp_path / "absent")
+    shutil.copy(hf[0] / "model.safetensors", tf1)
+    with pytest.raises(InputError, match="name one"):
+        read_config(tf1)
+
+
+@pytest.mark.parametrize("key, value", [
+    ("model_type", "roberta"), ("position_embedding_type", "relative_key"), ("is_decoder", True),
+    ("hidden_act", "silu"), ("num_attention_heads", 5)])
+def test_other_networks_of_hugging_face_are_refused(hf, key, value):
+    path = hf[0] / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    with pytest.raises(InputError, match=f"config.json.*{key}"):
+        read_config(hf[0])

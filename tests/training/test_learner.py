@@ -1,0 +1,148 @@
+"""Learner: sums and counts, gradients, fit, saving."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.training.learner import Learner
+
+CONFIG = EncoderConfig.preset(
+    "tiny", vocab_size=50, hidden_size=32, intermediate_size=64, max_position_embeddings=16,
+    hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=0.2)
+
+
+def make_learner(config=CONFIG, **options):
+    keras.utils.set_random_seed(3)
+    return Learner(BertEncoder(config, **options),
+                   [MaskedLM(config, **options), SentencePrediction(config, loss_weight=2.0,
+                                                                    **options)])
+
+
+def make_batch(batch=4, length=12, predictions=3):
+    rng = np.random.default_rng(1)
+    features = {
+        "input_ids": rng.integers(0, 50, (batch, length)),
+        "input_mask": np.arange(length) < rng.integers(6, length + 1, (batch, 1)),
+        "segment_ids": rng.integers(0, 2, (batch, length)),
+        "masked_lm_positions": rng.integers(0, 6, (batch, predictions)),
+        "masked_lm_ids": rng.integers(0, 50, (batch, predictions)),
+        "next_sentence_labels": rng.integers(0, 2, (batch, 1))}
+    weights = np.arange(predictions) < rng.integers(1, predictions + 1, (batch, 1))
+    return {**{name: tf.constant(value.astype("int32")) for name, value in features.items()},
+            "masked_lm_weights": tf.constant(weights.astype("float32"))}
+
+
+def split(batch, at):
+    return [{name: value[part] for name, value in batch.items()}
+            for part in (slice(None, at), slice(at, None))]
+
+
+def test_measures_of_parts_add_up_to_those_of_the_whole():
+    learner, batch = make_learner(), make_batch()
+    whole = learner.measure(batch)
+    parts = [learner.measure(part) for part in split(batch, 1)]
+    added = tf.nest.map_structure(lambda *x: sum(x), *parts)
+    for one, other in zip(tf.nest.flatten(added), tf.nest.flatten(whole)):
+        assert np.allclose(one, other, rtol=1e-5)
+    counts = learner.counts(batch)
+    assert set(counts) == {"masked_lm", "next_sentence"}
+    for name, count in counts.items():
+        assert float(count) == float(whole[name]["loss"][1]) == float(whole[name]["accuracy"][1])
+    # Divided by the counts of all devices, the totals of the devices add up too.
+    totals = [float(learner.total_loss(part, counts)) for part in parts]
+    assert sum(totals) == pytest.approx(float(learner.total_loss(whole)), rel=1e-5)
+
+
+def test_total_weighs_the_objectives():
+    learner, batch = make_learner(), make_batch()
+    measures = learner.measure(batch)
+    (masked, slots), (sentence, examples) = (measures[name]["loss"] for name in measures)
+    assert float(learner.total_loss(measures)) == pytest.approx(
+        float(masked / slots + 2 * sentence / examples), rel=1e-4)
+
+
+def test_an_empty_batch_of_predictions_is_finite():
+    learner, batch = make_learner(), make_batch()
+    batch["masked_lm_weights"] *= 0
+    assert np.isfinite(learner.total_loss(learner.measure(batch)))
+
+
+def gradients(learner, batch):
+    with tf.GradientTape() as tape:
+        loss = learner.total_loss(learner.measure(batch, training=True))
+    return loss, tape.gradient(loss, [v.value for v in learner.trainable_variables])
+
+
+def test_gradients_equal_finite_differences():
+    learner, batch = make_learner(), make_batch()
+    _, found = gradients(learner, batch)
+    assert all(gradient is not None for gradient in found)
+    rng = np.random.default_rng(0)
+    for variable, gradient in zip(learner.trainable_variables, found):
+        value, direction = np.array(variable), rng.normal(size=variable.shape)
+        direction /= np.linalg.norm(direction)
+        losses = []
+        for step in (1e-2, -1e-2):
+            variable.assign(value + step * direction)
+            losses.append(float(learner.total_loss(learner.measure(batch))))
+        variable.assign(value)
+        slope = np.sum(np.array(tf.convert_to_tensor(gradient)) * direction)
+        assert slope == pytest.approx((losses[0] - losses[1]) / 2e-2, rel=2e-2, abs=2e-4)
+
+
+def test_fit_takes_the_same_steps_as_a_plain_loop():
+    batch, plain, fitted = make_batch(), make_learner(), make_learner()
+    losses = []
+    for _ in range(3):
+        loss, found = gradients(plain, batch)
+        losses.append(float(loss))
+        for variable, gradient in zip(plain.trainable_variables, found):
+            variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+    fitted.compile(keras.optimizers.SGD(0.1), jit_compile=False)
+    history = fitted.fit({name: value.numpy() for name, value in batch.items()}, batch_size=4,
+                         epochs=3, shuffle=False, verbose=0).history
+    assert np.allclose(history["loss"], losses, rtol=1e-4)
+    for a, b in zip(plain.trainable_variables, fitted.trainable_variables):
+        assert np.allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_the_training_step_compiles_under_xla(policy):
+    config = EncoderConfig.from_dict({**CONFIG.to_dict(), "hidden_dropout_prob": 0.1})
+    learner, batch = make_learner(config, dtype=policy), make_batch()
+
+    @tf.function(jit_compile=True)
+    def step(seed):
+        with tf.GradientTape() as tape:
+            loss = learner.total_loss(learner.measure(batch, training=True, dropout_seed=seed))
+        return loss, tape.gradient(loss, learner.encoder.embedding_table.value)
+
+    losses = [float(step(tf.constant(seed))[0]) for seed in ([1, 2], [1, 2], [1, 3])]
+    assert losses[0] == losses[1] != losses[2] and np.isfinite(losses[0])
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_a_saved_learner_loads_in_a_fresh_process(policy, tmp_path):
+    learner, batch = make_learner(dtype=policy), make_batch()
+    learner.save(tmp_path / "learner.keras")
+    np.savez(tmp_path / "batch.npz", **{name: value.numpy() for name, value in batch.items()})
+    code = """if True:
+        import bert_tf, keras
+        import numpy as np
+        learner = keras.models.load_model("learner.keras")
+        assert [o.loss_weight for o in learner.objectives] == [1.0, 2.0]
+        np.savez("out.npz", **{k: np.array(v) for k, v in learner(dict(np.load("batch.npz"))).items()})
+        """
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=dict(os.environ))
+    loaded = np.load(tmp_path / "out.npz")
+    for name, logits in learner(batch).items():
+        assert np.array_equal(loaded[name], logits)
