@@ -115,7 +115,7 @@ def official(name, sizes):
     saved = {}
 
     def give(variable, google, shape=None, fold=lambda x: x):
-        """Draws a value of Google's shape, saves it, and gives it to the Model Garden's variable."""
+        """Draws a value of Google's shape, saves it, gives it to the Model Garden's variable."""
         if google not in saved:
             saved[google] = random_value(rng, google, tuple(shape or variable.shape))
         variable.assign(np.reshape(fold(saved[google]), variable.shape))
@@ -170,7 +170,8 @@ def official(name, sizes):
 
 
 def main(kind):
-    make, cases = {"huggingface": (huggingface, HUGGINGFACE), "official": (official, OFFICIAL)}[kind]
+    make, cases = {"huggingface": (huggingface, HUGGINGFACE),
+                   "official": (official, OFFICIAL)}[kind]
     for name, sizes in cases.items():
         make(name, sizes)
         print(name)

@@ -122,7 +122,8 @@ def tensors(file):
 
 def _dtype(name):
     """NumPy's name for a safetensors dtype such as F32 or BF16."""
-    return {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}.get(name, name)
+    ours = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+    return ours.get(name, name)
 
 
 def _read(file, name):

@@ -39,6 +39,6 @@ def dropout(x, rate, seed):
     """`x` with elements zeroed at `rate` and the rest scaled up; `x` itself if `seed` is None."""
     if seed is None or not rate:
         return x
-    # Not keras.random.dropout: in bfloat16 it draws from 128 numbers only, and takes twice the time.
+    # Not keras.random.dropout: in bfloat16 it draws from 128 numbers, in twice the time.
     kept = keras.random.uniform(ops.shape(x), seed=_Given(seed), dtype="float32") >= rate
     return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))

@@ -27,4 +27,5 @@ class LayerNorm(FromConfig, keras.layers.Layer):
         x -= ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
         x *= ops.rsqrt(variance + self.config.layer_norm_eps)
-        return ops.cast(x * self.gamma + self.beta, self.compute_dtype)
+        x = x * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32")
+        return ops.cast(x, self.compute_dtype)

@@ -51,7 +51,8 @@ class MaskedLM(Objective):
         x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])
         x = self.norm(self.transform(x))
         table = ops.cast(embedding_table, x.dtype)
-        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32") + self.output_bias
+        logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+        return logits + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch):
         """Labels and weights [B, P]; the weight of an unused slot is 0."""

@@ -145,7 +145,8 @@ def test_tensors_that_do_not_fit(hf, edit, message):
 @pytest.mark.parametrize("overrides, message", [
     ({"hidden_size": 64}, r"shape \[.*32\].*64"), ({"vocab_size": 99}, "word_embeddings.*101.*99"),
     ({"num_hidden_layers": 1}, "layer_1"), ({"num_hidden_layers": 3}, "layer_2.*missing"),
-    ({"num_attention_heads": 2}, "num_attention_heads"), ({"hidden_act": "gelu_erf"}, "hidden_act")])
+    ({"num_attention_heads": 2}, "num_attention_heads"),
+    ({"hidden_act": "gelu_erf"}, "hidden_act")])
 def test_another_configuration_than_the_checkpoints(tf1, overrides, message):
     config = EncoderConfig.from_dict({**read_config(tf1).to_dict(), **overrides})
     assert_refused(tf1, message, make_learner(config))

@@ -169,6 +169,24 @@ def test_low_precision(encoder):
                        sequence(encoder, make_inputs()), atol=0.1)
 
 
+@pytest.mark.parametrize("policy", ["mixed_float16", "bfloat16", "float64"])
+def test_other_policies(policy):
+    out = BertEncoder(SMALL, dtype=policy)(make_inputs(), training=True)["pooled_output"]
+    assert out.dtype == policy.removeprefix("mixed_") and np.all(np.isfinite(out))
+
+
+def test_it_is_a_layer_of_a_functional_model(encoder, tmp_path):
+    inputs = {name: keras.Input((None,), dtype="int32", name=name)
+              for name in ("input_ids", "input_mask")}
+    pooled = encoder(inputs)["pooled_output"]
+    model = keras.Model(inputs, keras.layers.Dense(3)(pooled))
+    features = make_inputs()
+    del features["segment_ids"]
+    before = np.array(model(features))
+    model.save(tmp_path / "functional.keras")
+    assert np.array_equal(keras.models.load_model(tmp_path / "functional.keras")(features), before)
+
+
 @pytest.mark.parametrize("first", ["import bert_tf, keras", "import keras, bert_tf",
                                    "from bert_tf import BertEncoder; import keras"])
 def test_a_saved_encoder_loads_in_a_fresh_process(encoder, first, tmp_path):

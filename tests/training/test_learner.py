@@ -140,7 +140,8 @@ def test_a_saved_learner_loads_in_a_fresh_process(policy, tmp_path):
         import numpy as np
         learner = keras.models.load_model("learner.keras")
         assert [o.loss_weight for o in learner.objectives] == [1.0, 2.0]
-        np.savez("out.npz", **{k: np.array(v) for k, v in learner(dict(np.load("batch.npz"))).items()})
+        logits = learner(dict(np.load("batch.npz")))
+        np.savez("out.npz", **{name: np.array(value) for name, value in logits.items()})
         """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=dict(os.environ))
     loaded = np.load(tmp_path / "out.npz")
