@@ -55,11 +55,11 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         value = ops.transpose(split(self.value(x)), (0, 2, 1, 3))
         scores = ops.cast(ops.matmul(query, key), "float32")
         if bias is not None:
-            scores += bias
+            scores = scores + bias
         probs = ops.cast(ops.softmax(scores), value.dtype)
         dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
         context = ops.matmul(dropped, value)
         if head_mask is not None:
-            context *= ops.cast(head_mask, context.dtype)[:, None, None]
+            context = context * ops.cast(head_mask, context.dtype)[:, None, None]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, heads * size))
         return context, probs

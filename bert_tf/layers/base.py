@@ -10,7 +10,8 @@ register = keras.saving.register_keras_serializable("bert_tf")
 class FromConfig:
     """Mixin for Keras layers and models that are made from an `EncoderConfig`.
 
-    Weights depend on the configuration alone, never on an input, so `build` takes no shape.
+    Weights depend on the configuration alone, never on an input, so `build` takes no shape. Calls
+    never write `x += y`, which on PyTorch would change a tensor that the gradient still needs.
     """
 
     def __init__(self, config, **kwargs):

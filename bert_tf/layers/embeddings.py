@@ -47,10 +47,10 @@ class Embeddings(FromConfig, keras.layers.Layer):
                              f"{longest}.")
         x = ops.take(self.word_embeddings, input_ids, axis=0)
         if segment_ids is None:
-            x += self.segment_embeddings[0]
+            x = x + self.segment_embeddings[0]
         else:
             # As in the original: for a handful of rows a product is faster than a gather.
             one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
-            x += ops.matmul(one_hot, self.segment_embeddings)
-        x += self.position_embeddings[:length]
+            x = x + ops.matmul(one_hot, self.segment_embeddings)
+        x = x + self.position_embeddings[:length]
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)

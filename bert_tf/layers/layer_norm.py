@@ -24,8 +24,8 @@ class LayerNorm(FromConfig, keras.layers.Layer):
     def call(self, x):
         """From float [..., H] to [..., H] in the compute dtype."""
         x = ops.cast(x, "float32")
-        x -= ops.mean(x, axis=-1, keepdims=True)
+        x = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
-        x *= ops.rsqrt(variance + self.config.layer_norm_eps)
+        x = x * ops.rsqrt(variance + self.config.layer_norm_eps)
         x = x * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32")
         return ops.cast(x, self.compute_dtype)
