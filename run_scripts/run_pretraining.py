@@ -53,6 +53,7 @@ def make_trainer(config, settings):
     """Learner, optimizer and Trainer under the strategy of the settings."""
     # TensorFlow is imported only after the flags were found good.
     import keras  # pylint: disable=import-outside-toplevel
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     from bert_tf.networks.encoder import BertEncoder  # pylint: disable=import-outside-toplevel
     from bert_tf.objectives.masked_lm import MaskedLM  # pylint: disable=import-outside-toplevel
     from bert_tf.objectives.sentence import SentencePrediction  # pylint: disable=C0415
@@ -66,6 +67,8 @@ def make_trainer(config, settings):
     settings.check_replicas(strategy.num_replicas_in_sync)
     jit_compile = {"auto": distribution.has_accelerator(strategy),
                    "true": True, "false": False}[settings.jit_compile]
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(settings.random_seed)
     policy = POLICIES[settings.dtype]
     with strategy.scope():

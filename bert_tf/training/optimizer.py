@@ -148,7 +148,9 @@ def reduce_and_clip(grads, clip_norm):
         The gradients (all NaN if their norm is not finite) and the norm before clipping.
     """
     grads = distribution.all_reduce_sum([ops.convert_to_tensor(g) for g in grads])
-    norm = ops.sqrt(sum(ops.sum(ops.square(ops.cast(g, "float32"))) for g in grads))
+    # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
+    norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
+                                       for g in grads])))
     if clip_norm:
         # norm - norm is NaN where the norm is infinite.
         scale = clip_norm / ops.maximum(norm, clip_norm) + (norm - norm)

@@ -55,11 +55,11 @@ def save_checkpoint(folder, trainer, extra, keep):
         The path of the new checkpoint.
     """
     tensors = {name: np.array(variable.numpy()) for name, variable in _variables(trainer).items()}
-    metadata = {
-        "crc32c": json.dumps({name: google_crc32c.value(np.ascontiguousarray(value).tobytes())
-                              for name, value in tensors.items()}),
-        "extra": json.dumps(extra),
-    }
+    # One entry: safetensors writes several in any order, and equal states shall be equal files.
+    metadata = {"bert_tf": json.dumps({
+        "crc32c": {name: google_crc32c.value(np.ascontiguousarray(value).tobytes())
+                   for name, value in tensors.items()},
+        "extra": extra})}
     path = os.path.join(folder, _NAME.format(int(trainer.step.numpy())))
     with write_aside(path, "wb") as file:
         file.write(save(tensors, metadata))
@@ -76,10 +76,9 @@ def read_checkpoint(path):
     """
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if "crc32c" not in metadata:
+            if "bert_tf" not in (file.metadata() or {}):
                 raise InputError(f"{path} is no training checkpoint of bert_tf.")
-            sums = json.loads(metadata["crc32c"])
+            metadata = json.loads(file.metadata()["bert_tf"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, ValueError) as error:
         if isinstance(error, InputError):
@@ -87,10 +86,10 @@ def read_checkpoint(path):
         raise InputError(f"{path} is damaged ({error}); remove it to go on from the one "
                          "before.") from error
     for name, value in tensors.items():
-        if google_crc32c.value(value.tobytes()) != sums.get(name):
+        if google_crc32c.value(value.tobytes()) != metadata["crc32c"].get(name):
             raise InputError(f"{path} is damaged: tensor {name} has another checksum than when it "
                              "was written; remove the file to go on from the one before.")
-    return tensors, json.loads(metadata["extra"])
+    return tensors, metadata["extra"]
 
 
 def restore(path, trainer, weights_only=False):

@@ -38,6 +38,9 @@ class TrainSettings:
                         choices=tuple(POLICIES))
     jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
                               choices=("auto", "true", "false"))
+    deterministic: bool = option(
+        True, "Give up a little speed so that the same run ends with the same bits, stopped and "
+        "started again or not.")
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
     use_tpu: bool = option(False, "The original's way to say --distribution_strategy=tpu.")
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
