@@ -2,10 +2,15 @@
 
 import contextlib
 import glob
+import gzip
 import json
 import os
+import zlib
 
 from bert_tf.errors import InputError
+
+# What reading a damaged file raises, plain or gzip.
+READ_ERRORS = (EOFError, OSError, zlib.error)
 
 
 @contextlib.contextmanager
@@ -45,6 +50,26 @@ def write_json(path, value):
     with write_aside(path) as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+def is_gzip(path):
+    """Whether a file is compressed, by its first bytes."""
+    with open(path, "rb") as file:
+        return file.read(3) == b"\x1f\x8b\x08"
+
+
+@contextlib.contextmanager
+def open_unpacked(path):
+    """Opens a file to read its bytes, those within it if it is gzip.
+
+    Raises:
+        InputError: it can't be read, at the start or further on in the block.
+    """
+    try:
+        with (gzip.open if is_gzip(path) else open)(path, "rb") as file:
+            yield file
+    except READ_ERRORS as error:
+        raise InputError(f"{path}: can't be read ({error}); is it damaged?") from error
 
 
 def make_folder(path, flag):

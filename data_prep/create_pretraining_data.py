@@ -12,6 +12,8 @@ Example:
 
 import contextlib
 import dataclasses
+import functools
+import glob
 import gzip
 import hashlib
 import os
@@ -25,7 +27,8 @@ from bert_tf.data.documents import tokenize_documents
 from bert_tf.data.jobs import Progress, run_pieces
 from bert_tf.data.pretraining import create_instances
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, write_aside, write_json
+from bert_tf.files import (
+    find_files, is_gzip, make_folder, open_unpacked, write_aside, write_json)
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
@@ -142,7 +145,7 @@ def _input_notes(paths):
     """What is odd about the input files, for the report."""
     notes = []
     for path in paths:
-        with (gzip.open if tfrecord.is_gzip(path) else open)(path, "rb") as file:
+        with open_unpacked(path) as file:
             if not file.read(1):
                 notes.append(f"{path} is empty.")
     if len(paths) > 1:
@@ -152,7 +155,7 @@ def _input_notes(paths):
 
 
 def _ends_document(path):
-    if tfrecord.is_gzip(path):
+    if is_gzip(path):
         return True     # not worth another pass over it
     with open(path, "rb") as file:
         file.seek(max(0, os.path.getsize(path) - 256))
@@ -172,55 +175,82 @@ def _scan(job):
     return checksums
 
 
+def _check_output(job):
+    """Raises InputError for output files that can't be written."""
+    outputs = list(map(os.path.realpath, job.output_file))
+    if len(set(outputs)) < len(outputs):
+        raise InputError("--output_file names a file twice.")
+    for name, path in zip(job.output_file, outputs):
+        if os.path.isdir(name) or name.endswith(os.sep):
+            raise InputError(f"--output_file: {name!r} is a folder; name a file in it.")
+        if path in map(os.path.realpath, job.input_file):
+            raise InputError(f"--output_file: {name!r} is also an input file.")
+        make_folder(os.path.dirname(path), "output_file")
+
+
+def _planned(fingerprint):
+    """The names of all shards that the job of this fingerprint makes, finished or not."""
+    count = len(fingerprint["pieces"])
+    return [manifest.shard_name(name, index, count)
+            for name in fingerprint["output_file"] for index in range(count)]
+
+
+def _remove(folder, names):
+    """Removes shards, and what a killed process left of them."""
+    for path in (os.path.join(folder, name) for name in names):
+        for found in (path, *glob.glob(f"{glob.escape(path)}.tmp-*")):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(found)
+
+
+def _is_intact(folder, result):
+    """Whether the shards of a result or manifest are there."""
+    paths = [(os.path.join(folder, shard["name"]), shard) for shard in result["shards"]]
+    return all(os.path.exists(p) and os.path.getsize(p) == s["bytes"] for p, s in paths)
+
+
+def _make_shards(job, vocabulary, fingerprint, folder, progress):
+    """Makes the shards that are not there yet; returns (all shards' entries, counts, rates)."""
+    count = len(fingerprint["pieces"])
+    writer = PieceWriter(job, WordpieceTokenizer(vocabulary, job.do_lower_case), count, folder)
+    results = run_pieces(corpus.read_pieces(job.input_file, job.piece_bytes), count, writer,
+                         progress, job.num_workers, functools.partial(_is_intact, folder))
+    counts, rates = statistics.merge(results)
+    if not counts.get("instances"):
+        _remove(folder, _planned(fingerprint))
+        progress.close()
+        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
+    return [shard for result in results for shard in result["shards"]], counts, rates
+
+
 def main(job):
     """Runs the job and prints its report."""
     job.check()
     vocabulary = Vocabulary.from_file(job.vocab_file)
     job.input_file = find_files(job.input_file, "input_file")
-    if len(set(map(os.path.abspath, job.output_file))) < len(job.output_file):
-        raise InputError("--output_file names a file twice.")
-    for name in job.output_file:
-        make_folder(os.path.dirname(os.path.abspath(name)), "output_file")
+    _check_output(job)
     path = manifest.manifest_path(job.output_file[0])
     folder = os.path.dirname(os.path.abspath(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    pieces = _scan(job)
     options = {name: value for name, value in dataclasses.asdict(job).items()
-               if name not in ("input_file", "num_workers", "vocab_file")}
-    fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": pieces}
-
-    def is_intact(result):
-        paths = [(os.path.join(folder, shard["name"]), shard) for shard in result["shards"]]
-        return all(os.path.exists(p) and os.path.getsize(p) == s["bytes"] for p, s in paths)
-
-    def remove_shards(result):
-        for shard in result["shards"]:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(folder, shard["name"]))
-
+               if name not in ("input_file", "output_file", "num_workers", "vocab_file")}
+    fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job),
+                   "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
+    progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
+                        lambda earlier: _remove(folder, _planned(earlier)))
     if os.path.exists(path):
         earlier = manifest.load_manifest(path)
-        if earlier.get("fingerprint") == fingerprint and is_intact(earlier):
+        if earlier.get("fingerprint") == fingerprint and _is_intact(folder, earlier):
+            progress.close()
             print(statistics.report(earlier))
             print(f"{path} and its shards are there already, made from this text with these flags")
             return
         # Other flags or another text: the old shards must not stand beside the new ones.
-        remove_shards(earlier)
+        _remove(folder, [shard["name"] for shard in earlier["shards"]])
         os.remove(path)
 
-    progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
-                        remove_shards)
-    writer = PieceWriter(job, WordpieceTokenizer(vocabulary, job.do_lower_case), len(pieces),
-                         folder)
-    results = run_pieces(corpus.read_pieces(job.input_file, job.piece_bytes), len(pieces), writer,
-                         progress, job.num_workers or len(os.sched_getaffinity(0)), is_intact)
-    counts, rates = statistics.merge(results)
-    if not counts.get("instances"):
-        for result in results:
-            remove_shards(result)
-        progress.close()
-        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
+    shards, counts, rates = _make_shards(job, vocabulary, fingerprint, folder, progress)
     record = {
         "format": "bert_tf pre-training records 1",
         "options": options,
@@ -229,14 +259,14 @@ def main(job):
         "counts": counts,
         "rates": rates,
         "notes": _input_notes(job.input_file),
-        "shards": [shard for result in results for shard in result["shards"]],
+        "shards": shards,
         "fingerprint": fingerprint,
     }
     write_json(path, record)
     progress.close()
     print(statistics.report(record))
-    print(f"wrote {counts['instances']:,} records to {len(record['shards'])} "
-          f"file{'s' * (len(record['shards']) > 1)}, manifest {path}")
+    print(f"wrote {counts['instances']:,} records to {len(shards)} file{'s' * (len(shards) > 1)}, "
+          f"manifest {path}")
 
 
 def run():

@@ -124,6 +124,8 @@ def _check_lengths(values, lengths):
         if feature.name not in values:
             raise ValueError(f"has no {feature.name}.")
         wanted = feature.length(*lengths)
+        if getattr(values[feature.name], "dtype", None) != feature.dtype:
+            raise ValueError(f"{feature.name} is not a list of {feature.dtype}.")
         if len(values[feature.name]) != wanted:
             raise ValueError(f"{feature.name} has {len(values[feature.name])} values, "
                              f"not {wanted}.")
@@ -175,8 +177,10 @@ def main(job):
             print(f"{path}: no manifest names it; only the records were checked.")
     if problems:
         raise InputError(f"{problems} problems in {checked} files.")
-    print(f"{checked} files are sound" + (f", {records:,} records as the manifests say."
-                                          if records else "."))
+    if not checked:
+        raise InputError("--input_file names no records and no manifest of any.")
+    print(f"{checked} file{'s are' if checked > 1 else ' is'} sound"
+          + (f", {records:,} records as the manifests say." if records else "."))
 
 
 def run():

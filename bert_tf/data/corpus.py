@@ -4,11 +4,10 @@ The files are read as one text, one after the other, as the original reads them:
 is not closed by a blank line goes on in the next file.
 """
 
-import gzip
 import re
 
-from bert_tf.data.tfrecord import is_gzip
 from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
 
 _BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
 _BLOCK = 1 << 20
@@ -18,13 +17,10 @@ def _read_blocks(paths):
     """The bytes of all files in blocks; each file ends with a newline."""
     for path in paths:
         last = b"\n"
-        with (gzip.open if is_gzip(path) else open)(path, "rb") as file:
-            try:
-                while block := file.read(_BLOCK):
-                    last = block
-                    yield block
-            except (EOFError, OSError) as error:
-                raise InputError(f"{path}: can't be read ({error}); is it damaged?") from error
+        with open_unpacked(path) as file:
+            while block := file.read(_BLOCK):
+                last = block
+                yield block
         if not last.endswith(b"\n"):
             yield b"\n"
 
@@ -39,9 +35,11 @@ def read_pieces(paths, piece_bytes):
     for block in _read_blocks(paths):
         buffer += block
         while len(buffer) > piece_bytes:
-            cut = _last_cut(buffer, piece_bytes)
+            cut = None if searched else _last_cut(buffer, piece_bytes)
             if cut is None:
-                found = _BLANK_LINE.search(buffer, max(piece_bytes - 1, searched - 64))
+                # A blank line may have begun before the end of what was searched.
+                start = buffer.rfind(b"\n", 0, searched or piece_bytes)
+                found = _BLANK_LINE.search(buffer, max(start, 0))
                 searched = len(buffer)
                 if not found:
                     break
@@ -82,7 +80,7 @@ def decode(piece, paths):
 
 def _locate_bad_line(paths):
     for path in paths:
-        with (gzip.open if is_gzip(path) else open)(path, "rb") as file:
+        with open_unpacked(path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     line.decode("utf-8")

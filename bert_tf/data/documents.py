@@ -23,12 +23,14 @@ class Documents:
 def tokenize_documents(lines, tokenizer):
     """Documents from lines of text, as the original reads a file: a blank line ends a document.
 
-    Lines that hold no token (control characters only, say) are left out and end nothing.
+    Lines that hold no token (control characters only, say) are left out and end nothing. Carriage
+    returns are dropped wherever they stand, as TensorFlow's reader of lines drops them.
 
     Args:
         lines: list of str.
         tokenizer: has `encode_lines(lines) -> (ids int32 [T], lengths [number of lines])`.
     """
+    lines = [line.replace("\r", "") for line in lines]
     tokens, lengths = tokenizer.encode_lines(lines)
     lengths = np.asarray(lengths)
     blank = np.array([not line or line.isspace() for line in lines], bool)

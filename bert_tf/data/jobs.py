@@ -1,11 +1,11 @@
 """Work over numbered pieces: several processes, the same result, nothing finished done twice."""
 
 import concurrent.futures
-import glob
 import json
 import multiprocessing
 import os
 import shutil
+import threading
 import time
 
 from bert_tf.errors import InputError
@@ -17,6 +17,13 @@ _work = None    # in a worker process: what `run_pieces` was given
 def _start_worker(work):
     global _work    # pylint: disable=global-statement
     _work = work
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent():
+    """A killed job must not leave workers that write into the folder of its successor."""
+    multiprocessing.parent_process().join()
+    os._exit(1)     # pylint: disable=W0212
 
 
 def _do(index, piece):
@@ -29,16 +36,17 @@ class Progress:
     Args:
         folder: made if it does not exist; removed by `close`.
         fingerprint: JSON value of all that the results depend on.
-        discard: called with each result of another fingerprint, which is then forgotten.
+        discard: called with the fingerprint of another job found there, which is then forgotten.
     """
 
     def __init__(self, folder, fingerprint, discard):
         self._folder = folder
         job = os.path.join(folder, "job.json")
-        if os.path.isdir(folder) and self._read(job) != fingerprint:
-            for path in glob.glob(os.path.join(glob.escape(folder), "piece-*.json")):
-                discard(self._read(path))
-            shutil.rmtree(folder)
+        earlier = self._read(job)
+        if earlier and earlier != fingerprint:
+            discard(earlier)
+        if earlier != fingerprint:
+            shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder, exist_ok=True)
         write_json(job, fingerprint)
 
@@ -76,7 +84,8 @@ def run_pieces(pieces, count, work, progress, num_workers, is_intact):
         count: how many there are.
         work: picklable callable; returns a JSON value. Each process gets one copy, which it keeps.
         progress: `Progress`.
-        num_workers: number of processes; with 1, or one piece, all is done in this one.
+        num_workers: number of processes, 0 for one a core; with 1, or one piece, all is done in
+            this one.
         is_intact: function of an earlier result; False makes the piece be done again.
 
     Returns:
@@ -101,6 +110,7 @@ def run_pieces(pieces, count, work, progress, num_workers, is_intact):
         print(f"piece {index + 1}/{count} finished, {waiting - finished} to go"
               + (f", about {left:.0f} s left" if left else ""), flush=True)
 
+    num_workers = num_workers or _cores()
     todo = ((i, piece) for i, piece in enumerate(pieces) if results[i] is None)
     if num_workers == 1 or waiting <= 1:
         for index, piece in todo:
@@ -126,7 +136,13 @@ def run_pieces(pieces, count, work, progress, num_workers, is_intact):
     return results
 
 
+def _cores():
+    """The cores that this process may use, where the system tells, else all."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count()
+
+
 def _collect(running, note):
     done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-    for future in done:
+    for future in sorted(done, key=lambda future: future.exception() is not None):
         note(running.pop(future), future.result())

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.data import features, manifest, tfrecord
 from bert_tf.errors import InputError
-from bert_tf.files import find_files
+from bert_tf.files import find_files, is_gzip
 
 _FILES_AT_ONCE = 16
 _SHUFFLE_BUFFER = 1 << 14
@@ -44,7 +44,7 @@ class RecordSet:
     @property
     def compression(self):
         """"GZIP" or "", as TFRecordDataset wants it."""
-        return "GZIP" if tfrecord.is_gzip(self.paths[0]) else ""
+        return "GZIP" if is_gzip(self.paths[0]) else ""
 
     @classmethod
     def open(cls, patterns, flag):
@@ -65,7 +65,7 @@ class RecordSet:
         paths, counts = zip(*[(p, c) for p, c in zip(paths, counts) if c] or [((), ())])
         if not paths:
             raise InputError(f"--{flag}: there are no records in the files it names.")
-        if len({tfrecord.is_gzip(path) for path in paths}) > 1:
+        if len({is_gzip(path) for path in paths}) > 1:
             raise InputError(f"--{flag} mixes compressed and plain files.")
         lengths = {path: _lengths(path) for path in paths}
         if len(set(lengths.values())) > 1:

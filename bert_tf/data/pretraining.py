@@ -98,15 +98,17 @@ def create_instances(documents, vocabulary, seed, options):
         parts.append(masks.place())
         pending.clear()
 
+    stream.before_refill = place
+    # A token takes 8 words on average at the very most, for its shuffle and its replacement.
+    room = 1024 + 16 * max_tokens
     for _ in range(options.dupe_factor):
         for index in range(len(documents.ranges)):
             for pair in next_sentence_pairs(documents, index, stream, max_tokens,
                                             options.short_seq_prob):
+                if not stream.has(room):
+                    stream.refill()
                 pending.append(pair)
                 masks.draw(*pair[:4])
-                if stream.nearly_spent:
-                    place()
-                    stream.renew()
     place()
     order = list(range(sum(map(len, pairs))))
     stream.shuffle(order)

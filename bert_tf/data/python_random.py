@@ -19,9 +19,7 @@ import re
 
 import numpy as np
 
-# A skipped shuffle must lie in one block: callers ask `nearly_spent` before they start an instance.
 _BLOCK = 1 << 19
-_MARGIN = 1 << 16
 # Words are matched by their top 15 bits, as characters below the surrogates.
 _TEXT_BITS = 15
 _SEGMENT = 32
@@ -34,6 +32,8 @@ class PythonRandom:
         position: index of the next unread word of the block.
         uniforms: float64 view; `uniforms[i]` is what `random()` gives when the cursor is at i.
         words: uint32 view of the block.
+        before_refill: called when the block is about to be replaced, and with it the meaning of
+            every position: the last chance to replay skipped shuffles.
     """
 
     def __init__(self, seed):
@@ -43,10 +43,12 @@ class PythonRandom:
                                  "state": {"key": np.array(key[:-1], np.uint32), "pos": key[-1]}}
         self._words = np.zeros(0, np.uint32)
         self.position = 0
-        self._refill()
+        self.before_refill = lambda: None
+        self.refill()
 
-    def _refill(self):
+    def refill(self):
         """Replaces the words already read by fresh ones. Positions taken before are void."""
+        self.before_refill()
         fresh = self._generator.random_raw(_BLOCK).astype(np.uint32)
         self._words = np.concatenate([self._words[self.position:], fresh])
         self.position = 0
@@ -56,19 +58,14 @@ class PythonRandom:
         self._heads = (self._words < (1 << 31)).tobytes()
         self._text = (self._words >> (32 - _TEXT_BITS)).astype("<u2").tobytes().decode("utf-16-le")
 
-    @property
-    def nearly_spent(self):
-        """Whether the block may end within the next instance."""
-        return self.position > len(self.words) - _MARGIN
-
-    def renew(self):
-        """Reads a new block; skipped shuffles must have been replayed."""
-        self._refill()
+    def has(self, count):
+        """Whether the block holds `count` more words, so that no refill comes in between."""
+        return self.position + count <= len(self.words)
 
     def random(self):
         """A float in [0, 1), as `random.Random.random`."""
-        if self.position + 2 > len(self.words):
-            self._refill()
+        if not self.has(2):
+            self.refill()
         self.position += 2
         return self.uniforms[self.position - 2]
 
@@ -77,7 +74,7 @@ class PythonRandom:
         shift = 32 - n.bit_length()
         while True:
             if self.position >= len(self.words):
-                self._refill()
+                self.refill()
             value = self.words[self.position] >> shift
             self.position += 1
             if value < n:
@@ -85,11 +82,15 @@ class PythonRandom:
 
     def heads(self, count):
         """bytes [count]: 1 where each of the next `count` `random()` is less than 0.5."""
-        if self.position + 2 * count > len(self.words):
-            self._refill()
-        start = self.position
-        self.position += 2 * count
-        return self._heads[start:self.position:2]
+        drawn = []
+        while count:
+            if not self.has(2):
+                self.refill()
+            part = min(count, (len(self.words) - self.position) // 2)
+            drawn.append(self._heads[self.position:self.position + 2 * part:2])
+            self.position += 2 * part
+            count -= part
+        return b"".join(drawn)
 
     def shuffle(self, items):
         """Shuffles a list in place, as `random.Random.shuffle`."""
@@ -101,9 +102,11 @@ class PythonRandom:
     def skip_shuffle(self, n, longest):
         """Moves the cursor past a shuffle of n items and returns where it began.
 
+        The shuffle must lie in the block: see `has`.
+
         Args:
             n: number of items, 1 or more.
-            longest: the largest n of this job, at most 32,768; its shuffles are the fastest.
+            longest: the largest n of this job, below 32,768; its shuffles are the fastest.
         """
         start = self.position
         first, matches = _plan(n, longest)

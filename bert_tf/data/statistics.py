@@ -25,7 +25,7 @@ def count_text(lines, documents, unk_id):
     """
     lines = [line for line in map(str.strip, lines) if line]
     lengths = np.array([end - first for first, end in documents.ranges])
-    hashes = (zlib.crc32(line.encode("utf-8")) for line in lines)
+    encoded = (line.encode("utf-8") for line in lines)
     counts = {
         "documents": len(documents.ranges),
         "one_sentence_documents": int((lengths == 1).sum()),
@@ -35,7 +35,8 @@ def count_text(lines, documents, unk_id):
         "lines": len(lines),
         "repeated_lines_within_pieces": len(lines) - len(set(lines)),
     }
-    return counts, [h for h in hashes if h % _LINE_SAMPLE == 0]
+    return counts, [h << 32 | zlib.adler32(line) for line in encoded
+                    if (h := zlib.crc32(line)) % _LINE_SAMPLE == 0]
 
 
 def count_instances(instances, max_seq_length):
@@ -64,8 +65,9 @@ def merge(results):
         results: list of {"counts": dict, "line_sample": list}, one a piece.
 
     Returns:
-        (counts, rates): the share of repeated lines is exact for one piece and else estimated from
-        the sample.
+        (counts, rates): the share of repeated lines is exact for one piece. For more it is that
+        within pieces, which finds the few lines that come again and again, or that of the sample,
+        which finds documents that stand in several pieces, whichever is larger.
     """
     counts = collections.Counter()
     histogram = np.zeros(_LENGTH_BINS, int)
@@ -79,9 +81,9 @@ def merge(results):
     sample = [h for result in results for h in result["line_sample"]]
     rates = {
         "unknown_tokens": share("unknown_tokens", "tokens"),
-        "repeated_lines": (share("repeated_lines_within_pieces", "lines")
-                           if len(results) == 1 or not sample
-                           else 1 - len(set(sample)) / len(sample)),
+        "repeated_lines": max(share("repeated_lines_within_pieces", "lines"),
+                              0 if len(results) == 1 or not sample
+                              else 1 - len(set(sample)) / len(sample)),
         "one_sentence_documents": share("one_sentence_documents", "documents"),
         "random_next": share("random_next", "instances"),
         "full_length": share("full_length", "instances"),

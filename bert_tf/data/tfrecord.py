@@ -4,7 +4,6 @@ A record is: length uint64, masked CRC32C of the length uint32, data, masked CRC
 uint32, all little-endian (TensorFlow `core/lib/io/record_writer.h`).
 """
 
-import gzip
 import mmap
 import os
 import struct
@@ -13,6 +12,7 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.files import READ_ERRORS, is_gzip, open_unpacked
 
 
 def _masked_crc(data):
@@ -27,12 +27,6 @@ def frame(message):
                      struct.pack("<I", _masked_crc(message))))
 
 
-def is_gzip(path):
-    """Whether a file is compressed, by its first bytes."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"\x1f\x8b"
-
-
 def read_records(path, check=True):
     """Yields the messages of a TFRecord file, plain or gzip.
 
@@ -43,7 +37,7 @@ def read_records(path, check=True):
         InputError: a truncated or damaged record; names file and record (counted from 0).
     """
     number = 0
-    with (gzip.open if is_gzip(path) else open)(path, "rb") as file:
+    with open_unpacked(path) as file:
         try:
             while head := file.read(12):
                 if len(head) < 12:
@@ -58,9 +52,9 @@ def read_records(path, check=True):
                     raise InputError(_damaged(path, number, "data"))
                 yield message
                 number += 1
-        except (EOFError, gzip.BadGzipFile, OSError) as error:
-            raise InputError(f"{path}: can't be read after record {number - 1} ({error}); "
-                             "write the file again.") from error
+        except READ_ERRORS as error:
+            raise InputError(f"{path}: record {number} can't be read ({error}); write the file "
+                             "again.") from error
 
 
 def count_records(path):
@@ -204,6 +198,8 @@ def _unpack_ints(data):
         raise ValueError("a varint is cut short")
     starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[:len(ends)]
     digit = np.arange(len(data)) - np.repeat(starts, ends - starts + 1)
+    if digit.max(initial=0) > 9:
+        raise ValueError("a varint is too long")
     return np.add.reduceat((data & 127).astype(np.uint64) << (7 * digit).astype(np.uint64),
                            starts).astype(np.int64) if len(ends) else np.zeros(0, np.int64)
 
@@ -228,10 +224,7 @@ def parse_example(message):
 
 def _values(kind, values):
     """The content of a BytesList (1), FloatList (2) or Int64List (3), packed or one by one."""
-    parts = [(wire, value) for _, wire, value in _fields(values)]
+    parts = [_varint(value) if wire == 0 else value for _, wire, value in _fields(values)]
     if kind == 1:
-        return [bytes(value) for _, value in parts]
-    if kind == 2:
-        return np.frombuffer(b"".join(bytes(value) for _, value in parts), "<f4")
-    parts = [_unpack_ints(value) if wire == 2 else [value] for wire, value in parts]
-    return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
+        return parts
+    return (np.frombuffer(b"".join(parts), "<f4") if kind == 2 else _unpack_ints(b"".join(parts)))

@@ -1,0 +1,106 @@
+"""Pieces done by one or many processes, once each, also after a stop."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.data.jobs import Progress, run_pieces
+from bert_tf.errors import InputError
+
+
+def double(index, piece):
+    return {"index": index, "double": 2 * piece}
+
+
+def fail_at_two(index, piece):
+    if index == 2:
+        raise InputError("piece 2 is bad")
+    return double(index, piece)
+
+
+def die(index, piece):
+    os._exit(9)
+
+
+def run(folder, work=double, num_workers=1, fingerprint="job", is_intact=lambda result: True):
+    progress = Progress(str(folder / "progress"), {"it": fingerprint}, lambda earlier: None)
+    return run_pieces(iter(range(10, 15)), 5, work, progress, num_workers, is_intact)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 2, 9])
+def test_results_by_index(tmp_path, num_workers):
+    assert run(tmp_path, num_workers=num_workers) == [double(i, 10 + i) for i in range(5)]
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_stopped_job_goes_on(tmp_path, num_workers):
+    with pytest.raises(InputError, match="piece 2 is bad"):
+        run(tmp_path, fail_at_two, num_workers)
+    finished = {path.name for path in (tmp_path / "progress").glob("piece-*")}
+    assert "piece-00002.json" not in finished
+    assert num_workers > 1 or finished == {"piece-00000.json", "piece-00001.json"}
+    assert run(tmp_path) == [double(i, 10 + i) for i in range(5)]
+    assert run(tmp_path, die) == [double(i, 10 + i) for i in range(5)]      # nothing is left to do
+
+
+def test_pieces_whose_files_are_gone_are_done_again(tmp_path):
+    run(tmp_path)
+    calls = []
+
+    def note(index, piece):
+        calls.append(index)
+        return double(index, piece)
+
+    assert run(tmp_path, note, is_intact=lambda result: result["index"] != 3)[3] == double(3, 13)
+    assert calls == [3]
+
+
+def test_another_job_starts_afresh(tmp_path):
+    folder = str(tmp_path / "progress")
+    Progress(folder, {"it": 1}, None).save(0, "old")
+    discarded = []
+    progress = Progress(folder, {"it": 2}, discarded.append)
+    assert discarded == [{"it": 1}] and progress.result(0) is None
+    progress.close()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [None, "", "[1, "])
+def test_a_folder_without_a_readable_job_is_emptied(tmp_path, content):
+    folder = tmp_path / "progress"
+    folder.mkdir()
+    (folder / "piece-00000.json").write_text('"old"')
+    if content is not None:
+        (folder / "job.json").write_text(content)
+    assert Progress(str(folder), {"it": 1}, None).result(0) is None
+
+
+def test_a_dead_worker_is_said(tmp_path):
+    with pytest.raises(InputError, match="a worker process was killed"):
+        run(tmp_path, die, num_workers=2)
+
+
+SCRIPT = """
+import signal
+from bert_tf.data.jobs import Progress, run_pieces
+
+def wait(index, piece):
+    print("started", flush=True)
+    signal.pause()
+
+if __name__ == "__main__":
+    run_pieces(iter("ab"), 2, wait, Progress({folder!r} + "/p", 1, None), 2, None)
+"""
+
+
+def test_workers_end_with_a_killed_job(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text(SCRIPT.format(folder=str(tmp_path)))
+    job = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    for _ in range(2):
+        job.stdout.readline()
+    os.kill(job.pid, signal.SIGKILL)
+    job.communicate(timeout=30)     # the pipe ends only when all that hold it have ended

@@ -1,0 +1,63 @@
+"""A small vocabulary, random text, and the job on them."""
+
+import pathlib
+import random
+import sys
+
+import pytest
+
+from data_prep import create_pretraining_data
+
+# Where the slow tokenizer stands.
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "tokenization"))
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABé中文"
+# Twice the empty token, as in the released Chinese vocabulary.
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "", "[SEP]", "[MASK]", "", *".,!?'", *LETTERS,
+          *(f"##{letter}" for letter in LETTERS), "the", "house", "##ing", "tree", "walk", "cafe"]
+WORDS = ("the house tree walk walking cafe café a I treehouse housing Bright xylophone 中文 日本 "
+         "it's ☃ [MASK] [SEP] b c d").split()
+
+
+@pytest.fixture(scope="session")
+def random_text():
+    """function(seed, documents, sentences, words): text with up to so many of each."""
+    def make(seed, documents=8, sentences=9, words=25):
+        rng = random.Random(seed)
+
+        def sentence():
+            return " ".join(rng.choices(WORDS, k=rng.randint(1, words))) + rng.choice(".,!?")
+
+        return "\n".join("".join(sentence() + "\n" for _ in range(rng.randint(1, sentences)))
+                         for _ in range(documents))
+    return make
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in TOKENS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def prepare(tmp_path, vocab_file):
+    """function(text or list of texts, **flags): runs the job on files of these; returns the `Job`.
+
+    The texts (str or bytes) become text0.txt, text1.txt ...; None takes the files that are there.
+    The records go to out/r.tfrecord.
+    """
+    def run(texts, **flags):
+        if isinstance(texts, (str, bytes)):
+            texts = [texts]
+        for index, text in enumerate(texts or []):
+            (tmp_path / f"text{index}.txt").write_bytes(
+                text if isinstance(text, bytes) else text.encode())
+        flags = {
+            "input_file": [str(tmp_path / f"text{index}.txt") for index in range(len(texts or "1"))],
+            "output_file": [str(tmp_path / "out" / "r.tfrecord")], "vocab_file": str(vocab_file),
+            "num_workers": 1, **flags}
+        job = create_pretraining_data.Job(**flags)
+        create_pretraining_data.main(job)
+        return job
+    return run

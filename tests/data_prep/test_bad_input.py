@@ -1,0 +1,103 @@
+"""What create_pretraining_data refuses: one sentence that names it, and nothing left behind."""
+
+import gzip
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.errors import InputError
+
+GOOD = b"a tree\nthe house\n\nb\nc\n"
+BAD = b"good\n\nbad \xff\n"
+
+
+def left_over(folder):
+    """The files under a folder but for those that the test wrote."""
+    return [path for path in folder.rglob("*")
+            if path.is_file() and not path.name.startswith(("text", "vocab"))]
+
+
+@pytest.mark.parametrize("texts, parts", [
+    ([b""], ["there is no text in", "text0.txt"]),
+    ([b"\n \n\t\n"], ["there is no text in", "text0.txt"]),
+    ([b"\x01\x02\n"], ["there is no text in", "text0.txt"]),
+    ([BAD], ["text0.txt, line 3, byte 5 is not UTF-8", "0xff"]),
+    ([GOOD, BAD], ["text1.txt, line 3, byte 5 is not UTF-8"]),
+    ([GOOD, gzip.compress(BAD)], ["text1.txt, line 3, byte 5 is not UTF-8"]),
+    ([GOOD, gzip.compress(GOOD)[:-9]], ["text1.txt", "damaged"]),
+    ([gzip.compress(GOOD)[:20] + b"\xff" * 30], ["text0.txt", "damaged"]),
+])
+def test_bad_text(prepare, tmp_path, texts, parts):
+    for piece_bytes in (1, 1 << 20):
+        with pytest.raises(InputError) as error:
+            prepare(texts, piece_bytes=piece_bytes)
+        assert all(part in str(error.value) for part in parts), error.value
+        assert not left_over(tmp_path)
+
+
+@pytest.mark.parametrize("flags, parts", [
+    ({"input_file": ["absent.txt"]}, ["--input_file", "no file matches", "absent.txt"]),
+    ({"input_file": ["*.absent"]}, ["--input_file", "no file matches", "*.absent"]),
+    ({"vocab_file": "absent.txt"}, ["vocabulary", "absent.txt"]),
+    ({"output_file": ["text0.txt/r"]}, ["--output_file", "can't write", "text0.txt"]),
+    ({"output_file": ["text0.txt"]}, ["--output_file", "also an input file"]),
+    ({"output_file": ["."]}, ["--output_file", "is a folder"]),
+    ({"output_file": ["new/"]}, ["--output_file", "is a folder"]),
+    ({"output_file": ["a", "b", "./a"]}, ["--output_file", "twice"]),
+    ({"max_seq_length": 4}, ["--max_seq_length is 4"]),
+    ({"max_seq_length": 100_000}, ["--max_seq_length is 100000"]),
+    ({"max_predictions_per_seq": 0}, ["--max_predictions_per_seq is 0"]),
+    ({"dupe_factor": 0}, ["--dupe_factor is 0"]),
+    ({"masked_lm_prob": 0.0}, ["--masked_lm_prob is 0.0"]),
+    ({"masked_lm_prob": float("nan")}, ["--masked_lm_prob is nan"]),
+    ({"short_seq_prob": 1.5}, ["--short_seq_prob is 1.5"]),
+    ({"piece_bytes": 0}, ["--piece_bytes is 0"]),
+    ({"num_workers": -1}, ["--num_workers is -1"]),
+])
+def test_bad_flags(prepare, tmp_path, monkeypatch, flags, parts):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as error:
+        prepare(GOOD, **flags)
+    assert all(part in str(error.value) for part in parts), error.value
+    assert not left_over(tmp_path)
+    assert (tmp_path / "text0.txt").read_bytes() == GOOD
+
+
+@pytest.mark.parametrize("change, parts", [
+    (lambda text: text.replace("[MASK]\n", "mask\n"), ["vocab.txt", "no [MASK]"]),
+    (lambda text: text + "the\n", ["vocab.txt", "'the'", "again"]),
+    (lambda text: "", ["vocab.txt", "empty"]),
+])
+def test_bad_vocabulary(prepare, tmp_path, vocab_file, change, parts):
+    vocab_file.write_text(change(vocab_file.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        prepare(GOOD)
+    assert all(part in str(error.value) for part in parts), error.value
+    assert not left_over(tmp_path)
+
+
+def test_bad_text_leaves_an_earlier_result_alone(prepare, tmp_path):
+    prepare(GOOD)
+    before = {path: path.read_bytes() for path in left_over(tmp_path)}
+    with pytest.raises(InputError):
+        prepare(BAD)
+    assert {path: path.read_bytes() for path in left_over(tmp_path)} == before
+
+
+@pytest.mark.parametrize("text, flags, message", [
+    (BAD, [], "text.txt, line 3, byte 5 is not UTF-8"),
+    (GOOD, ["--dupe_factor=0"], "--dupe_factor is 0"),
+    (GOOD, ["--vocab_file="], "--vocab_file must be given"),
+    (GOOD, ["stray"], "unexpected argument 'stray'"),
+])
+def test_the_command_says_one_sentence(tmp_path, vocab_file, text, flags, message):
+    (tmp_path / "text.txt").write_bytes(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=2",
+         f"--input_file={tmp_path}/text.txt", f"--output_file={tmp_path}/r.tfrecord",
+         f"--vocab_file={vocab_file}", *flags], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert message in done.stderr
+    assert not left_over(tmp_path)

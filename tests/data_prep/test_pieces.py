@@ -1,0 +1,162 @@
+"""A corpus of many pieces: the same bytes for any number of workers and after any stop."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bert_tf.data import corpus
+from data_prep import create_pretraining_data
+
+
+def content(folder):
+    """What stands in a folder: path -> bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes()
+            for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def text(random_text):
+    return random_text(1, documents=40, sentences=6)
+
+
+def test_any_number_of_workers(prepare, tmp_path, text):
+    folders = [tmp_path / f"workers{count}" for count in (1, 2, 3, 50)]
+    for folder, count in zip(folders, (1, 2, 3, 50)):
+        prepare(text, output_file=[str(folder / "a.tfrecord"), str(folder / "b.gz")],
+                piece_bytes=2000, num_workers=count, dupe_factor=2)
+    first, *others = map(content, folders)
+    assert len(first) > 10 and all(other == first for other in others)
+
+
+def test_pieces_are_files_of_their_own(prepare, tmp_path, text):
+    prepare(text, piece_bytes=2000)
+    pieces = list(corpus.read_pieces([tmp_path / "text0.txt"], 2000))
+    assert len(pieces) > 4
+    seeds = [create_pretraining_data._piece_seed(12345, index) for index in range(len(pieces))]
+    assert seeds[0] == 12345 and len(set(seeds)) == len(seeds)
+    for index, (piece, seed) in enumerate(zip(pieces, seeds)):
+        prepare(piece, output_file=[str(tmp_path / "one")], random_seed=seed)
+        name = f"out/r.tfrecord-{index:05d}-of-{len(pieces):05d}"
+        assert (tmp_path / "one").read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_tiny_pieces_and_pieces_without_text(prepare, tmp_path, random_text):
+    text = "\n" * 9 + random_text(2) + "\n\x01\x02\x03\n\n\n"
+    prepare(text, piece_bytes=1)
+    manifest = json.loads((tmp_path / "out/r.manifest.json").read_text())
+    records = [shard["records"] for shard in manifest["shards"]]
+    assert records.count(0) >= 5 and sum(records) == manifest["counts"]["instances"]
+    assert manifest["counts"]["documents"] == 8
+
+
+def test_what_one_piece_hides_is_found_across_pieces(prepare, tmp_path):
+    rng = random.Random(1)
+    document = "".join(f"the {'abcd'[i % 4]} {rng.random()}\n" for i in range(2000)) + "\n"
+    prepare(document * 4, piece_bytes=len(document), dupe_factor=1)
+    manifest = json.loads((tmp_path / "out/r.manifest.json").read_text())
+    assert manifest["counts"]["repeated_lines_within_pieces"] == 0
+    assert manifest["rates"]["repeated_lines"] == pytest.approx(0.75)
+
+
+def test_one_line_again_and_again_is_found(prepare, tmp_path):
+    document = "".join(f"the house\na tree {i}\n" for i in range(50)) + "\n"
+    prepare(document * 4, piece_bytes=len(document), dupe_factor=1)
+    manifest = json.loads((tmp_path / "out/r.manifest.json").read_text())
+    assert manifest["rates"]["repeated_lines"] >= 0.49
+
+
+def test_a_finished_job_does_nothing(prepare, tmp_path, text, capsys):
+    prepare(text, piece_bytes=2000)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    (tmp_path / "out/r.progress").mkdir()       # as if killed between manifest and its removal
+    capsys.readouterr()
+    prepare(text, piece_bytes=2000, num_workers=2)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
+    output = capsys.readouterr().out
+    assert "are there already" in output and "instances of up to" in output
+
+
+def test_other_words_for_the_same_job(prepare, tmp_path, text, monkeypatch, capsys):
+    prepare(text)
+    monkeypatch.chdir(tmp_path / "out")
+    prepare(None, input_file=["../text0.txt"], output_file=["r.tfrecord"])
+    assert "are there already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("changed", [
+    {"random_seed": 1}, {"piece_bytes": 4000}, {"dupe_factor": 1}, {"max_seq_length": 64}])
+def test_changed_flags_replace_the_shards(prepare, tmp_path, text, changed):
+    prepare(text, **{"piece_bytes": 2000, **changed})
+    expected = content(tmp_path / "out")
+    prepare(text, piece_bytes=2000)
+    assert content(tmp_path / "out") != expected
+    prepare(text, **{"piece_bytes": 2000, **changed})
+    assert content(tmp_path / "out") == expected
+
+
+def test_changed_text_replaces_the_shards(prepare, tmp_path, text):
+    prepare(text, piece_bytes=2000)
+    prepare(text[:1000])
+    assert sorted(content(tmp_path / "out")) == ["r.manifest.json", "r.tfrecord"]
+
+
+def test_a_shard_that_is_gone_or_cut_is_made_again(prepare, tmp_path, text):
+    prepare(text, piece_bytes=2000)
+    expected = content(tmp_path / "out")
+    first, second, *_ = sorted((tmp_path / "out").glob("*-of-*"))
+    first.unlink()
+    second.write_bytes(b"")
+    prepare(text, piece_bytes=2000)
+    assert content(tmp_path / "out") == expected
+
+
+PIECE_BYTES = 20_000
+
+
+@pytest.fixture
+def killed(prepare, tmp_path, vocab_file, random_text):
+    """Starts a job and kills it after its first shard; returns (out folder, what it should hold)."""
+    text = random_text(3, documents=4000, sentences=6)
+    whole = tmp_path / "whole"
+    prepare(text, output_file=[str(whole / "r.tfrecord")], piece_bytes=PIECE_BYTES)
+    expected, out = content(whole), tmp_path / "out"
+    assert len(expected) > 30
+    with subprocess.Popen(
+            [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=2",
+             f"--input_file={tmp_path}/text0.txt", f"--output_file={out}/r.tfrecord",
+             f"--vocab_file={vocab_file}", f"--piece_bytes={PIECE_BYTES}"],
+            start_new_session=True, stdout=subprocess.DEVNULL) as job:
+        while not list(out.glob("r.tfrecord-?????-of-?????")):
+            assert job.poll() is None
+            time.sleep(0.002)
+        os.killpg(job.pid, signal.SIGKILL)
+    assert not (out / "r.manifest.json").exists()
+    return out, expected
+
+
+def test_a_killed_job_redoes_only_what_is_missing(prepare, killed):
+    out, expected = killed
+    shards = {path.name: path.stat().st_mtime_ns for path in out.glob("r.tfrecord-?????-of-?????")}
+    assert 0 < len(shards) < len(expected) - 1
+    for name in shards:     # what has its final name is whole
+        assert (out / name).read_bytes() == expected[name]
+    noted = [json.loads(path.read_text())["shards"][0]["name"]
+             for path in (out / "r.progress").glob("piece-?????.json")]
+    prepare(None, piece_bytes=PIECE_BYTES, num_workers=2)
+    assert content(out) == expected
+    for name in noted:
+        assert (out / name).stat().st_mtime_ns == shards[name]
+
+
+def test_nothing_of_a_killed_job_stays_beside_another(prepare, killed, random_text):
+    out, _ = killed
+    (out / "r.tfrecord-00007-of-00009.tmp-1").write_text("not of this job")
+    prepare(random_text(4), piece_bytes=1 << 20)
+    assert sorted(content(out)) == ["r.manifest.json", "r.tfrecord",
+                                    "r.tfrecord-00007-of-00009.tmp-1"]
