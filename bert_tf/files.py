@@ -38,7 +38,7 @@ def replace_aside(path, ending=""):
 
 @contextlib.contextmanager
 def write_aside(path, mode="w", **open_options):
-    """Opens `path` for writing; the final name appears only when the block ends without an error."""
+    """Opens `path` for writing; the final name appears when the block ends without an error."""
     if "b" not in mode:
         open_options.setdefault("encoding", "utf-8")
     with replace_aside(path) as aside, open(aside, mode, **open_options) as file:

@@ -64,7 +64,8 @@ class Job:
         for name, least, most in (
                 ("max_seq_length", 5, 1 << 14), ("max_predictions_per_seq", 1, 1 << 14),
                 ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
-                ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31), ("num_workers", 0, 4096)):
+                ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31),
+                ("num_workers", 0, 4096)):
             if not least <= getattr(self, name) <= most:
                 raise InputError(f"--{name} is {getattr(self, name)}, which is not between "
                                  f"{least} and {most}.")
@@ -84,7 +85,7 @@ class PieceWriter:
         self._job, self._tokenizer, self._count, self._folder = job, tokenizer, count, folder
 
     def __call__(self, index, piece):
-        """Writes the shards of piece `index` and returns their entries and counts for the manifest."""
+        """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
         lines = corpus.decode(piece, self._job.input_file)
         documents = tokenize_documents(lines, self._tokenizer)
         vocabulary = self._tokenizer.vocabulary

@@ -10,7 +10,7 @@ SUFFIX = ".manifest.json"
 
 
 def manifest_path(output_file):
-    """Where the manifest of `name.tfrecord` (or `name.tfrecord.gz`) stands: `name.manifest.json`."""
+    """Where the manifest of `name.tfrecord` (or `.tfrecord.gz`) stands: `name.manifest.json`."""
     for ending in (".gz", ".tfrecord"):
         output_file = output_file.removesuffix(ending)
     return output_file + SUFFIX

@@ -42,7 +42,8 @@ def next_sentence_pairs(documents, index, stream, max_tokens, short_seq_prob):
                     break
             other_first, other_end = ranges[other]
             b_first = other_first + stream.below(other_end - other_first)
-            b_last = bisect_left(starts, starts[b_first] + target - a_length, b_first + 1, other_end)
+            wanted = starts[b_first] + target - a_length
+            b_last = bisect_left(starts, wanted, b_first + 1, other_end)
             first = split
         else:
             b_first, b_last = split, last

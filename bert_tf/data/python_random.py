@@ -70,7 +70,7 @@ class PythonRandom:
         return self.uniforms[self.position - 2]
 
     def below(self, n):
-        """An int in [0, n), as `random.Random._randbelow`; `randint(a, b)` is a + below(b - a + 1)."""
+        """An int in [0, n), as `random.Random._randbelow`: `randint(1, n)` is 1 + below(n)."""
         shift = 32 - n.bit_length()
         while True:
             if self.position >= len(self.words):
@@ -126,7 +126,7 @@ class PythonRandom:
             sizes: int [M], its n.
 
         Returns:
-            uint16 [max(sizes), M]: column m holds the shuffled 0..sizes[m]-1, then what lies beyond.
+            uint16 [max(sizes), M]: column m holds 0..sizes[m]-1 shuffled, then the rest.
         """
         starts, sizes = np.asarray(starts, np.int64), np.asarray(sizes, np.int64)
         count, longest = len(starts), int(sizes.max())

@@ -103,13 +103,14 @@ def report(record):
         f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} [UNK], "
         f"{rates['repeated_lines']:.1%} repeated lines",
         f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
-        f"({rates['full_length']:.0%} full), {rates['random_next']:.1%} with a random next sentence",
+        f"({rates['full_length']:.0%} full), "
+        f"{rates['random_next']:.1%} with a random next sentence",
         f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the tokens: "
         f"{rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, {rates['replaced']:.1%} replaced",
     ]
     warnings = [
         (rates["unknown_tokens"] > 0.01,
-         "much of the text is [UNK]: the vocabulary does not fit it (or --do_lower_case is wrong)."),
+         "much of the text is [UNK]: the vocabulary or --do_lower_case does not fit it."),
         (rates["repeated_lines"] > 0.1,
          "many lines are repeated: the model will learn them by heart; remove them first."),
         (rates["one_sentence_documents"] > 0.1,

@@ -67,7 +67,8 @@ def count_records(path):
         return sum(1 for _ in read_records(path))
     number = offset = 0
     with open(path, "rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
+        size = os.path.getsize(path)
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         while offset < len(data):
             head = data[offset:offset + 12]
             if len(head) == 12:
@@ -102,7 +103,7 @@ def _varint(value):
 def _entry(name, length, is_float):
     """What stands before the `length` bytes of packed values of a feature.
 
-    Message nesting: Features.feature (map entry) > Feature > Int64List or FloatList > packed values.
+    Messages nest so: Features.feature (map entry) > Feature > Int64List or FloatList > values.
     """
     key = name.encode()
     values = b"\x0a" + _varint(length)
@@ -174,7 +175,7 @@ def _read_varint(data, offset):
 
 
 def _fields(data):
-    """Yields (number, wire type, value) of a protocol buffer message; bytes for length-delimited."""
+    """Yields (number, wire type, value) of a protocol buffer message; int for varints, else bytes."""
     offset = 0
     while offset < len(data):
         key, offset = _read_varint(data, offset)

@@ -1,4 +1,4 @@
-"""Pieces: whole documents, nothing lost, the same whatever the files and blocks they are read in."""
+"""Pieces: whole documents, nothing lost, the same whatever the blocks they are read in."""
 
 import gzip
 import random

@@ -19,9 +19,9 @@ class Pair:
     def replay(self):
         if self._starts:
             sizes = list(map(len, self._orders))
-            replayed = self.ours.replay_shuffles(self._starts, sizes)
-            assert replayed.shape == (max(sizes), len(sizes))
-            assert [column[:size].tolist() for column, size in zip(replayed.T, sizes)] == self._orders
+            orders = self.ours.replay_shuffles(self._starts, sizes)
+            assert orders.shape == (max(sizes), len(sizes))
+            assert [order[:size].tolist() for order, size in zip(orders.T, sizes)] == self._orders
         self._starts, self._orders = [], []
 
     def random(self, _):

@@ -54,7 +54,7 @@ def prepare(tmp_path, vocab_file):
             (tmp_path / f"text{index}.txt").write_bytes(
                 text if isinstance(text, bytes) else text.encode())
         flags = {
-            "input_file": [str(tmp_path / f"text{index}.txt") for index in range(len(texts or "1"))],
+            "input_file": [str(tmp_path / f"text{i}.txt") for i in range(len(texts or [None]))],
             "output_file": [str(tmp_path / "out" / "r.tfrecord")], "vocab_file": str(vocab_file),
             "num_workers": 1, **flags}
         job = create_pretraining_data.Job(**flags)

@@ -121,7 +121,7 @@ PIECE_BYTES = 20_000
 
 @pytest.fixture
 def killed(prepare, tmp_path, vocab_file, random_text):
-    """Starts a job and kills it after its first shard; returns (out folder, what it should hold)."""
+    """The folder of a job killed after its first shard, and what should have been in it."""
     text = random_text(3, documents=4000, sentences=6)
     whole = tmp_path / "whole"
     prepare(text, output_file=[str(whole / "r.tfrecord")], piece_bytes=PIECE_BYTES)
