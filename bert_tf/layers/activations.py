@@ -1,12 +1,49 @@
-"""Activations by the names of `config.ACTIVATIONS`."""
+"""Activations by the names of `config.ACTIVATIONS`.
 
-import functools
+The GELUs (arXiv:1606.08415) have their derivatives written out: a little faster than those of the
+single steps, and no sum of three gradients that TensorFlow might add up in another order.
+"""
+
+import math
 
 from keras import ops
 
+_C, _K = math.sqrt(2 / math.pi), 0.044715
+
+
+def _gelu(value_and_slope):
+    """The function x * phi(x), from a function that gives phi(x) and a function of its slope."""
+
+    @ops.custom_gradient
+    def gelu(x):
+        phi, slope = value_and_slope(x)
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            return upstream * (phi + x * slope())
+
+        return x * phi, gradient
+
+    return gelu
+
+
+def _tanh_form(x):
+    """google-research/bert's: phi(x) = (1 + tanh(c (x + k x^3))) / 2."""
+    square = x * x
+    tanh = ops.tanh(x * (_C + (_C * _K) * square))
+    return 0.5 + 0.5 * tanh, lambda: (
+        (0.5 - 0.5 * tanh * tanh) * (_C + (3 * _C * _K) * square))
+
+
+def _erf_form(x):
+    """The normal distribution's cumulative function."""
+    return 0.5 + 0.5 * ops.erf(x * math.sqrt(0.5)), lambda: (
+        ops.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi)))
+
+
 ACTIVATIONS = {
-    "gelu": functools.partial(ops.gelu, approximate=True),
-    "gelu_erf": functools.partial(ops.gelu, approximate=False),
+    "gelu": _gelu(_tanh_form),
+    "gelu_erf": _gelu(_erf_form),
     "relu": ops.relu,
     "tanh": ops.tanh,
     "linear": lambda x: x,

@@ -9,6 +9,14 @@ from bert_tf.errors import InputError
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 
 
+def dense(gradient):
+    """A gradient as a tensor; rows of an embedding table that were used twice are added up."""
+    if keras.config.backend() != "tensorflow":
+        return gradient
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    return tf.convert_to_tensor(gradient)
+
+
 def all_reduce_sum(tensors):
     """The sums of tensors over the replicas; the tensors themselves where there is one replica."""
     if keras.config.backend() != "tensorflow":

@@ -60,7 +60,7 @@ class Trainer:
             loss = self.learner.total_loss(measures, counts) * loss_scale
         variables = [v.value for v in self.learner.trainable_variables]
         grads = tape.gradient(loss, variables, unconnected_gradients="zero")
-        return self._pack(measures), [tf.convert_to_tensor(g) for g in grads]
+        return self._pack(measures), [distribution.dense(g) for g in grads]
 
     def _measure(self, batch):
         return self._pack(self.learner.measure(batch))
@@ -152,7 +152,7 @@ class Trainer:
                 "last checkpoint is from before: lower --learning_rate, or raise "
                 "--num_warmup_steps, and start again.")
         return {**self._means(sums), "grad_norm": float(norm),
-                "learning_rate": float(self.optimizer.learning_rate)}
+                "learning_rate": float(self.optimizer.learning_rate.numpy())}
 
     def _means(self, sums):
         sums = sums.numpy()

@@ -42,7 +42,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @register
-class AdamW(keras.optimizers.Optimizer):
+class AdamWeightDecay(keras.optimizers.Optimizer):
     """Adam with decoupled weight decay (arXiv:1711.05101) and clipping by the global norm.
 
     Args:
@@ -126,8 +126,8 @@ class AdamW(keras.optimizers.Optimizer):
 
 
 @register
-class Lamb(AdamW):
-    """AdamW whose step of each variable is as long as the variable itself (arXiv:1904.00962)."""
+class LayerwiseAdaptiveMoments(AdamWeightDecay):
+    """LAMB: AdamW whose step of each variable is as long as the variable itself (arXiv:1904.00962)."""
 
     def __init__(self, *args, name="lamb", **kwargs):
         super().__init__(*args, name=name, **kwargs)
@@ -147,7 +147,7 @@ def reduce_and_clip(grads, clip_norm):
     Returns:
         The gradients (all NaN if their norm is not finite) and the norm before clipping.
     """
-    grads = distribution.all_reduce_sum([ops.convert_to_tensor(g) for g in grads])
+    grads = distribution.all_reduce_sum([distribution.dense(g) for g in grads])
     # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
     norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
                                        for g in grads])))
@@ -161,8 +161,8 @@ def reduce_and_clip(grads, clip_norm):
 def make_optimizer(name, learning_rate, **options):
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction) or "lamb"."""
     if name == "lamb":
-        return Lamb(learning_rate, **options)
-    return AdamW(learning_rate, bias_correction=name != "bert_adamw", **options)
+        return LayerwiseAdaptiveMoments(learning_rate, **options)
+    return AdamWeightDecay(learning_rate, bias_correction=name != "bert_adamw", **options)
 
 
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb")

@@ -1,0 +1,135 @@
+"""The training loop: the same numbers however the batch is shared out."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data.pipeline import RecordSet
+from bert_tf.errors import InputError
+from tests.training import tiny
+
+BATCH, STEPS = 8, 5
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    path = tmp_path_factory.mktemp("records") / "a.tfrecord"
+    tiny.write_records(path, 40)
+    return RecordSet.open(str(path), "input_file")
+
+
+def run(records, steps=STEPS, strategy=None, **options):
+    """Trains on the records; returns the trainer and the metrics."""
+    trainer = tiny.trainer(strategy, **options)
+    batches = iter(trainer.distribute(lambda worker, workers, replicas: records.training_batches(
+        3, 0, BATCH, replicas, worker, workers)))
+    return trainer, trainer.train(batches, steps)
+
+
+@pytest.fixture(scope="module")
+def reference(records):
+    trainer, metrics = run(records)
+    return tiny.weights(trainer), metrics
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+def test_two_replicas_equal_one_device(records, mirrored, optimizer):
+    one, one_metrics = run(records, optimizer=optimizer)
+    two, two_metrics = run(records, strategy=mirrored, optimizer=optimizer)
+    assert tiny.largest_difference(tiny.weights(one), tiny.weights(two)) < 1e-6
+    assert two_metrics == pytest.approx(one_metrics, rel=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"accumulation": 4}, {"jit_compile": True}])
+def test_parts_and_compilation_change_nothing(records, reference, options):
+    trainer, metrics = run(records, **options)
+    assert tiny.largest_difference(tiny.weights(trainer), reference[0]) < 2e-6
+    assert metrics == pytest.approx(reference[1], rel=1e-5)
+
+
+def test_two_replicas_with_accumulation_equal_one_device(records, mirrored, reference):
+    trainer, _ = run(records, strategy=mirrored, accumulation=2)
+    assert tiny.largest_difference(tiny.weights(trainer), reference[0]) < 1e-6
+
+
+def test_fit_on_one_device_gives_the_same_numbers(records, reference):
+    trainer = tiny.trainer()
+    batches = records.training_batches(3, 0, BATCH, 1).take(STEPS).map(lambda batch: (batch,))
+    trainer.learner.compile(optimizer=trainer.optimizer, jit_compile=False)
+    trainer.learner.fit(batches, verbose=0)
+    assert tiny.largest_difference(tiny.weights(trainer), reference[0]) < 1e-6
+
+
+def test_losses_fall_and_metrics_are_means(records):
+    trainer, first = run(records, steps=5)
+    batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 40, BATCH, 1)))
+    last = [trainer.train(batches, 30) for _ in range(3)][-1]
+    assert last["loss"] < 0.7 * first["loss"]
+    assert first["loss"] == pytest.approx(first["masked_lm/loss"] + first["next_sentence/loss"],
+                                          rel=1e-4)
+    assert 0 <= last["masked_lm/accuracy"] <= 1
+
+
+def test_replicas_parts_and_steps_have_different_dropout(records, mirrored):
+    trainer = tiny.trainer(mirrored, dropout=0.5, accumulation=2)
+    seeds = []
+    gradients = trainer._gradients
+    trainer._gradients = lambda batch, seed, *rest: (seeds.append(seed), gradients(
+        batch, seed, *rest))[1]
+
+    @tf.function(autograph=False)
+    def step(batch, number):
+        seeds.clear()
+        mirrored.run(trainer._replica_step, args=(batch, number, tf.constant(1.0)))
+        return tf.stack(seeds)
+
+    batch = next(iter(trainer.distribute(
+        lambda worker, workers, replicas: records.training_batches(3, 0, BATCH, replicas))))
+    found = [tuple(seed) for number in (0, 1)
+             for seed in step(batch, tf.constant(number, tf.int64)).numpy()]
+    assert len(set(found)) == len(found) == 8
+
+
+def test_evaluation_counts_every_record_once(records, mirrored):
+    features = tiny.write_records(records.paths[0] + ".odd", 21, seed=4)
+    odd = RecordSet.open(records.paths[0] + ".odd", "input_file")
+    expected = None
+    for strategy in (None, mirrored):
+        trainer = tiny.trainer(strategy)
+        found = trainer.evaluate(trainer.distribute(
+            lambda worker, workers, replicas: odd.evaluation_batches(8, 0, replicas)))
+        if expected is None:
+            whole = trainer.learner.measure(tiny.batch(features, slice(None)))
+            expected = {f"{name}/{kind}": float(total / count) for name, kinds in whole.items()
+                        for kind, (total, count) in kinds.items()}
+        assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_loss_that_is_not_finite_is_named_by_its_step(records):
+    trainer = tiny.trainer(rate=1e3)
+    batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1)))
+    trainer.train(batches, 2)
+    variable = trainer.learner.trainable_variables[0]
+    variable.assign(np.full(variable.shape, np.nan))
+    with pytest.raises(InputError, match="step 3 "):
+        trainer.train(batches, 4)
+
+
+def test_float16_finds_a_loss_scale_and_learns(records):
+    trainer = tiny.trainer(dtype="mixed_float16")
+    batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1)))
+    trainer.loss_scale.assign(2.0**20)      # gradients overflow at first
+    before = tiny.weights(trainer)
+    first = trainer.train(batches, 1)
+    assert float(trainer.loss_scale) == 2.0**19
+    assert tiny.largest_difference(before, tiny.weights(trainer)) == 0
+    last = [trainer.train(batches, 20) for _ in range(3)][-1]
+    assert last["loss"] < 0.8 * first["loss"]
+
+
+def test_bfloat16_learns_and_keeps_float32_weights(records):
+    trainer, first = run(records, dtype="mixed_bfloat16")
+    assert {v.dtype for v in trainer.learner.trainable_variables} == {"float32"}
+    assert trainer.learner.encoder.compute_dtype == "bfloat16"
+    batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 40, BATCH, 1)))
+    assert trainer.train(batches, 60)["loss"] < first["loss"]

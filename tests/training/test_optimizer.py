@@ -1,0 +1,101 @@
+"""The optimizers against their papers' formulas, written out in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.training.optimizer import (
+    AdamWeightDecay, LayerwiseAdaptiveMoments, WarmupLinearDecay, make_optimizer)
+
+RATE, DECAY, EPSILON, STEPS = 0.1, 0.01, 1e-6, 4
+
+
+def variables():
+    """A kernel, a bias and a gamma of LayerNorm, with their gradients of each step."""
+    rng = np.random.default_rng(0)
+    named = {}
+    for name, shape in (("dense/kernel", (3, 4)), ("dense/bias", (4,)), ("LayerNorm/gamma", (4,))):
+        with keras.name_scope(name.split("/")[0]):
+            named[name] = keras.Variable(rng.normal(size=shape).astype("float32"),
+                                         name=name.split("/")[1])
+    grads = [[rng.normal(size=v.shape).astype("float32") for v in named.values()]
+             for _ in range(STEPS)]
+    return named, grads
+
+
+def adam(value, grads, decay, bias_correction, trust_ratio=False):
+    """Adam's and LAMB's algorithm in float64."""
+    value, m, v = value.astype(float), 0.0, 0.0
+    for t, grad in enumerate(grads, 1):
+        m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad.astype(float)**2
+        corrected = (m / (1 - 0.9**t), v / (1 - 0.999**t)) if bias_correction else (m, v)
+        delta = corrected[0] / (np.sqrt(corrected[1]) + EPSILON) + decay * value
+        ratio = np.linalg.norm(value) / np.linalg.norm(delta) if trust_ratio else 1.0
+        value = value - RATE * ratio * delta
+    return value
+
+
+@pytest.mark.parametrize("name", ["adamw", "bert_adamw", "lamb"])
+def test_updates_are_those_of_the_papers(name):
+    named, grads = variables()
+    before = {key: v.numpy() for key, v in named.items()}
+    optimizer = make_optimizer(name, RATE, weight_decay=DECAY, clip_norm=0.0)
+    optimizer.build(list(named.values()))
+    for step in grads:
+        optimizer.apply([tf.constant(g) for g in step], list(named.values()))
+    for i, (key, variable) in enumerate(named.items()):
+        is_decayed = key == "dense/kernel"      # LayerNorm and biases are not
+        expected = adam(before[key], [g[i] for g in grads], DECAY * is_decayed,
+                        name != "bert_adamw", name == "lamb" and is_decayed)
+        assert np.allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-6), key
+
+
+def test_repeated_embedding_rows_count_as_one_gradient():
+    for rows in (tf.IndexedSlices(tf.constant([[1.0], [3.0]]), tf.constant([2, 2]),
+                                  tf.constant([4, 1])),
+                 tf.constant([[0.0], [0.0], [4.0], [0.0]])):
+        table = keras.Variable(np.zeros((4, 1), "float32"))
+        optimizer = AdamWeightDecay(RATE, clip_norm=0.0)
+        optimizer.build([table])
+        optimizer.apply([rows], [table])
+        assert optimizer._velocities[0].numpy().ravel() == pytest.approx([0, 0, 0.016, 0])
+
+
+def test_gradients_are_clipped_by_their_global_norm():
+    named, grads = variables()
+    optimizer = AdamWeightDecay(RATE, clip_norm=0.5)
+    optimizer.build(list(named.values()))
+    norm = optimizer.apply([tf.constant(g) for g in grads[0]], list(named.values()))
+    expected = np.sqrt(sum((g**2).sum() for g in grads[0]))
+    assert float(norm) == pytest.approx(expected, rel=1e-6)
+    for m, g in zip(optimizer._momentums, grads[0]):
+        assert np.allclose(m.numpy(), 0.1 * g * 0.5 / expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_skip_nonfinite_leaves_everything_as_it_was(bad):
+    named, grads = variables()
+    optimizer = AdamWeightDecay(RATE, skip_nonfinite=True)
+    optimizer.build(list(named.values()))
+    before = {key: v.numpy() for key, v in named.items()}
+    grads[0][2][1] = bad
+    norm = optimizer.apply([tf.constant(g) for g in grads[0]], list(named.values()))
+    assert not np.isfinite(float(norm))
+    assert all(np.array_equal(before[key], v.numpy()) for key, v in named.items())
+    assert not any(np.any(m.numpy()) for m in optimizer._momentums + optimizer._velocities)
+
+
+def test_learning_rate_warms_up_and_decays_as_in_the_original():
+    rate = WarmupLinearDecay(1e-3, 100, 10)
+    for step, expected in ((0, 0.0), (5, 5e-4), (10, 9e-4), (50, 5e-4), (100, 0.0), (150, 0.0)):
+        assert float(rate(step)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("optimizer", [
+    AdamWeightDecay(WarmupLinearDecay(1e-3, 10, 2), weight_decay=0.3, bias_correction=False),
+    LayerwiseAdaptiveMoments(1e-3, clip_norm=2.0)])
+def test_configurations_survive_serialisation(optimizer):
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert type(again) is type(optimizer)
+    assert keras.optimizers.serialize(again) == keras.optimizers.serialize(optimizer)

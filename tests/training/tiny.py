@@ -1,0 +1,72 @@
+"""A network, records and a trainer small enough to train in a test."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
+from bert_tf.data import tfrecord
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.training.learner import Learner
+from bert_tf.training.loop import Trainer
+from bert_tf.training.optimizer import make_optimizer
+
+VOCAB, LENGTH, PREDICTIONS = 50, 16, 3
+
+
+def config(dropout=0.0, **overrides):
+    """Two layers of width 32."""
+    return EncoderConfig.preset(
+        "tiny", **{"vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 64,
+                   "max_position_embeddings": LENGTH, "hidden_dropout_prob": dropout,
+                   "attention_probs_dropout_prob": dropout, **overrides})
+
+
+def write_records(path, count, seed=0, length=LENGTH, predictions=PREDICTIONS, vocab=VOCAB):
+    """Records of random tokens, with different numbers of predictions; returns the features."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(length // 2, length + 1, (count, 1))
+    used = np.arange(predictions) < rng.integers(1, predictions + 1, (count, 1))
+    mask = np.arange(length) < lengths
+    features = {
+        "input_ids": rng.integers(1, vocab, (count, length)) * mask,
+        "input_mask": mask,
+        "segment_ids": (np.arange(length) >= length // 2) & mask,
+        "masked_lm_positions": np.sort(rng.integers(1, length // 2, (count, predictions))) * used,
+        "masked_lm_ids": rng.integers(1, vocab, (count, predictions)) * used,
+        "masked_lm_weights": used.astype(np.float32),
+        "next_sentence_labels": rng.integers(0, 2, (count, 1)),
+    }
+    with open(path, "wb") as file:
+        file.writelines(map(tfrecord.frame, tfrecord.serialize_examples(features)))
+    return features
+
+
+def batch(features, rows):
+    """Some rows of features as the pipeline gives them."""
+    return {name: tf.constant(value[rows], tf.float32 if value.dtype == np.float32 else tf.int32)
+            for name, value in features.items()}
+
+
+def trainer(strategy=None, optimizer="adamw", rate=1e-2, dropout=0.0, dtype=None, **options):
+    """A Trainer whose weights are the same at every call."""
+    strategy = strategy or tf.distribute.get_strategy()
+    keras.utils.set_random_seed(5)
+    with strategy.scope():
+        learner = Learner(BertEncoder(config(dropout), dtype=dtype),
+                          [MaskedLM(config(dropout), dtype=dtype),
+                           SentencePrediction(config(dropout), dtype=dtype)])
+        optimizer = make_optimizer(optimizer, rate, skip_nonfinite=dtype == "mixed_float16")
+    return Trainer(learner, optimizer, strategy, **options)
+
+
+def weights(a_trainer):
+    """dict of all weights of the Learner."""
+    return {v.path: v.numpy() for v in a_trainer.learner.trainable_variables}
+
+
+def largest_difference(one, other):
+    """Of two dicts of arrays."""
+    return max(np.abs(one[name] - other[name]).max() for name in one)
