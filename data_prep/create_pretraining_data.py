@@ -94,7 +94,13 @@ class PieceWriter:
         instances = create_instances(documents, vocabulary,
                                      _piece_seed(self._job.random_seed, index), self._job)
         counts.update(statistics.count_instances(instances, self._job.max_seq_length))
-        return {"shards": self._write(index, instances), "counts": counts, "line_sample": sample}
+        try:
+            shards = self._write(index, instances)
+        except OSError as error:
+            raise InputError(
+                f"--output_file: piece {index + 1} can't be written ({error}); make room and start "
+                "the command again, finished pieces are kept.") from error
+        return {"shards": shards, "counts": counts, "line_sample": sample}
 
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""

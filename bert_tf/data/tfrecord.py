@@ -175,7 +175,7 @@ def _read_varint(data, offset):
 
 
 def _fields(data):
-    """Yields (number, wire type, value) of a protocol buffer message; int for varints, else bytes."""
+    """Yields (number, wire type, value) of a protocol buffer message: an int or bytes."""
     offset = 0
     while offset < len(data):
         key, offset = _read_varint(data, offset)

@@ -1,6 +1,7 @@
 """What create_pretraining_data refuses: one sentence that names it, and nothing left behind."""
 
 import gzip
+import resource
 import subprocess
 import sys
 
@@ -85,6 +86,18 @@ def test_bad_text_leaves_an_earlier_result_alone(prepare, tmp_path):
     assert {path: path.read_bytes() for path in left_over(tmp_path)} == before
 
 
+def command(tmp_path, vocab_file, *flags, **options):
+    """Runs the command on text.txt; returns its one sentence of complaint."""
+    done = subprocess.run(
+        [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=2",
+         f"--input_file={tmp_path}/text.txt", f"--output_file={tmp_path}/r.tfrecord",
+         f"--vocab_file={vocab_file}", *flags], capture_output=True, text=True, check=False,
+        **options)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
 @pytest.mark.parametrize("text, flags, message", [
     (BAD, [], "text.txt, line 3, byte 5 is not UTF-8"),
     (GOOD, ["--dupe_factor=0"], "--dupe_factor is 0"),
@@ -93,11 +106,15 @@ def test_bad_text_leaves_an_earlier_result_alone(prepare, tmp_path):
 ])
 def test_the_command_says_one_sentence(tmp_path, vocab_file, text, flags, message):
     (tmp_path / "text.txt").write_bytes(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=2",
-         f"--input_file={tmp_path}/text.txt", f"--output_file={tmp_path}/r.tfrecord",
-         f"--vocab_file={vocab_file}", *flags], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
-    assert message in done.stderr
+    assert message in command(tmp_path, vocab_file, *flags)
     assert not left_over(tmp_path)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 1 << 20])
+def test_a_full_disk(tmp_path, vocab_file, random_text, piece_bytes):
+    (tmp_path / "text.txt").write_text(random_text(1), encoding="utf-8")
+    message = command(
+        tmp_path, vocab_file, f"--piece_bytes={piece_bytes}",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)))
+    assert "--output_file: piece " in message and "make room" in message
+    assert {path.suffix for path in left_over(tmp_path)} <= {".json"}       # the progress
