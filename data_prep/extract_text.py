@@ -2,8 +2,8 @@
 
 Without --input_file the text is English that is on every machine with our dependencies: the
 documentation inside the standard library and the installed packages. The docstrings of a module
-make one document; no sentence comes twice. With --input_file it is one's own plain text: a blank
-line ends a paragraph, two or more end a document, and so does the end of a file.
+make one document; no sentence comes twice. With --input_file it is one's own plain text: the end of
+a file ends a document, and so do two blank lines, or one in a file where no two follow each other.
 
 Example:
     bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
@@ -32,6 +32,7 @@ _SKIPPED = {"test", "tests", "testing", "_vendor", "vendor", "_vendored", "site-
             "dist-packages", "lib2to3", "__pycache__"}
 _TOPICS = "pydoc_data/topics.py"
 _SHORTEST = 4       # sentences of a document of documentation
+_LONGEST = 50       # sentences of a document of one's own text, so that part of it can be held out
 
 
 @dataclasses.dataclass
@@ -155,19 +156,20 @@ def _sentences_of(texts):
 
 
 def own_text(paths):
-    """Yields (name, sentences) of each document of plain text files.
+    """Yields (name, sentences) of each document of plain text files, long ones in parts.
 
     Raises:
         InputError: a file is not UTF-8.
     """
     for path in paths:
         text = "\n".join(line.strip() for piece in corpus.read_pieces([path], 1 << 24)
-                         for line in corpus.decode(piece, [path]))
-        for number, document in enumerate(re.split(r"\n{3,}", text)):
+                         for line in corpus.decode(piece, [path])).strip()
+        gap = r"\n{3,}" if "\n\n\n" in text else r"\n\n"
+        for number, document in enumerate(re.split(gap, text)):
             found = [sentence for paragraph in document.split("\n\n")
                      for sentence in prose.sentences(" ".join(paragraph.split()))]
-            if found:
-                yield f"{path} {number}", found
+            for start in range(0, len(found), _LONGEST):
+                yield f"{path} {number} {start}", found[start:start + _LONGEST]
 
 
 def main(job):
