@@ -1,0 +1,263 @@
+"""Whether pre-training learns at least as well here as with transformers' BertForPreTraining.
+
+Both train a model of the same size and function on the same batches in the same order, with the
+same optimizer, learning rates and number of steps, once for each seed (of initial weights, order
+of records and dropout), and both are measured on all masked positions and pairs of the same
+held-out records. The verdict is about the mean over the seeds of the held-out masked LM loss: ours
+may be above the peer's by at most two standard errors of the difference,
+2 * sqrt((s_ours^2 + s_peer^2) / n), with s the sample standard deviations over the n seeds. The
+exit status is 1 if it is above that.
+
+Both run as programs on the CPU, and their seconds are those of the whole program, start-up and
+evaluation included. The peer runs under --peer_python. Results are kept as they arrive: the same
+command started again only runs what is missing.
+
+Example:
+    python -m run_scripts.compare_learning --input_file=text.txt --vocab_file=vocab.txt \\
+        --output_dir=/tmp/compare --peer_python=/envs/peer/bin/python
+"""
+
+import dataclasses
+import json
+import math
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from bert_tf import flags
+from bert_tf.config import PRESETS, EncoderConfig, read_json
+from bert_tf.data import corpus
+from bert_tf.errors import InputError
+from bert_tf.files import find_files, make_folder, write_aside, write_json
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization.vocabulary import Vocabulary
+from data_prep import create_pretraining_data
+
+OURS, PEER = "bert_tf", "transformers"
+LOSS = "masked_lm/loss"
+METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
+WEIGHT_DECAY = 0.01
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    input_file: list[str] = option(REQUIRED, "Text, one sentence a line, a blank line between "
+                                   "documents: files, globs or folders, plain or .gz.")
+    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")
+    output_dir: str = option(REQUIRED, "Where records, batches and results are kept.")
+    peer_python: str = option(sys.executable, "The interpreter that has torch and transformers.")
+    num_seeds: int = option(3, "Seeds, at least 2.")
+    model_size: str = option("tiny", "Size of both models.", choices=tuple(PRESETS))
+    num_train_steps: int = option(800, "Steps of each run; the rate falls to 0 there.")
+    num_warmup_steps: int = option(80, "Steps in which the rate rises.")
+    train_batch_size: int = option(16, "Records a step.")
+    learning_rate: float = option(1e-3, "Peak of the learning rate.")
+    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    max_seq_length: int = option(128, "Length of the sequences.")
+    max_predictions_per_seq: int = option(20, "Most masked positions in a sequence.")
+    dupe_factor: int = option(2, "How often the training text is used, with other masks.")
+    held_out_every: int = option(20, "Of so many documents the first is held out.")
+    num_threads: int = option(1, "Threads of each program.")
+
+    def check(self):
+        """Raises InputError for values that can't work, or a peer that can't be run."""
+        for name, least in (("num_seeds", 2), ("num_train_steps", 1), ("train_batch_size", 1),
+                            ("held_out_every", 2), ("num_threads", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+        try:
+            subprocess.run([self.peer_python, "-c", "import torch, transformers"],
+                           capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InputError(f"--peer_python: {self.peer_python} must be an interpreter with torch "
+                             f"and transformers ({error}).") from error
+
+    def path(self, name, seed=None):
+        """A path in the output folder, or in that of a seed."""
+        return os.path.join(self.output_dir, "" if seed is None else f"seed{seed}", name)
+
+    def settings(self):
+        """What must be equal for results to be comparable."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name not in ("output_dir", "peer_python", "num_seeds")}
+
+
+def split_documents(paths, held_out_every, training, held_out):
+    """Writes the documents of a text to two files; of `held_out_every` the first is held out."""
+    with write_aside(training, "wb") as rest, write_aside(held_out, "wb") as first:
+        # A piece of at most one byte is one document, or blank lines between two.
+        documents = filter(bytes.strip, corpus.read_pieces(paths, piece_bytes=1))
+        for index, document in enumerate(documents):
+            (rest if index % held_out_every else first).write(document)
+
+
+def prepare(job):
+    """Makes what all seeds share: the configuration, the records and the held-out features."""
+    vocab_size = Vocabulary.from_file(job.vocab_file).size
+    EncoderConfig.preset(job.model_size, vocab_size=vocab_size).to_json_file(
+        job.path("bert_config.json"))
+    texts = {"training": job.dupe_factor, "held_out": 1}
+    split_documents(find_files(job.input_file, "input_file"), job.held_out_every,
+                    *(job.path(f"{name}.txt") for name in texts))
+    for name, dupe_factor in texts.items():
+        create_pretraining_data.main(create_pretraining_data.Job(
+            input_file=[job.path(f"{name}.txt")], output_file=[job.path(f"{name}.tfrecord")],
+            vocab_file=job.vocab_file, do_lower_case=job.do_lower_case, dupe_factor=dupe_factor,
+            max_seq_length=job.max_seq_length,
+            max_predictions_per_seq=job.max_predictions_per_seq))
+    records = open_records(job, "held_out")
+    everything = next(records.evaluation_batches(records.size, 0, 1).as_numpy_iterator())
+    _save(job.path("held_out.npz"), everything)
+
+
+def open_records(job, name):
+    """The RecordSet of the training or the held-out documents."""
+    from bert_tf.data.pipeline import RecordSet  # pylint: disable=import-outside-toplevel
+    return RecordSet.open([job.path(f"{name}.tfrecord*")], "output_dir")
+
+
+def _save(path, arrays):
+    with write_aside(path, "wb") as file:
+        np.savez(file, **arrays)
+
+
+def dump_training(job, seed):
+    """Writes the batches that run_pretraining takes, and the learning rates of its steps."""
+    import keras  # pylint: disable=import-outside-toplevel
+    from bert_tf.training.optimizer import WarmupLinearDecay  # pylint: disable=C0415
+    batches = list(open_records(job, "training").training_batches(
+        seed, 0, job.train_batch_size, 1).take(job.num_train_steps).as_numpy_iterator())
+    schedule = WarmupLinearDecay(job.learning_rate, job.num_train_steps, job.num_warmup_steps)
+    rates = keras.ops.convert_to_numpy(schedule(np.arange(job.num_train_steps)))
+    _save(job.path("training.npz", seed), {
+        "learning_rates": rates,
+        **{name: np.stack([batch[name] for batch in batches]) for name in batches[0]}})
+
+
+def _run(command, log, num_threads):
+    """Runs a program on the CPU; returns the seconds that it took.
+
+    Raises:
+        InputError: it failed; ends with what it said.
+    """
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
+                            "TF_NUM_INTEROP_THREADS"), str(num_threads))
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    with open(log, "w+", encoding="utf-8", errors="replace") as file:
+        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False,
+                              env={**os.environ, **limits, "CUDA_VISIBLE_DEVICES": ""})
+        if done.returncode:
+            file.seek(0)
+            raise InputError(f"{command[0]} failed, see {log}: {file.read()[-1500:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"seconds": time.monotonic() - start,
+            "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+
+
+def training_flags(job, seed):
+    """The flags of run_pretraining, as a dict."""
+    shared = ("max_seq_length", "max_predictions_per_seq", "train_batch_size", "learning_rate",
+              "num_train_steps", "num_warmup_steps")
+    return {"bert_config_file": job.path("bert_config.json"),
+            "input_file": job.path("training.tfrecord*"),
+            "eval_input_file": job.path("held_out.tfrecord*"),
+            "output_dir": job.path(OURS, seed), "do_train": True, "do_eval": True,
+            "eval_batch_size": job.train_batch_size, "max_eval_steps": 0, "random_seed": seed,
+            "optimizer": "adamw", "weight_decay": WEIGHT_DECAY, "iterations_per_loop": 50,
+            **{name: getattr(job, name) for name in shared}}
+
+
+def run_ours(job, seed):
+    """Trains and evaluates with run_pretraining; returns metrics and seconds."""
+    from bert_tf.training.reporting import read_metrics  # pylint: disable=import-outside-toplevel
+    # A run that was stopped would go on, and tell the seconds of its rest alone.
+    shutil.rmtree(job.path(OURS, seed), ignore_errors=True)
+    seconds = _run([sys.executable, "-m", "run_scripts.run_pretraining",
+                    *(f"--{name}={value}" for name, value in training_flags(job, seed).items())],
+                   job.path(f"{OURS}.log", seed), job.num_threads)
+    return {**read_metrics(job.path(OURS, seed), "eval")[-1], **seconds}
+
+
+def run_peer(job, seed):
+    """Trains and evaluates the peer on the same batches; returns metrics and seconds."""
+    dump_training(job, seed)
+    arguments = {"config_file": job.path("bert_config.json"), "seed": seed,
+                 "weight_decay": WEIGHT_DECAY, "batch_size": job.train_batch_size,
+                 "training": job.path("training.npz", seed), "held_out": job.path("held_out.npz"),
+                 "metrics": job.path(f"{PEER}.json", seed)}
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare_learning_peer.py")
+    seconds = _run([job.peer_python, program, json.dumps(arguments)],
+                   job.path(f"{PEER}.log", seed), job.num_threads)
+    return {**read_json(arguments["metrics"]), **seconds}
+
+
+def _load_results(job):
+    """The metrics of what is finished, by seed and program.
+
+    Raises:
+        InputError: they were made with other flags.
+    """
+    path = job.path("results.json")
+    earlier = read_json(path) if os.path.exists(path) else {"settings": job.settings(), "seeds": {}}
+    if earlier["settings"] != job.settings():
+        raise InputError(f"{path} was made with other flags; name another --output_dir.")
+    return earlier["seeds"]
+
+
+def _print_row(seed, name, cells):
+    print(f"{seed:<6}{name:<14}" + "".join(f"{cell:>24}" for cell in cells), flush=True)
+
+
+def judge(losses):
+    """(ours - peer, the most that it may be) from a dict of the losses of each program."""
+    spread = sum(np.var(values, ddof=1) / len(values) for values in losses.values())
+    return np.mean(losses[OURS]) - np.mean(losses[PEER]), 2 * math.sqrt(spread)
+
+
+def main(job):
+    """Runs what is missing, and prints the table and the verdict."""
+    make_folder(job.output_dir, "output_dir")
+    job.check()
+    results = _load_results(job)
+    prepare(job)
+    seeds = [str(seed) for seed in range(1, job.num_seeds + 1)]
+    _print_row("seed", "", METRICS)
+    for seed in seeds:
+        make_folder(job.path("", seed), "output_dir")
+        found = results.setdefault(seed, {})
+        for name, measure in ((OURS, run_ours), (PEER, run_peer)):
+            if name not in found:
+                found[name] = measure(job, int(seed))
+                write_json(job.path("results.json"), {"settings": job.settings(), "seeds": results})
+            _print_row(seed, name, [f"{found[name][metric]:.4f}" for metric in METRICS])
+
+    columns = {name: {metric: [results[seed][name][metric] for seed in seeds]
+                      for metric in METRICS} for name in (OURS, PEER)}
+    for name, column in columns.items():
+        _print_row("mean", name, [f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}"
+                                  for values in column.values()])
+    difference, most = judge({name: column[LOSS] for name, column in columns.items()})
+    print(f"held-out masked LM loss: {OURS} - {PEER} = {difference:+.4f}, may be at most "
+          f"{most:.4f} (two standard errors)")
+    if difference <= most:      # not so if a loss is NaN
+        print(f"{OURS} learns at least as well as {PEER}")
+        return
+    raise InputError(f"{OURS} learned less than {PEER} in the same steps.")
+
+
+def run():
+    """The console entry point."""
+    # What TensorFlow says on stderr would tear the table apart.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()
