@@ -13,11 +13,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "EncoderConfig": "bert_tf.config",
     "InputError": "bert_tf.errors",
+    "Vocabulary": "bert_tf.tokenization.vocabulary",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
     "BertEncoder": "bert_tf.networks.encoder",
     "MaskedLM": "bert_tf.objectives.masked_lm",
     "SentencePrediction": "bert_tf.objectives.sentence",
     "Learner": "bert_tf.training.learner",
+    "AdamWeightDecay": "bert_tf.training.optimizer",
+    "LayerwiseAdaptiveMoments": "bert_tf.training.optimizer",
+    "WarmupLinearDecay": "bert_tf.training.optimizer",
 }
 
 __all__ = sorted(_HOMES)

@@ -133,3 +133,16 @@ def test_bfloat16_learns_and_keeps_float32_weights(records):
     assert trainer.learner.encoder.compute_dtype == "bfloat16"
     batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 40, BATCH, 1)))
     assert trainer.train(batches, 60)["loss"] < first["loss"]
+
+
+def test_the_compiled_step_has_no_dynamic_shape(records):
+    trainer = tiny.trainer(accumulation=2, dropout=0.1)
+    batch = next(iter(records.training_batches(3, 0, BATCH, 1)))
+
+    @tf.function(jit_compile=True, autograph=False)
+    def step(features, number):
+        return trainer._replica_step(features, number, tf.constant(1.0))
+
+    text = step.experimental_get_compiler_ir(batch, tf.constant(0, tf.int64))(stage="hlo")
+    assert "f32[" in text
+    assert "<=" not in text         # how XLA writes the bound of a dynamic dimension
