@@ -9,6 +9,9 @@ from bert_tf.layers.dropout import split_seed
 from bert_tf.layers.embeddings import Embeddings
 from bert_tf.layers.transformer import TransformerLayer
 
+# The features that a network reads; only the first must be there.
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+
 
 @register
 class BertEncoder(FromConfig, keras.Model):

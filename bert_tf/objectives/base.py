@@ -9,10 +9,11 @@ from bert_tf.layers.base import FromConfig
 class Objective(FromConfig, keras.layers.Layer):
     """A head on a network's outputs, with its labels and its loss.
 
-    An objective defines `call(outputs, batch, embedding_table)`, which returns float32 logits
-    [..., classes] from the network's outputs and the features of a batch, and `targets(batch)`,
-    which returns the integer labels [...] and float32 weights [...] of those logits. Losses are
-    sums with their counts, so that a mean over several devices can be taken over all of them.
+    An objective defines `call(outputs, batch, embedding_table, dropout_seed)`, which returns
+    float32 logits [..., classes] from the network's outputs and the features of a batch, with
+    dropout if the seed, integer [2], isn't None; and `targets(batch)`, which returns the integer
+    labels [...] and float32 weights [...] of those logits. Losses are sums with their counts, so
+    that a mean over several devices can be taken over all of them.
 
     Attributes:
         name: the prefix of its metrics.

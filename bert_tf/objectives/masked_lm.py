@@ -38,12 +38,13 @@ class MaskedLM(Objective):
         self.output_bias = self.add_weight(
             (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
 
-    def call(self, outputs, batch, embedding_table):
+    def call(self, outputs, batch, embedding_table, dropout_seed=None):
         """
         Args:
             outputs: with `sequence_output`, float [B, S, H].
             batch: with `masked_lm_positions`, integer [B, P].
             embedding_table: float [V, H].
+            dropout_seed: not used.
 
         Returns:
             float32 logits [B, P, V].

@@ -1,40 +1,55 @@
-"""Classification of a sentence or a pair of sentences (arXiv:1810.04805, section 3.1)."""
+"""What is said of a sentence or a pair of sentences as a whole: a class or a number."""
 
 from keras import ops
 
 from bert_tf.layers.base import register
-from bert_tf.objectives.base import Objective
+from bert_tf.objectives.linear import LabelHead
 
 
 @register
-class SentencePrediction(Objective):
-    """A linear classifier on the pooled output (google-research/bert, `get_next_sentence_output`).
+class Classification(LabelHead):
+    """One of `num_labels` classes (google-research/bert, run_classifier.py): logits
+    [B, num_labels], labels `label_ids`, weights `is_real_example`.
+    """
+
+    def __init__(self, config, num_labels, name="classification", **kwargs):
+        super().__init__(config, num_labels, name=name, **kwargs)
+
+
+@register
+class SentencePrediction(Classification):
+    """The sentence objective of pre-training (google-research/bert, `get_next_sentence_output`).
 
     With two labels it predicts the next sentence: 0 where the second segment follows the first in
     the text, 1 where it was drawn at random.
     """
 
-    def __init__(self, config, num_labels=2, name="next_sentence", **kwargs):
-        super().__init__(config, name=name, **kwargs)
-        self.num_labels = num_labels
-        self.classifier = self.dense(num_labels)
-        self.build()
+    label_feature, weight_feature = "next_sentence_labels", "next_sentence_weights"
 
-    def build(self, input_shape=None):
-        self.classifier.build((None, self.config.hidden_size))
+    def __init__(self, config, num_labels=2, name="next_sentence", dropout_rate=0.0, **kwargs):
+        super().__init__(config, num_labels, name, dropout_rate=dropout_rate, **kwargs)
 
-    def call(self, outputs, batch, embedding_table=None):
-        """From `pooled_output`, float [B, H], to float32 logits [B, num_labels]."""
-        return ops.cast(self.classifier(outputs["pooled_output"]), "float32")
+
+@register
+class Regression(LabelHead):
+    """`num_labels` numbers, such as the similarity of STS-B: outputs [B, num_labels], float labels
+    `label_ids` [B] or [B, num_labels], weights `is_real_example`.
+    """
+
+    def __init__(self, config, num_labels=1, name="regression", **kwargs):
+        super().__init__(config, num_labels, name=name, **kwargs)
 
     def targets(self, batch):
-        """Labels [B] from `next_sentence_labels` [B, 1]; weights [B] from `next_sentence_weights`,
-        all 1 if absent.
-        """
-        labels = ops.squeeze(batch["next_sentence_labels"], axis=-1)
-        if "next_sentence_weights" in batch:
-            return labels, batch["next_sentence_weights"]
-        return labels, ops.ones_like(labels, dtype="float32")
+        """float32 labels and weights [B, num_labels]."""
+        labels = ops.reshape(ops.cast(batch[self.label_feature], "float32"), (-1, self.num_labels))
+        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)
+        return labels, ops.broadcast_to(weights, ops.shape(labels))
 
-    def get_config(self):
-        return {**super().get_config(), "num_labels": self.num_labels}
+    def loss(self, logits, labels, weights):
+        """The weighted sum of the squared errors, and the sum of the weights."""
+        return ops.sum(ops.square(logits - labels) * weights), ops.sum(weights)
+
+    def accuracy(self, logits, labels, weights):
+        """The weighted number of outputs less than half a unit off, and the sum of the weights."""
+        correct = ops.cast(ops.abs(logits - labels) < 0.5, weights.dtype)
+        return ops.sum(correct * weights), ops.sum(weights)

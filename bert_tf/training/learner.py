@@ -4,6 +4,8 @@ import keras
 from keras import ops
 
 from bert_tf.layers.base import register
+from bert_tf.layers.dropout import split_seed
+from bert_tf.networks.encoder import INPUTS
 
 # The original's guard against a batch without a single masked position.
 _EPSILON = 1e-5
@@ -13,9 +15,9 @@ _EPSILON = 1e-5
 class Learner(keras.Model):
     """One network and the objectives it is trained on.
 
-    A batch is a dict of features under the names of the pre-training records. Every loss is a sum
-    and a count, so that a training loop can add both up over its devices before dividing; on one
-    device `compile(optimizer)` and `fit` do the same.
+    A batch is a dict of features under the names of the records. Every loss is a sum and a count,
+    so that a training loop can add both up over its devices before dividing; on one device
+    `compile(optimizer)` and `fit` do the same.
 
     Args:
         encoder: the network.
@@ -29,10 +31,24 @@ class Learner(keras.Model):
         self.built = True  # as its parts are
 
     def call(self, batch, training=False, dropout_seed=None):
-        """A dict of each objective's logits, by its name; `dropout_seed` as for the encoder."""
-        outputs = self.encoder(batch, training=training, dropout_seed=dropout_seed)
-        return {objective.name: objective(outputs, batch, self.encoder.embedding_table)
-                for objective in self.objectives}
+        """A dict of each objective's logits, by its name.
+
+        Args:
+            batch: dict of features; those of the encoder are [B, S], or [B, C, S] for C choices
+                that the encoder is to take one by one.
+            training: whether to apply dropout.
+            dropout_seed: integer [2], of which all dropout masks are a pure function; drawn from
+                the encoder's generator if None.
+        """
+        if training and dropout_seed is None:
+            dropout_seed = self.encoder.seed_generator.next()
+        encoder_seed, *seeds = split_seed(dropout_seed if training else None,
+                                          1 + len(self.objectives))
+        rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))
+                for name in INPUTS if batch.get(name) is not None}
+        outputs = self.encoder(rows, training=training, dropout_seed=encoder_seed)
+        return {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
+                for objective, seed in zip(self.objectives, seeds)}
 
     def targets(self, batch):
         """A dict of each objective's (labels, weights)."""
