@@ -5,6 +5,7 @@ started again sees exactly what it would have seen. Records are skipped before t
 """
 
 import dataclasses
+import itertools
 import os
 
 import numpy as np
@@ -16,6 +17,7 @@ from bert_tf.files import find_files, is_gzip
 
 _FILES_AT_ONCE = 16
 _SHUFFLE_BUFFER = 1 << 14
+_SAMPLE = 16    # records of each file that are looked at before training starts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +28,8 @@ class RecordSet:
         paths: the TFRecord files, all plain or all gzip.
         counts: records in each.
         max_seq_length, max_predictions_per_seq: S and P of every record.
-        vocab_size, vocab_hash: of the vocabulary they were made with; None without a manifest.
+        vocab_size: ids must be below it; None while it is not known.
+        vocab_hash: of the vocabulary they were made with; None without a manifest.
     """
 
     paths: list
@@ -62,9 +65,10 @@ class RecordSet:
         manifests = manifest.find_manifests(paths)
         known = {path: entry for _, entries in manifests for path, entry in entries.items()}
         counts = [_count(path, known.get(path)) for path in paths]
-        paths, counts = zip(*[(p, c) for p, c in zip(paths, counts) if c] or [((), ())])
-        if not paths:
-            raise InputError(f"--{flag}: there are no records in the files it names.")
+        if not sum(counts):
+            raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
+                             f"{' ...' if len(paths) > 3 else ''}.")
+        paths, counts = zip(*[(p, c) for p, c in zip(paths, counts) if c])
         if len({is_gzip(path) for path in paths}) > 1:
             raise InputError(f"--{flag} mixes compressed and plain files.")
         lengths = {path: _lengths(path) for path in paths}
@@ -79,7 +83,14 @@ class RecordSet:
         return cls(list(paths), list(counts), *lengths[paths[0]], vocab_size, vocab_hash)
 
     def check(self, flag, max_seq_length, max_predictions_per_seq, vocab_size):
-        """Raises InputError if flags or the configuration disagree with the records."""
+        """Checks that flags and the configuration agree with the records.
+
+        Returns:
+            This `RecordSet`, with the vocabulary's size known to it.
+
+        Raises:
+            InputError: they disagree.
+        """
         for name, value in (("max_seq_length", max_seq_length),
                             ("max_predictions_per_seq", max_predictions_per_seq)):
             if getattr(self, name) != value:
@@ -88,42 +99,65 @@ class RecordSet:
         if self.vocab_size is not None and self.vocab_size != vocab_size:
             raise InputError(f"vocab_size is {vocab_size} in --bert_config_file, but the records "
                              f"of --{flag} were made with {self.vocab_size} tokens.")
-        largest = self._largest_id()
-        if largest >= vocab_size:
-            raise InputError(f"{self.paths[0]} holds the id {largest}, but vocab_size is "
-                             f"{vocab_size} in --bert_config_file.")
-
-    def _largest_id(self, sample=256):
-        largest = 0
-        for _, message in zip(range(sample), tfrecord.read_records(self.paths[0])):
-            example = tfrecord.parse_example(message)
-            largest = max(largest, example["input_ids"].max(), example["masked_lm_ids"].max())
-        return int(largest)
+        known = dataclasses.replace(self, vocab_size=vocab_size)
+        for path in self.paths:
+            known.locate_damage(path, _SAMPLE)
+        return known
 
     def identity(self):
         """What must be equal for a position in the stream to mean the same records."""
         return [self.counts, self.max_seq_length, self.max_predictions_per_seq]
 
-    def locate_damage(self):
-        """Reads everything and raises InputError for the first damaged record, if there is one."""
-        for path in self.paths:
-            for _ in tfrecord.read_records(path):
-                pass
+    def locate_damage(self, path, most=None):
+        """Reads a file, or its first `most` records, to find what is wrong with it.
 
-    def _parse(self, messages, default=None):
-        """dict of int32 and float32 [B, length]; `default` fills what a message lacks."""
-        lengths = self.max_seq_length, self.max_predictions_per_seq
-        spec = {}
+        Raises:
+            InputError: a record is damaged or can't be trained on; names it.
+        """
+        for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
+            try:
+                self._check_example(tfrecord.parse_example(message))
+            except ValueError as error:
+                raise InputError(f"{path}: record {number} {error}") from error
+
+    def _check_example(self, example):
         for feature in features.PRETRAINING:
-            shape = [feature.length(*lengths)]
-            spec[feature.name] = tf.io.FixedLenFeature(
-                shape, feature.dtype, None if default is None else np.full(shape, default))
-        batch = tf.io.parse_example(messages, spec)
-        return {name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
-                for name, value in batch.items()}
+            length = feature.length(self.max_seq_length, self.max_predictions_per_seq)
+            values = example.get(feature.name)
+            if getattr(values, "dtype", None) != feature.dtype or len(values) != length:
+                raise ValueError(f"has no {feature.name} of {length} {feature.dtype} values; make "
+                                 "it with create_pretraining_data.")
+        for name, end in self._ends().items():
+            wrong = example[name][(example[name] < 0) | (example[name] >= end)]
+            if len(wrong):
+                raise ValueError(f"has {wrong[0]} in {name}, which must be below {end}: was it "
+                                 "made with another vocabulary?")
+
+    def _ends(self):
+        """What the values of a feature must be below."""
+        vocab_size = self.vocab_size or np.iinfo(np.int32).max
+        return {"input_ids": vocab_size, "masked_lm_ids": vocab_size,
+                "masked_lm_positions": self.max_seq_length, "next_sentence_labels": 2}
+
+    def _parse(self, messages):
+        """dict of int32 and float32 [B, length]."""
+        lengths = self.max_seq_length, self.max_predictions_per_seq
+        batch = tf.io.parse_example(messages, {
+            feature.name: tf.io.FixedLenFeature([feature.length(*lengths)], feature.dtype)
+            for feature in features.PRETRAINING})
+        # On a GPU a lookup takes any id, without a word.
+        asserts = [tf.debugging.Assert(tf.reduce_all((batch[name] >= 0) & (batch[name] < end)),
+                                       [f"{name} must be below {end}"])
+                   for name, end in self._ends().items()]
+        with tf.control_dependencies(asserts):
+            return {name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else
+                    tf.identity(value) for name, value in batch.items()}
 
     def _epoch(self, seed, epoch):
         """The serialised records of one epoch, in the order of (seed, epoch)."""
+        # The order shall not depend on the global seed; within the graph of a dataset this sets it
+        # for that graph alone.
+        tf.random.set_seed(1)
         paths = tf.random.experimental.stateless_shuffle(self.paths, [seed, epoch])
         records = tf.data.Dataset.from_tensor_slices(paths).interleave(
             lambda path: tf.data.TFRecordDataset(path, self.compression),
@@ -162,7 +196,7 @@ class RecordSet:
         `next_sentence_weights`, which only evaluation has.
         """
         messages = tf.data.TFRecordDataset(self.paths, self.compression)
-        blank = tf.data.Dataset.from_tensors(b"").repeat(-self.size % global_batch)
+        blank = tf.data.Dataset.from_tensors(self._blank()).repeat(-self.size % global_batch)
         batches = messages.concatenate(blank).batch(global_batch, drop_remainder=True)
         if max_steps:
             batches = batches.take(max_steps)
@@ -173,12 +207,19 @@ class RecordSet:
         """From global batches of messages to the parsed batches of one worker's replicas."""
         local = replicas // workers
         mine = batches.map(lambda batch: tf.reshape(batch, [workers, local, -1])[worker])
-        return mine.unbatch().map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2 * local)
+        return mine.unbatch().map(parse).prefetch(2 * local)
 
     def _parse_with_blanks(self, messages):
-        batch = self._parse(messages, default=0)
-        batch["next_sentence_weights"] = tf.cast(tf.strings.length(messages) > 0, tf.float32)
+        batch = self._parse(messages)
+        batch["next_sentence_weights"] = tf.cast(messages != self._blank(), tf.float32)
         return batch
+
+    def _blank(self):
+        """The message of a record that is all zeros."""
+        lengths = self.max_seq_length, self.max_predictions_per_seq
+        return tfrecord.serialize_examples({
+            feature.name: np.zeros([1, feature.length(*lengths)], feature.dtype)
+            for feature in features.PRETRAINING})[0]
 
 
 def _mix(seed, epoch):

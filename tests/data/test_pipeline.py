@@ -1,0 +1,266 @@
+"""Batches of records: their order, how they are shared out, and what is refused."""
+
+import gzip
+import itertools
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data import manifest, tfrecord
+from bert_tf.data.pipeline import RecordSet
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+
+LENGTH, PREDICTIONS, VOCAB = 8, 2, 1000
+GOLDEN = {"sample_s128_d10_seed12345.tfrecord": (128, 20),
+          "books3000_s512_wwm_d1_seed12345.tfrecord": (512, 77),
+          "sample_cased_s64_d5_seed99.tfrecord": (64, 10)}
+
+
+def messages(numbers, length=LENGTH, predictions=PREDICTIONS, **changes):
+    """One record a number, which is its first id; `changes` are columns of features."""
+    column = np.asarray(numbers, int)[:, None]
+    features = {
+        "input_ids": column + np.zeros(length, int),
+        "input_mask": column * 0 + np.ones(length, int),
+        "segment_ids": column * 0 + np.zeros(length, int),
+        "masked_lm_positions": column * 0 + np.arange(1, predictions + 1),
+        "masked_lm_ids": column + np.zeros(predictions, int),
+        "masked_lm_weights": (column * 0 + np.ones(predictions)).astype(np.float32),
+        "next_sentence_labels": column % 2}
+    features.update({name: column * 0 + np.asarray(value) for name, value in changes.items()})
+    return tfrecord.serialize_examples(features)
+
+
+def write(path, numbers, pack=bytes, **options):
+    """Writes records; returns the path as a string."""
+    data = b"".join(map(tfrecord.frame, messages(numbers, **options))) if len(numbers) else b""
+    path.write_bytes(pack(data))
+    return str(path)
+
+
+def open_records(*paths):
+    return RecordSet.open(list(map(str, paths)), "input_file")
+
+
+def numbers_of(batches, count):
+    """The numbers of the records of the first `count` elements."""
+    return [batch["input_ids"].numpy()[:, 0].tolist() for batch in batches.take(count)]
+
+
+def order(records, seed=1, taken=0, count=50):
+    """The numbers of `count` records after `taken`."""
+    return sum(numbers_of(records.training_batches(seed, taken, 1, 1), count), [])
+
+
+@pytest.fixture(name="records")
+def fixture_records(tmp_path):
+    """23 records in files of 7, 1, 10 and 5."""
+    starts = [0, 7, 8, 18, 23]
+    return open_records(*(write(tmp_path / f"{start}.tfrecord", range(start, end))
+                          for start, end in itertools.pairwise(starts)))
+
+
+# Order
+
+def test_every_epoch_holds_every_record_once_in_another_order(records):
+    stream = order(records, count=4 * records.size)
+    epochs = [tuple(stream[i:i + records.size]) for i in range(0, len(stream), records.size)]
+    assert all(sorted(epoch) == list(range(23)) for epoch in epochs)
+    assert len({*epochs, tuple(order(records, seed=2, count=records.size))}) == 5
+
+
+@pytest.mark.parametrize("batch", [1, 4, 23, 60])
+def test_any_start_gives_the_tail_of_the_stream(records, batch):
+    whole = order(records, count=240)
+    for taken in (0, batch, 3 * batch, 5 if batch == 1 else 2 * batch, 120):
+        count = (240 - taken) // batch
+        found = numbers_of(records.training_batches(1, taken, batch, 1), count)
+        assert sum(found, []) == whole[taken:taken + count * batch]
+
+
+def test_order_depends_on_the_seed_alone(records):
+    expected = order(records)
+    for seed in (0, 7):
+        tf.random.set_seed(seed)
+        assert order(RecordSet.open(records.paths, "again")) == expected
+    assert tf.random.uniform([]).numpy() != tf.random.uniform([]).numpy()
+
+
+def test_files_and_records_are_mixed(tmp_path):
+    size, files = 50, 8
+    records = open_records(*(write(tmp_path / f"{i}", range(i * size, (i + 1) * size))
+                             for i in range(files)))
+    found = np.array(order(records, count=records.size))
+    # Neither a record's number nor its file tells its place.
+    assert abs(np.corrcoef(found, np.arange(records.size))[0, 1]) < 0.2
+    assert np.mean(found[1:] // size == found[:-1] // size) < 0.25
+    assert len(set(found[:40] // size)) == files
+
+
+@pytest.mark.parametrize("replicas, workers", [(1, 1), (2, 1), (2, 2), (4, 2), (4, 1)])
+def test_batches_do_not_depend_on_who_shares_them(records, replicas, workers):
+    local = replicas // workers
+    for make in (lambda *share: records.training_batches(1, 8, 8, *share),
+                 lambda *share: records.evaluation_batches(8, 0, *share)):
+        expected = numbers_of(make(1), 3)
+        parts = [numbers_of(make(replicas, worker, workers), 3 * local)
+                 for worker in range(workers)]
+        found = [sum((number for part in parts for number in part[i:i + local]), [])
+                 for i in range(0, 3 * local, local)]
+        assert found == expected
+
+
+def test_batches_are_of_static_shapes_and_the_models_dtypes(records):
+    dataset = records.training_batches(1, 0, 6, 2)
+    spec = {name: (s.dtype, s.shape.as_list()) for name, s in dataset.element_spec.items()}
+    batch = next(iter(dataset))
+    assert {name: (v.dtype, v.shape.as_list()) for name, v in batch.items()} == spec
+    assert spec == {
+        "input_ids": (tf.int32, [3, LENGTH]), "input_mask": (tf.int32, [3, LENGTH]),
+        "segment_ids": (tf.int32, [3, LENGTH]),
+        "masked_lm_positions": (tf.int32, [3, PREDICTIONS]),
+        "masked_lm_ids": (tf.int32, [3, PREDICTIONS]),
+        "masked_lm_weights": (tf.float32, [3, PREDICTIONS]),
+        "next_sentence_labels": (tf.int32, [3, 1])}
+
+
+def test_evaluation_takes_each_record_once_and_fills_up_with_weight_0(records):
+    batches = list(records.evaluation_batches(8, 0, 1))
+    found = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
+    assert found["input_ids"][:, 0].tolist() == [*range(23), 0]
+    assert found["next_sentence_weights"].ravel().tolist() == [1.0] * 23 + [0.0]
+    assert found["masked_lm_weights"].sum(1).tolist() == [PREDICTIONS] * 23 + [0.0]
+    assert found["next_sentence_weights"].dtype == np.float32
+    assert len(list(records.evaluation_batches(8, 2, 1))) == 2
+
+
+# Files
+
+def test_compressed_records_are_read_alike(tmp_path, records):
+    packed = [write(tmp_path / f"{os.path.basename(path)}.gz",
+                    range(int(os.path.basename(path).split(".")[0]), end), gzip.compress)
+              for path, end in zip(records.paths, (7, 8, 18, 23))]
+    assert order(open_records(*packed)) == order(records)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_originals_records_load(test_data, name):
+    path = str(test_data / "golden" / name)
+    records = open_records(path).check("input_file", *GOLDEN[name], 30522)
+    wanted = [tfrecord.parse_example(message) for message in tfrecord.read_records(path)]
+    assert records.size == len(wanted)
+    found = next(iter(records.evaluation_batches(records.size, 0, 1)))
+    for feature in wanted[0]:
+        assert np.array_equal(found[feature], [example[feature] for example in wanted])
+
+
+def write_manifest(folder, name, paths, counts, vocab_size=VOCAB, vocab_hash="h"):
+    write_json(folder / f"{name}{manifest.SUFFIX}", {
+        "options": {}, "vocabulary": {"size": vocab_size, "sha256": vocab_hash},
+        "shards": [{"name": os.path.basename(path), "records": count,
+                    "bytes": os.path.getsize(path)} for path, count in zip(paths, counts)]})
+
+
+def test_counts_come_from_a_manifest_where_there_is_one(tmp_path):
+    one, two = write(tmp_path / "one", range(3)), write(tmp_path / "two", range(5))
+    write_manifest(tmp_path, "one", [one], [3], VOCAB, "abc")
+    records = open_records(tmp_path)
+    assert (records.paths, records.counts) == ([one, two], [3, 5])
+    assert (records.vocab_size, records.vocab_hash) == (VOCAB, "abc")
+    assert open_records(two).vocab_size is None
+    with open(one, "ab") as file:
+        file.write(b"more")
+    with pytest.raises(InputError, match=f"{one} has .* bytes, its manifest says"):
+        open_records(tmp_path)
+
+
+def test_an_empty_shard_among_others_is_no_problem(tmp_path):
+    paths = [write(tmp_path / "a", []), write(tmp_path / "b", range(4)), write(tmp_path / "c", [])]
+    assert open_records(*paths).paths == paths[1:2]
+
+
+# Refusals
+
+def refusal(work, *parts):
+    """Asserts that `work` is refused in one sentence that holds all `parts`."""
+    with pytest.raises(InputError) as error:
+        work()
+    message = str(error.value)
+    assert all(str(part) in message for part in parts), message
+    assert "\n" not in message
+
+
+def test_refused_when_opened(tmp_path):
+    good = write(tmp_path / "good", range(4))
+    other = write(tmp_path / "other", range(4), length=16)
+    empty, packed = write(tmp_path / "empty", []), write(tmp_path / "gz", range(4), gzip.compress)
+    cut, text = tmp_path / "cut", tmp_path / "text"
+    cut.write_bytes((tmp_path / "good").read_bytes()[:-5])
+    text.write_text("This is some text and no records. " * 3, encoding="utf-8")
+    foreign = tmp_path / "foreign"
+    foreign.write_bytes(tfrecord.frame(tfrecord.serialize_examples({"x": np.ones((1, 3), int)})[0]))
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes((tmp_path / "gz").read_bytes()[:-10])
+    for paths, parts in {
+            ("absent",): ["--input_file", "no file matches 'absent'"],
+            (empty,): ["--input_file", "no records in", empty],
+            (good, other): [other, "(16, 2)", good, "(8, 2)"],
+            (good, packed): ["--input_file", "mixes compressed and plain"],
+            (good, cut): [f"{cut}: record 3 is truncated"],
+            (broken,): [f"{broken}: record"],
+            (text,): [f"{text}: record 0", "not a TFRecord file"],
+            (foreign,): [f"{foreign}: record 0 is not a pre-training record"]}.items():
+        refusal(lambda paths=paths: open_records(*paths), *parts)
+
+
+def test_vocabularies_that_differ_are_refused(tmp_path):
+    for name, vocab_hash in (("a", "1"), ("b", "2")):
+        write_manifest(tmp_path, name, [write(tmp_path / name, range(3))], [3], VOCAB, vocab_hash)
+    refusal(lambda: open_records(tmp_path / "a", tmp_path / "b"), "different vocabularies")
+
+
+def test_refused_when_flags_disagree(tmp_path):
+    path = write(tmp_path / "a", range(4))
+    records = open_records(path)
+    assert records.check("f", LENGTH, PREDICTIONS, 4).vocab_size == 4
+    refusal(lambda: records.check("f", 9, PREDICTIONS, VOCAB),
+            "--max_seq_length is 9", "--f", "8", path)
+    refusal(lambda: records.check("f", LENGTH, 3, VOCAB), "--max_predictions_per_seq is 3", path)
+    refusal(lambda: records.check("f", LENGTH, PREDICTIONS, 3), f"{path}: record 3 has 3 in")
+    write_manifest(tmp_path, "a", [path], [4])
+    refusal(lambda: open_records(path).check("f", LENGTH, PREDICTIONS, VOCAB + 1),
+            f"vocab_size is {VOCAB + 1}", f"with {VOCAB} tokens")
+
+
+@pytest.mark.parametrize("changes, part", [
+    ({"masked_lm_positions": [1, LENGTH]}, f"has {LENGTH} in masked_lm_positions"),
+    ({"masked_lm_ids": [VOCAB, 1]}, f"has {VOCAB} in masked_lm_ids"),
+    ({"segment_ids": np.zeros(LENGTH - 1, int)}, f"no segment_ids of {LENGTH} int64"),
+    ({"masked_lm_weights": np.zeros(PREDICTIONS, int)}, "no masked_lm_weights of 2 float32"),
+])
+def test_a_bad_record_deep_in_a_file_stops_reading_and_is_found(tmp_path, changes, part):
+    path = tmp_path / "a"
+    data = messages(range(40))
+    data[30] = messages([30], **changes)[0]
+    path.write_bytes(b"".join(map(tfrecord.frame, data)))
+    records = open_records(path).check("f", LENGTH, PREDICTIONS, VOCAB)
+    for batches in (records.training_batches(1, 0, 8, 1).take(5),
+                    records.evaluation_batches(8, 0, 1)):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            list(batches)
+    refusal(lambda: records.locate_damage(path), f"{path}: record 30", part)
+
+
+def test_a_flipped_byte_stops_reading(tmp_path):
+    path = tmp_path / "a"
+    write(path, range(40))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 + 30] ^= 4
+    path.write_bytes(data)
+    records = open_records(path)
+    with pytest.raises(tf.errors.DataLossError):
+        list(records.training_batches(1, 0, 8, 1).take(5))
+    refusal(lambda: records.locate_damage(path), f"{path}: record 20 is damaged")
