@@ -135,6 +135,13 @@ def run(main, *config_classes):
     for config_class in config_classes:
         define(config_class, absl_flags.FLAGS)
 
+    def parse(argv):
+        try:
+            return absl_flags.FLAGS(argv)
+        except absl_flags.Error as error:
+            print(f"error: {error}; --help lists the flags.", file=sys.stderr)
+            sys.exit(1)
+
     def guarded(argv):
         try:
             if len(argv) > 1:
@@ -147,4 +154,4 @@ def run(main, *config_classes):
             print("interrupted", file=sys.stderr)
             sys.exit(130)
 
-    app.run(guarded)
+    app.run(guarded, flags_parser=parse)

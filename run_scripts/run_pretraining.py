@@ -44,12 +44,11 @@ class Job:
 def open_records(job, patterns, flag, config):
     """The records of a flag, found to agree with the other flags and the configuration."""
     from bert_tf.data.pipeline import RecordSet  # pylint: disable=import-outside-toplevel
-    records = RecordSet.open(patterns, flag)
-    records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size)
-    return records
+    return RecordSet.open(patterns, flag).check(
+        flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size)
 
 
-def make_trainer(config, settings):
+def make_trainer(config, settings, evaluates):
     """Learner, optimizer and Trainer under the strategy of the settings."""
     # TensorFlow is imported only after the flags were found good.
     import keras  # pylint: disable=import-outside-toplevel
@@ -64,7 +63,7 @@ def make_trainer(config, settings):
 
     strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
                                           settings.tpu_zone, settings.gcp_project)
-    settings.check_replicas(strategy.num_replicas_in_sync)
+    settings.check_replicas(strategy.num_replicas_in_sync, evaluates)
     jit_compile = {"auto": distribution.has_accelerator(strategy),
                    "true": True, "false": False}[settings.jit_compile]
     if settings.deterministic:
@@ -100,8 +99,11 @@ def initialize(run, trainer, job):
                          f"{path or 'none'} is not one.")
     elif path:
         print(checkpoints.load(path, trainer.learner), flush=True)
+    elif not job.do_train:
+        raise InputError("there is nothing to evaluate: --output_dir holds no checkpoint; train "
+                         "first or give --init_checkpoint.")
     if found:
-        print(f"initial weights from {found[0]}, step {run.step:,}", flush=True)
+        print(f"initial weights from {found[0]}, at step {run.step:,}", flush=True)
 
 
 def main(job, settings):
@@ -113,13 +115,13 @@ def main(job, settings):
         raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than "
                          f"max_position_embeddings ({config.max_position_embeddings}) in "
                          f"{job.bert_config_file}.")
-    make_folder(settings.output_dir, "output_dir")
     records = open_records(job, job.input_file, "input_file", config)
     eval_records = None
     if job.do_eval:
         eval_records = records if not job.eval_input_file else open_records(
             job, job.eval_input_file, "eval_input_file", config)
-    trainer = make_trainer(config, settings)
+    make_folder(settings.output_dir, "output_dir")
+    trainer = make_trainer(config, settings, job.do_eval)
 
     from bert_tf.training.run import Run  # pylint: disable=import-outside-toplevel
     run = Run(trainer, settings, records, eval_records)
@@ -136,6 +138,8 @@ def main(job, settings):
 
 def run():
     """The console entry point."""
+    # TensorFlow says much on stderr that is of no use to who trains.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, Job, TrainSettings)
 
 

@@ -1,12 +1,11 @@
 """Devices: one, several of a machine, several machines, or a TPU."""
 
+import functools
 import os
 
 import keras
 
 from bert_tf.errors import InputError
-
-STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 
 
 def dense(gradient):
@@ -32,7 +31,7 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
     """The tf.distribute strategy of a flag.
 
     Args:
-        name: one of `STRATEGIES`. "mirrored" takes all GPUs of this machine (or all logical CPUs
+        name: one of `settings.STRATEGIES`. "mirrored" takes all GPUs of this machine (or all logical CPUs
             where there is no GPU); "multi_worker" reads the cluster from TF_CONFIG.
         tpu, tpu_zone, gcp_project: what TPUClusterResolver wants.
 
@@ -50,7 +49,11 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
         if not os.environ.get("TF_CONFIG"):
             raise InputError("--distribution_strategy=multi_worker needs the cluster in the "
                              "environment variable TF_CONFIG of every worker.")
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        try:
+            return tf.distribute.MultiWorkerMirroredStrategy()
+        except (ValueError, KeyError, TypeError, RuntimeError, tf.errors.OpError) as error:
+            raise InputError(
+                f"TF_CONFIG describes no cluster that can be joined ({error}).") from error
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu or "", zone=tpu_zone, project=gcp_project)
@@ -60,6 +63,21 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
         raise InputError(f"--distribution_strategy=tpu: no TPU can be reached ({error}); name it "
                          "with --tpu.") from error
     return tf.distribute.TPUStrategy(resolver)
+
+
+def any_worker(strategy, flag):
+    """Whether `flag` is true on any worker; all workers must ask at the same time."""
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return flag
+    return bool(_sum_over_workers(strategy)(tf.constant(float(flag))) > 0)
+
+
+@functools.cache
+def _sum_over_workers(strategy):
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    return tf.function(lambda value: strategy.reduce(
+        "SUM", strategy.run(tf.identity, args=(value,)), axis=None))
 
 
 def has_accelerator(strategy):

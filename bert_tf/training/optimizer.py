@@ -163,6 +163,3 @@ def make_optimizer(name, learning_rate, **options):
     if name == "lamb":
         return LayerwiseAdaptiveMoments(learning_rate, **options)
     return AdamWeightDecay(learning_rate, bias_correction=name != "bert_adamw", **options)
-
-
-OPTIMIZERS = ("adamw", "bert_adamw", "lamb")

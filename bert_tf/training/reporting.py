@@ -37,7 +37,7 @@ class Reporter:
         self._rate = None
         if folder:
             self._path = os.path.join(folder, "metrics.jsonl")
-            _drop_after(self._path, start_step)
+            _keep_lines(self._path, lambda line: line["step"] <= start_step)
 
     def start(self, step):
         """Notes that training goes on from `step` now; evaluating and saving are not timed."""
@@ -60,8 +60,10 @@ class Reporter:
         self.start(step)
 
     def evaluate(self, step, metrics):
-        """Reports an evaluation."""
+        """Reports an evaluation, in the place of an earlier one of the same step."""
         print(f"held-out at step {step:,}: {_line(metrics)}", flush=True)
+        if self._folder:
+            _keep_lines(self._path, lambda line: (line["kind"], line["step"]) != ("eval", step))
         self._write("eval", step, metrics)
 
     def _write(self, kind, step, metrics):
@@ -87,16 +89,16 @@ def _line(metrics):
     return "  ".join(parts)
 
 
-def _drop_after(path, step):
-    """Removes the lines of a metrics file that are of steps after `step`."""
+def _keep_lines(path, is_kept):
+    """Removes the lines of a metrics file that `is_kept` does not want, and a broken last one."""
     if not os.path.exists(path):
         return
     kept = []
     with open(path, encoding="utf-8") as file:
         for line in file:
             try:
-                if json.loads(line)["step"] <= step:
-                    kept.append(line)
+                if is_kept(json.loads(line)):
+                    kept.append(line.rstrip("\n") + "\n")
             except ValueError:      # the last line of a process that was killed
                 continue
     with write_aside(path) as file:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_aside
 from bert_tf.training import resume
-from bert_tf.training.distribution import is_chief
+from bert_tf.training.distribution import any_worker, is_chief
 from bert_tf.training.reporting import Reporter
 
 
@@ -29,8 +29,9 @@ class Run:
         self._trainer, self._settings = trainer, settings
         self._records, self._eval_records = records, eval_records
         self._chief = is_chief(trainer.strategy)
-        self._input = {"records": records.identity(), "batch": settings.train_batch_size,
-                       "seed": settings.random_seed, "start": 0}
+        self._order = {"records": records.identity(), "seed": settings.random_seed}
+        # So many records had been taken when so many steps had been.
+        self._taken, self._taken_at = 0, 0
         self._signal = None
         self._reporter = None
 
@@ -48,25 +49,25 @@ class Run:
         damaged = None
         for path in reversed(resume.checkpoints(self._settings.output_dir)):
             try:
-                resume.read_checkpoint(path)
-            except InputError as error:
+                self.restore(path)
+                print(f"going on from step {self.step:,}: {path}", flush=True)
+                return True
+            except resume.DamagedError as error:
                 print(f"warning: {error}", flush=True)
                 damaged = error
-                continue
-            self.restore(path)
-            print(f"going on from step {self.step:,}: {path}", flush=True)
-            return True
         if damaged:
             raise InputError(f"no checkpoint in {self._settings.output_dir} is intact: {damaged}")
         return False
 
     def restore(self, path):
         """Takes over weights, optimizer, step and place in the records from a checkpoint."""
-        saved = resume.restore(path, self._trainer)["input"]
-        # Other records: they begin at the step where the earlier ones were left.
-        self._input["start"] = self.step
-        if {**saved, "start": 0} == {**self._input, "start": 0}:
-            self._input["start"] = saved["start"]
+        saved = resume.restore(path, self._trainer)
+        # Other records begin at their start.
+        self._taken = saved["taken"] if saved["order"] == self._order else 0
+        self._taken_at = self.step
+
+    def _records_taken(self):
+        return self._taken + (self.step - self._taken_at) * self._settings.train_batch_size
 
     def train(self):
         """Trains to `settings.last_step`; evaluates on the way if asked to.
@@ -80,17 +81,19 @@ class Run:
             return
         self._reporter = Reporter(settings.output_dir if self._chief else None, self.step,
                                   settings.last_step, settings.train_batch_size)
-        taken = (self.step - self._input["start"]) * settings.train_batch_size
+        taken = self._records_taken()
         batches = iter(trainer.distribute(
             lambda worker, workers, replicas: self._records.training_batches(
                 settings.random_seed, taken, settings.train_batch_size, replicas, worker, workers)))
         self._reporter.start(self.step)
         with self._signals():
-            while self.step < settings.last_step and not self._signal:
+            stopped = False
+            while self.step < settings.last_step and not stopped:
                 metrics = self._guard(lambda: trainer.train(batches, self._steps_to_pause()))
                 self._reporter.train(self.step, metrics)
                 self._pause()
-        if self._signal:
+                stopped = any_worker(trainer.strategy, self._signal is not None)
+        if stopped:
             self._save()
             raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
                              "command goes on from there.")
@@ -116,17 +119,20 @@ class Run:
 
     def _save(self):
         if self._chief:
-            resume.save_checkpoint(self._settings.output_dir, self._trainer, {"input": self._input},
-                                   self._settings.keep_checkpoint_max)
+            resume.save_checkpoint(
+                self._settings.output_dir, self._trainer,
+                {"order": self._order, "taken": self._records_taken()},
+                self._settings.keep_checkpoint_max)
 
     def _guard(self, work):
         """Does `work`; an error in reading records is told by file and record."""
         try:
             return work()
-        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
             for records in filter(None, (self._records, self._eval_records)):
-                records.locate_damage()
-            raise error
+                for path in records.paths:
+                    records.locate_damage(path)
+            raise
 
     def _signals(self):
         """Within this, a first SIGINT or SIGTERM ends training at the next pause."""

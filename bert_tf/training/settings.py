@@ -4,9 +4,10 @@ import dataclasses
 
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
-from bert_tf.training.distribution import STRATEGIES
-from bert_tf.training.optimizer import OPTIMIZERS
 
+# What training/optimizer.py and training/distribution.py make; flags are read before TensorFlow is.
+OPTIMIZERS = ("adamw", "bert_adamw", "lamb")
+STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 # Keras names of the policies: computation in the type, weights in float32.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
@@ -69,14 +70,14 @@ class TrainSettings:
         """The step at which this invocation ends."""
         return min(self.stop_at_step or self.num_train_steps, self.num_train_steps)
 
-    def check_replicas(self, replicas):
-        """Raises InputError if batches can't be shared out among `replicas`."""
+    def check_replicas(self, replicas, evaluates=True):
+        """Raises InputError if the batches can't be shared out among `replicas`."""
         parts = replicas * self.gradient_accumulation_steps
         if self.train_batch_size % parts:
             raise InputError(
                 f"--train_batch_size ({self.train_batch_size}) must be a multiple of the devices "
                 f"({replicas}) times --gradient_accumulation_steps "
                 f"({self.gradient_accumulation_steps}).")
-        if self.eval_batch_size % replicas:
+        if evaluates and self.eval_batch_size % replicas:
             raise InputError(f"--eval_batch_size ({self.eval_batch_size}) must be a multiple of "
                              f"the devices ({replicas}).")

@@ -1,0 +1,240 @@
+"""Checkpoints: nothing is lost, nothing damaged is accepted."""
+
+import os
+import random
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from bert_tf.data.pipeline import RecordSet
+from bert_tf.errors import InputError
+from bert_tf.training import resume
+from bert_tf.training.run import Run
+from bert_tf.training.settings import TrainSettings
+from tests.training import tiny
+
+BATCH = 8
+# JSON that the checkpoints carry.
+EXTRA = {"taken": 7}
+
+
+@pytest.fixture(name="records", scope="module")
+def fixture_records(tmp_path_factory):
+    path = tmp_path_factory.mktemp("records") / "a.tfrecord"
+    tiny.write_records(path, 40)
+    return RecordSet.open(str(path), "input_file")
+
+
+@pytest.fixture(name="trained", scope="module")
+def fixture_trained(records):
+    """A trainer after two steps, in float16, so that all of its state has moved."""
+    trainer = tiny.trainer(dtype="mixed_float16")
+    trainer.train(iter(trainer.distribute(
+        lambda *_: records.training_batches(3, 0, BATCH, 1))), 2)
+    trainer.loss_scale.assign(2.0**10)
+    return trainer
+
+
+def state(trainer):
+    """Every variable's value, by a name."""
+    return {name: v.numpy() for name, v in resume._variables(trainer).items()}
+
+
+def equal(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+
+
+@pytest.fixture(name="path", scope="module")
+def fixture_path(trained, tmp_path_factory):
+    """A checkpoint of `trained`."""
+    return resume.save_checkpoint(tmp_path_factory.mktemp("run"), trained, EXTRA, 5)
+
+
+def test_all_state_comes_back_to_the_last_bit(trained, path):
+    fresh = tiny.trainer(dtype="mixed_float16")
+    assert not equal(state(fresh), state(trained))
+    assert len(state(fresh)) == 3 + len(fresh.learner.weights) + len(fresh.optimizer.variables)
+    assert resume.restore(path, fresh) == EXTRA
+    assert equal(state(fresh), state(trained))
+    assert (int(fresh.step), float(fresh.loss_scale), int(fresh.finite_steps)) == (2, 2.0**10, 2)
+    assert int(fresh.optimizer.iterations.numpy()) == 2
+
+
+def test_weights_alone(trained, path):
+    fresh = tiny.trainer()
+    resume.restore(path, fresh, weights_only=True)
+    assert equal(tiny.weights(fresh), tiny.weights(trained))
+    assert int(fresh.step) == int(fresh.optimizer.iterations.numpy()) == 0
+    assert not any(np.any(v.numpy()) for v in fresh.optimizer._momentums)
+
+
+def test_equal_states_are_equal_files(trained, path, tmp_path):
+    other = tiny.trainer(dtype="mixed_float16")
+    resume.restore(path, other)
+    with open(path, "rb") as one:
+        with open(resume.save_checkpoint(tmp_path, other, EXTRA, 1), "rb") as two:
+            assert one.read() == two.read()
+
+
+def test_the_last_ones_are_kept(tmp_path):
+    trainer = tiny.trainer()
+    for step in (8, 9, 10, 11):
+        trainer.step.assign(step)
+        resume.save_checkpoint(tmp_path, trainer, EXTRA, 3)
+    (tmp_path / "checkpoint-old.safetensors").write_bytes(b"")
+    assert resume.checkpoints(tmp_path) == [
+        str(tmp_path / f"checkpoint-{step:09d}.safetensors") for step in (9, 10, 11)]
+    assert sorted(os.listdir(tmp_path))[-1] == "checkpoint-old.safetensors"
+
+
+def test_no_flipped_byte_is_accepted(path, tmp_path):
+    with open(path, "rb") as file:
+        data = file.read()
+    header = 8 + int.from_bytes(data[:8], "little")
+    rng = random.Random(1)
+    changed = str(tmp_path / os.path.basename(path))
+    positions = [*range(100), *range(header - 12, header + 4), len(data) - 1,
+                 *rng.sample(range(100, header), 150), *rng.sample(range(header, len(data)), 100)]
+    with open(changed, "wb") as file:
+        file.write(data)
+    resume.read_checkpoint(changed)
+    for position in positions:
+        for byte in (data[position] ^ (1 << rng.randrange(8)), ord("\n"), rng.randrange(256)):
+            if byte == data[position]:
+                continue
+            with open(changed, "r+b") as file:
+                file.seek(position)
+                file.write(bytes([byte]))
+            with pytest.raises(resume.DamagedError, match=changed):
+                resume.read_checkpoint(changed)
+        with open(changed, "r+b") as file:
+            file.seek(position)
+            file.write(data[position:position + 1])
+    resume.read_checkpoint(changed)
+
+
+def test_no_other_length_is_accepted(path, tmp_path):
+    with open(path, "rb") as file:
+        data = file.read()
+    changed = tmp_path / os.path.basename(path)
+    for size in (0, 1, 7, 8, 30, 43, 44, 500, len(data) // 2, len(data) - 1):
+        changed.write_bytes(data[:size])
+        with pytest.raises(resume.DamagedError, match=str(changed)):
+            resume.read_checkpoint(changed)
+    changed.write_bytes(data + b"\0")
+    with pytest.raises(resume.DamagedError, match=str(changed)):
+        resume.read_checkpoint(changed)
+
+
+def test_other_files_are_no_checkpoints(tmp_path):
+    path = tmp_path / "checkpoint-000000001.safetensors"
+    save_file({"weight": np.ones(3, np.float32)}, path)
+    for wanted in (path, tmp_path / "absent", tmp_path):
+        with pytest.raises(InputError, match=str(wanted)):
+            resume.read_checkpoint(wanted)
+
+
+@pytest.mark.parametrize("change, wanted", [
+    (lambda tensors: tensors.pop("learner/bert/pooler/dense/kernel"),
+     "has no learner/bert/pooler/dense/kernel"),
+    (lambda tensors: tensors.update({"learner/bert/pooler/dense/bias": np.zeros(7)}),
+     r"learner/bert/pooler/dense/bias has shape \(7,\).*\(32,\)"),
+    (lambda tensors: tensors.update({"optimizer/more": np.zeros(7)}), "holds optimizer/more"),
+])
+def test_all_or_nothing(path, monkeypatch, change, wanted):
+    tensors, extra = resume.read_checkpoint(path)
+    change(tensors)
+    monkeypatch.setattr(resume, "read_checkpoint", lambda _: (tensors, extra))
+    fresh = tiny.trainer(dtype="mixed_float16")
+    before = state(fresh)
+    with pytest.raises(InputError, match=wanted):
+        resume.restore(path, fresh)
+    assert equal(state(fresh), before)
+
+
+def test_what_is_not_finite_is_not_saved(tmp_path):
+    trainer = tiny.trainer()
+    variable = trainer.learner.trainable_variables[3]
+    variable.assign(np.full(variable.shape, np.inf))
+    with pytest.raises(InputError, match=f"learner/{variable.path} is not finite after step 0"):
+        resume.save_checkpoint(tmp_path, trainer, EXTRA, 1)
+    assert not os.listdir(tmp_path)
+
+
+# Going on
+
+def run(records, folder, **settings):
+    """A `Run` of 6 steps, with a checkpoint every 2."""
+    return Run(tiny.trainer(dropout=0.1), TrainSettings(**{
+        "output_dir": str(folder), "train_batch_size": BATCH, "num_train_steps": 6,
+        "num_warmup_steps": 0, "save_checkpoints_steps": 2, "iterations_per_loop": 2,
+        "random_seed": 1, **settings}), records)
+
+
+@pytest.fixture(name="finished", scope="module")
+def fixture_finished(records, tmp_path_factory):
+    """A folder with the checkpoints of a run of 6 steps."""
+    folder = tmp_path_factory.mktemp("finished")
+    run(records, folder).train()
+    return folder
+
+
+def last_bytes(folder):
+    with open(resume.checkpoints(folder)[-1], "rb") as file:
+        return file.read()
+
+
+def copy(finished, folder, steps):
+    for step in steps:
+        name = f"checkpoint-{step:09d}.safetensors"
+        (folder / name).write_bytes((finished / name).read_bytes())
+
+
+def damage(path):
+    data = bytearray(path.read_bytes())
+    data[-9] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_the_end_is_the_same(
+        records, finished, tmp_path, capsys):
+    copy(finished, tmp_path, (2, 4))
+    damage(tmp_path / "checkpoint-000000004.safetensors")
+    again = run(records, tmp_path)
+    assert again.resume() and again.step == 2
+    said = capsys.readouterr().out
+    assert "warning: " in said and "checkpoint-000000004.safetensors is damaged" in said
+    assert "going on from step 2" in said
+    again.train()
+    assert last_bytes(tmp_path) == last_bytes(finished)
+
+
+def test_nothing_but_damage_is_refused(records, finished, tmp_path):
+    assert not run(records, tmp_path).resume()
+    copy(finished, tmp_path, (2, 4))
+    for step in (2, 4):
+        damage(tmp_path / f"checkpoint-{step:09d}.safetensors")
+    with pytest.raises(InputError, match="no checkpoint in .* is intact"):
+        run(records, tmp_path).resume()
+
+
+def test_a_checkpoint_of_another_model_is_refused_not_passed_over(records, finished, tmp_path):
+    copy(finished, tmp_path, (2, 4))
+    other = run(records, tmp_path)
+    other._trainer = tiny.trainer(optimizer="lamb")
+    with pytest.raises(InputError, match="4.safetensors has no optimizer/lamb"):
+        other.resume()
+
+
+def test_place_in_the_records(records, finished, tmp_path):
+    """It is kept through another batch size, and lost with other records or another seed."""
+    copy(finished, tmp_path, (4,))
+    other = tmp_path / "b.tfrecord"
+    tiny.write_records(other, 24)
+    for options, taken in (({}, 4 * BATCH), ({"train_batch_size": 2}, 4 * BATCH),
+                           ({"random_seed": 2}, 0)):
+        again = run(records, tmp_path, **options)
+        assert again.resume() and again._records_taken() == taken
+    again = run(RecordSet.open(str(other), "input_file"), tmp_path)
+    assert again.resume() and (again.step, again._records_taken()) == (4, 0)
