@@ -1,0 +1,144 @@
+"""Imports run one way, and what every file of the project keeps to."""
+
+import ast
+import configparser
+import functools
+import importlib
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+PACKAGES = ("bert_tf", "data_prep", "run_scripts")
+# Each part may import itself and these; functions that import count like files that do.
+COMMON = {"errors", "files", "config"}
+ALLOWED = {
+    "errors": set(), "files": {"errors"}, "flags": {"errors"}, "registration": set(),
+    "config": {"errors", "files"},
+    # One line: networks and what they are trained on.
+    "layers": COMMON,
+    "networks": COMMON | {"layers"},
+    "objectives": COMMON | {"layers", "networks"},
+    # The other: text and records.
+    "tokenization": COMMON,
+    "data": COMMON | {"tokenization"},
+    "tasks": COMMON | {"tokenization", "data"},
+    # They meet here. Only the settings, a dataclass of flags, may know what a flag is (see below).
+    "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
+                          "flags"},
+    # These are handed a network that was built.
+    "checkpoints": COMMON, "export": COMMON,
+    "metrics": COMMON, "recipes": COMMON,
+    # Above all the others; none of these imports it.
+    "pretrained": COMMON | {"checkpoints", "networks", "objectives", "training"},
+    "": {"registration"},
+    "data_prep": COMMON | {"recipes", "flags", "tokenization", "data", "tasks"},
+}
+SETTINGS = "bert_tf/training/settings.py"
+
+
+def sources(*folders):
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@functools.cache
+def imports(path):
+    """The modules that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def roots(path):
+    return {name.split(".")[0] for name in imports(path)}
+
+
+def part(path):
+    """"layers" for bert_tf/layers/x.py, "config" for bert_tf/config.py, "" for its __init__."""
+    name = path.relative_to(ROOT / "bert_tf").with_suffix("").parts[0]
+    return "" if name == "__init__" else name
+
+
+def parts_used(path):
+    """The parts of bert_tf that a file imports."""
+    return {name.split(".")[1] for name in imports(path) if name.startswith("bert_tf.")}
+
+
+@pytest.mark.parametrize("path", sources("bert_tf"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_library_imports_one_way(path):
+    own = part(path)
+    assert own in ALLOWED, f"{own} has no place in the table of this file yet"
+    assert parts_used(path) <= ALLOWED[own] | {own}
+    assert not roots(path) & {"data_prep", "run_scripts", "tests"}
+
+
+def test_only_two_files_of_the_library_know_flags():
+    """The settings are a dataclass that library users fill themselves; `option` is its help."""
+    library = sources("bert_tf")
+    assert {str(p.relative_to(ROOT)) for p in library if "absl" in roots(p)} == {"bert_tf/flags.py"}
+    users = {path for path in library if "flags" in parts_used(path)}
+    assert users == {ROOT / SETTINGS}
+    assert {name for name in imports(ROOT / SETTINGS) if "flags" in name} == {
+        "bert_tf.flags.REQUIRED", "bert_tf.flags.option"}
+
+
+@pytest.mark.parametrize("path", sources("data_prep"), ids=lambda p: p.name)
+def test_data_jobs_see_no_training(path):
+    assert parts_used(path) <= ALLOWED["data_prep"]
+    assert "run_scripts" not in roots(path)
+
+
+@pytest.mark.parametrize(
+    "path", sources("bert_tf/layers", "bert_tf/networks", "bert_tf/objectives"),
+    ids=lambda p: p.name)
+def test_networks_run_on_any_backend(path):
+    assert not roots(path) & {"tensorflow", "tensorflow_text", "jax", "torch"}
+
+
+def scripts():
+    """The console scripts of setup.cfg: {name: "module:function"}."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    lines = config["options.entry_points"]["console_scripts"].strip().splitlines()
+    return dict(map(str.strip, line.split("=")) for line in lines)
+
+
+@pytest.mark.parametrize("name, target", scripts().items())
+def test_console_scripts_exist(name, target):
+    module, function = target.split(":")
+    loaded = importlib.import_module(module)
+    assert callable(getattr(loaded, function)) and len(loaded.__doc__.strip()) > 40
+    assert name == f"bert-{module.rpartition('.')[2].replace('_', '-')}"
+
+
+def loaded_by(code):
+    """The modules that are loaded after some code ran in a fresh process."""
+    done = subprocess.run([sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
+                          cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_costs_nothing():
+    heavy = {"tensorflow", "keras", "tensorflow_text", "tensorflow_datasets", "matplotlib", "torch"}
+    assert not loaded_by("import bert_tf") & heavy
+    # Flags are read, help is shown and files are looked for before TensorFlow is loaded.
+    modules = ", ".join(sorted(target.split(":")[0] for target in scripts().values()))
+    assert not loaded_by(f"import {modules}") & heavy
+
+
+@pytest.mark.parametrize("path", sources(*PACKAGES, "tests"),
+                         ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_file_says_what_it_is_and_knows_no_one_machine(path):
+    text = path.read_text(encoding="utf-8")
+    if text.strip():
+        assert ast.get_docstring(ast.parse(text)), "no docstring"
+    # Put together here, so that this file passes too.
+    for word in ("/wo" + "rk/", "/ho" + "me/", "/ro" + "ot/"):
+        assert word not in text
