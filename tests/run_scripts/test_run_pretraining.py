@@ -1,0 +1,350 @@
+"""Pre-training from the command line: going on, phases, workers, and what is refused."""
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import config as tf_config
+
+from bert_tf import checkpoints
+from bert_tf.data import tfrecord
+from bert_tf.errors import InputError
+from bert_tf.training import resume
+from bert_tf.training.reporting import read_metrics
+from bert_tf.training.settings import TrainSettings
+from run_scripts import run_pretraining
+from tests.training import tiny
+
+GOOGLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "google_gelu")
+# Records of two lengths; the model fits both.
+SHORT = {"max_seq_length": 16, "max_predictions_per_seq": 3}
+LONG = {"max_seq_length": 32, "max_predictions_per_seq": 5}
+JOB_FLAGS = {field.name for field in dataclasses.fields(run_pretraining.Job)}
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """config.json with dropout, plain.json without, short and long records."""
+    folder = tmp_path_factory.mktemp("pretraining")
+    for name, dropout in (("config", 0.1), ("plain", 0.0)):
+        tiny.config(dropout, max_position_embeddings=32).to_json_file(folder / f"{name}.json")
+    tiny.write_records(folder / "short.tfrecord", 40)
+    tiny.write_records(folder / "long.tfrecord", 24, seed=3, length=32, predictions=5)
+    return folder
+
+
+@pytest.fixture(name="flags")
+def fixture_flags(folder, tmp_path):
+    """Gives the flags of a run of 8 steps with a checkpoint every 2, changed by keywords."""
+    def flags(**changes):
+        return {"bert_config_file": str(folder / "config.json"),
+                "input_file": [str(folder / "short.tfrecord")], **SHORT,
+                "output_dir": str(tmp_path / "out"), "train_batch_size": 8, "num_train_steps": 8,
+                "num_warmup_steps": 2, "save_checkpoints_steps": 2, "iterations_per_loop": 2,
+                "learning_rate": 1e-2, "random_seed": 0, **changes}
+    return flags
+
+
+@pytest.fixture(autouse=True)
+def fixture_determinism():
+    """Switches off what a run switches on in this process."""
+    yield
+    tf_config.disable_op_determinism()
+
+
+def main(flags):
+    """The script, in this process."""
+    job = {name: value for name, value in flags.items() if name in JOB_FLAGS}
+    rest = {name: value for name, value in flags.items() if name not in JOB_FLAGS}
+    run_pretraining.main(run_pretraining.Job(**job), TrainSettings(**rest))
+
+
+def start(flags, **environment):
+    """The script, in a process of its own that says all on stdout."""
+    arguments = [f"--{name}={','.join(value) if isinstance(value, list) else value}"
+                 for name, value in flags.items()]
+    return subprocess.Popen(
+        [sys.executable, "-m", "run_scripts.run_pretraining", *arguments], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+
+
+def finish(process, status=0):
+    """What a process said, after it has ended with this status."""
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == status, said
+    return said
+
+
+def latest(folder):
+    return resume.checkpoints(str(folder))[-1]
+
+
+def read_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def listing(folder):
+    """The bytes of every file under a folder."""
+    return {path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*") if path.is_file()}
+
+
+# Going on
+
+def signal_after_first_checkpoint(process, folder, number):
+    deadline = time.monotonic() + 300
+    while not resume.checkpoints(folder):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+
+
+def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path):
+    names = "whole", "killed", "stopped"
+    command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
+                           save_checkpoints_steps=20, iterations_per_loop=10) for name in names}
+    whole, killed, stopped = (start(command[name]) for name in names)
+    signal_after_first_checkpoint(killed, str(tmp_path / "killed"), signal.SIGKILL)
+    signal_after_first_checkpoint(stopped, str(tmp_path / "stopped"), signal.SIGTERM)
+    finish(whole)
+    finish(killed, -signal.SIGKILL)
+    said = finish(stopped, 1)
+    at = resume.checkpoints(str(tmp_path / "stopped"))[-1]
+    step = int(resume.read_checkpoint(at)[0]["trainer/step"])
+    assert 20 <= step < 300 and f"error: stopped by a signal at step {step}, which is saved" in said
+    for process in [start(command[name]) for name in ("killed", "stopped")]:
+        assert "going on from step" in finish(process)
+    for name in ("killed", "stopped"):
+        assert read_bytes(latest(tmp_path / name)) == read_bytes(latest(tmp_path / "whole"))
+        lines = {folder: read_metrics(tmp_path / folder, "train") for folder in ("whole", name)}
+        steps = [line["step"] for line in lines[name]]
+        assert len(set(steps)) == len(steps) and steps[-1] == 300
+        # The same numbers, but for the clock's.
+        kept = ("step", "loss", "grad_norm", "learning_rate", "masked_lm/accuracy")
+        found, expected = ([{key: line[key] for key in kept} for line in lines[folder]]
+                           for folder in (name, "whole"))
+        assert found == expected
+
+
+def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, capsys):
+    command = flags(do_train=True, do_eval=True)
+    main(command)
+    before = listing(tmp_path / "out")
+    capsys.readouterr()
+    main(command)
+    after = listing(tmp_path / "out")
+    assert "step 8 is reached already" in capsys.readouterr().out
+    written = {path.name for path in after if before.get(path) != after[path]}
+    assert {name for name in written if "tfevents" not in name} <= {"model.keras"}
+    assert [line["step"] for line in read_metrics(tmp_path / "out", "eval")] == [8]
+
+
+# Phases and initial weights
+
+def test_two_phases_in_one_folder_or_two(flags, folder, tmp_path):
+    second = {**LONG, "input_file": [str(folder / "long.tfrecord")], "train_batch_size": 4}
+    main(flags(do_train=True, stop_at_step=6))
+    tensors, extra = resume.read_checkpoint(latest(tmp_path / "out"))
+    assert (int(tensors["trainer/step"]), extra["taken"]) == (6, 48)
+    main(flags(do_train=True, init_checkpoint=str(tmp_path / "out"), carry_optimizer=True,
+               output_dir=str(tmp_path / "other"), **second))
+    main(flags(do_train=True, **second))
+    tensors, extra = resume.read_checkpoint(latest(tmp_path / "out"))
+    assert (int(tensors["trainer/step"]), extra["taken"]) == (8, 8)
+    assert int(tensors["optimizer/adamw/iteration"]) == 8
+    assert read_bytes(latest(tmp_path / "out")) == read_bytes(latest(tmp_path / "other"))
+
+
+def test_initial_weights_of_google_and_of_a_training_checkpoint(flags, tmp_path, capsys):
+    config = checkpoints.read_config(GOOGLE)
+    records = tmp_path / "google.tfrecord"
+    tiny.write_records(records, 16, vocab=config.vocab_size)
+    still = flags(do_train=True, input_file=[str(records)], num_train_steps=2, learning_rate=0.0,
+                  bert_config_file=os.path.join(GOOGLE, "bert_config.json"))
+    main({**still, "init_checkpoint": GOOGLE})
+    found = resume.read_checkpoint(latest(tmp_path / "out"))[0]
+    reader = tf.train.load_checkpoint(os.path.join(GOOGLE, "bert_model.ckpt"))
+    for name in ("bert/embeddings/word_embeddings", "bert/pooler/dense/kernel"):
+        assert np.array_equal(found[f"learner/{name}"], reader.get_tensor(name))
+    main({**still, "init_checkpoint": GOOGLE, "output_dir": str(tmp_path / "evaluated"),
+          "do_train": False, "do_eval": True})
+    assert "global_step = 0\n" in (tmp_path / "evaluated" / "eval_results.txt").read_text()
+    # The newest of a folder; the step is not taken over.
+    capsys.readouterr()
+    main({**still, "init_checkpoint": str(tmp_path / "out"), "output_dir": str(tmp_path / "2"),
+          "num_train_steps": 1, "num_warmup_steps": 0})
+    assert f"initial weights from {latest(tmp_path / 'out')}" in capsys.readouterr().out
+    again = resume.read_checkpoint(latest(tmp_path / "2"))[0]
+    assert int(again["trainer/step"]) == 1
+    assert all(np.array_equal(again[name], found[name]) for name in found
+               if name.startswith("learner/"))
+
+
+# Evaluation and reports
+
+def test_evaluation_alone_is_of_the_latest_checkpoint(flags, folder, tmp_path):
+    curves = flags(do_train=True, do_eval=True, eval_steps=4,
+                   eval_input_file=[str(folder / "short.tfrecord")])
+    main(curves)
+    lines = read_metrics(tmp_path / "out", "eval")
+    assert [line["step"] for line in lines] == [4, 8]
+    results = tmp_path / "out" / "eval_results.txt"
+    expected = results.read_text()
+    assert "global_step = 8\n" in expected and f"loss = {lines[1]['loss']}\n" in expected
+    results.unlink()
+    main({**curves, "do_train": False})
+    assert results.read_text() == expected
+    assert read_metrics(tmp_path / "out", "eval") == lines
+    train = read_metrics(tmp_path / "out", "train")
+    assert [line["step"] for line in train] == [2, 4, 6, 8]
+    assert {"loss", "masked_lm/loss", "masked_lm/accuracy", "next_sentence/loss", "step",
+            "next_sentence/accuracy", "learning_rate", "grad_norm", "sequences_per_second",
+            "seconds_left", "kind"} == set(train[0])
+    for kind, wanted in (("train", train), ("eval", lines)):
+        events = tmp_path / "out" / "tensorboard" / kind
+        found = {(event.step, value.tag): tf.make_ndarray(value.tensor).item()
+                 for path in events.iterdir()
+                 for event in tf.compat.v1.train.summary_iterator(str(path))
+                 for value in event.summary.value}
+        assert found == pytest.approx({(line["step"], tag): value for line in wanted
+                                       for tag, value in line.items()
+                                       if tag not in ("kind", "step")})
+
+
+# Workers
+
+def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
+    command = flags(do_train=True, do_eval=True, bert_config_file=str(folder / "plain.json"))
+    shared = {**command, "output_dir": str(tmp_path / "workers"),
+              "distribution_strategy": "multi_worker"}
+    for stop in (4, 8):
+        sockets = [socket.socket() for _ in range(2)]
+        for one in sockets:
+            one.bind(("localhost", 0))
+        workers = [f"localhost:{one.getsockname()[1]}" for one in sockets]
+        for one in sockets:
+            one.close()
+        said = [finish(process) for process in [
+            start({**shared, "stop_at_step": stop}, TF_CONFIG=json.dumps(
+                {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}))
+            for index in range(2)]]
+    assert all("going on from step 4" in text for text in said)
+    assert ["wrote " in text for text in said] == [True, False]     # the chief alone
+    main(command)
+    one, two = (resume.read_checkpoint(latest(tmp_path / name))[0] for name in ("out", "workers"))
+    assert one.keys() == two.keys()
+    assert tiny.largest_difference(one, two) < 1e-6
+    for kind, steps in (("train", [2, 4, 6, 8]), ("eval", [4, 8])):
+        assert [line["step"] for line in read_metrics(tmp_path / "workers", kind)] == steps
+
+
+# Refusals
+
+def refusal(flags, *parts):
+    with pytest.raises(InputError) as error:
+        main(flags)
+    message = str(error.value)
+    assert all(str(part) in message for part in parts), message
+    assert "\n" not in message
+
+
+def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(flags, tmp_path):
+    main(flags(do_train=True, stop_at_step=4))
+    good = read_bytes(latest(tmp_path / "out"))
+    refusal(flags(do_train=True, learning_rate=1e36, save_checkpoints_steps=100,
+                  iterations_per_loop=100), "step 6 is not a finite number", "--learning_rate")
+    assert read_bytes(latest(tmp_path / "out")) == good
+    assert [line["step"] for line in read_metrics(tmp_path / "out", "train")] == [2, 4]
+    main(flags(do_train=True))
+
+
+def spoil(path, changed, at):
+    """Copies a file with one bit flipped."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 4
+    changed.write_bytes(data)
+
+
+@pytest.mark.parametrize("is_readable", [False, True])
+def test_a_bad_record_met_while_training_is_named(flags, tmp_path, is_readable):
+    path = tmp_path / "bad.tfrecord"
+    features = tiny.write_records(path, 40)
+    if is_readable:
+        features["masked_lm_positions"][33, 0] = 99     # outside the sequence
+    frames = list(map(tfrecord.frame, tfrecord.serialize_examples(features)))
+    path.write_bytes(b"".join(frames))
+    if not is_readable:
+        spoil(path, path, sum(map(len, frames[:33])) + 60)
+    refusal(flags(do_train=True, input_file=[str(path)], num_train_steps=50),
+            f"{path}: record 33 ")
+    for checkpoint in resume.checkpoints(str(tmp_path / "out")):
+        resume.read_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize("changes, parts", [
+    ({"do_train": False}, ["--do_train", "--do_eval"]),
+    ({"do_train": False, "do_eval": True}, ["--output_dir holds no checkpoint"]),
+    ({"input_file": ["absent*"]}, ["--input_file", "no file matches 'absent*'"]),
+    ({"do_eval": True, "eval_input_file": ["absent*"]}, ["--eval_input_file", "no file matches"]),
+    ({"input_file": ["empty"]}, ["--input_file", "no records", "empty"]),
+    ({"input_file": ["cut"]}, ["cut: record 39 is truncated"]),
+    ({"input_file": ["flipped"]}, ["flipped: record 0 is damaged"]),
+    ({"bert_config_file": "absent.json"}, ["absent.json"]),
+    ({"bert_config_file": "small_vocab.json"}, ["short.tfrecord: record 0 has", "below 20"]),
+    ({"max_seq_length": 64}, ["--max_seq_length (64)", "max_position_embeddings (32)"]),
+    ({"max_seq_length": 20}, ["--max_seq_length is 20", "16", "short.tfrecord"]),
+    ({"max_predictions_per_seq": 4}, ["--max_predictions_per_seq is 4", "short.tfrecord"]),
+    ({"output_dir": "short.tfrecord"}, ["--output_dir", "short.tfrecord"]),
+    ({"output_dir": "short.tfrecord/out"}, ["--output_dir", "short.tfrecord/out"]),
+    ({"gradient_accumulation_steps": 3}, ["--train_batch_size (8)", "(3)"]),
+    ({"init_checkpoint": "absent"}, ["absent"]),
+    ({"init_checkpoint": GOOGLE}, [GOOGLE, "num_attention_heads"]),
+    ({"carry_optimizer": True}, ["--carry_optimizer", "none is not one"]),
+    ({"carry_optimizer": True, "init_checkpoint": GOOGLE}, ["--carry_optimizer", GOOGLE]),
+    ({"distribution_strategy": "multi_worker"}, ["TF_CONFIG"]),
+])
+def test_bad_input_is_refused_before_work_starts(
+        flags, folder, tmp_path, monkeypatch, changes, parts):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    records = tmp_path / "short.tfrecord"
+    records.write_bytes((folder / "short.tfrecord").read_bytes())
+    (tmp_path / "cut").write_bytes(records.read_bytes()[:-5])
+    (tmp_path / "empty").write_bytes(b"")
+    spoil(records, tmp_path / "flipped", 40)
+    tiny.config(vocab_size=20, max_position_embeddings=32).to_json_file("small_vocab.json")
+    before = listing(tmp_path)
+    refusal(flags(**{"do_train": True, "input_file": ["short.tfrecord"], **changes}), *parts)
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("changes, part", [
+    ({"num_train_steps": 0}, "--num_train_steps is 0"),
+    ({"learning_rate": float("nan")}, "--learning_rate is nan"),
+    ({"num_warmup_steps": 9}, "--num_warmup_steps (9)"), ({"random_seed": 2**31}, "2**31")])
+def test_settings_that_cannot_be(flags, changes, part):
+    refusal(flags(do_train=True, **changes), part)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--output_dri=x"], "error: Unknown command line flag 'output_dri'. Did you mean: output_dir"),
+    (["--input_file=x"], "error: --bert_config_file must be given"),
+    (["--dtype=float23"], "--dtype=float23: value should be one of <float32|bfloat16|float16>"),
+    (["--optimizer=adam"], "--optimizer=adam: value should be one of <adamw|bert_adamw|lamb>"),
+    (["--bert_config_file=absent.json", "--input_file=x", "--output_dir=x", "--do_train"],
+     "absent.json"),
+])
+def test_the_command_says_one_sentence(arguments, message):
+    done = subprocess.run([sys.executable, "-m", "run_scripts.run_pretraining", *arguments],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and message in done.stderr
+    assert done.stderr.count("\n") == 1 and not done.stdout
