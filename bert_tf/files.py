@@ -5,6 +5,7 @@ import glob
 import gzip
 import json
 import os
+import tempfile
 import zlib
 
 from bert_tf.errors import InputError
@@ -80,10 +81,8 @@ def make_folder(path, flag):
     """
     try:
         os.makedirs(path or ".", exist_ok=True)
-        probe = os.path.join(path, f".write-test-{os.getpid()}")
-        with open(probe, "wb"):
+        with tempfile.TemporaryFile(dir=path or "."):
             pass
-        os.remove(probe)
     except OSError as error:
         raise InputError(f"--{flag}: can't write to {path!r} ({error.strerror}); "
                          "name a folder that you may write to.") from error
