@@ -10,11 +10,8 @@ Example:
         --vocab_file=vocab.txt --max_seq_length=128 --max_predictions_per_seq=20
 """
 
-import contextlib
 import dataclasses
 import functools
-import glob
-import gzip
 import hashlib
 import os
 import re
@@ -22,13 +19,12 @@ import re
 import google_crc32c
 
 from bert_tf import flags
-from bert_tf.data import corpus, manifest, statistics, tfrecord
+from bert_tf.data import corpus, manifest, statistics
 from bert_tf.data.documents import tokenize_documents
-from bert_tf.data.jobs import Progress, run_pieces
 from bert_tf.data.pretraining import create_instances
+from bert_tf.data.shards import make_shards, write_shard
 from bert_tf.errors import InputError
-from bert_tf.files import (
-    find_files, is_gzip, make_folder, open_unpacked, write_aside, write_json)
+from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
@@ -109,36 +105,11 @@ class PieceWriter:
         # One file at a time: each takes every len(names)-th instance.
         for turn, name in enumerate(names):
             order = instances.order[turn::len(names)]
-            with write_aside(name, "wb") as file:
-                digest = google_crc32c.Checksum()
-                sink = _Digested(file, digest)
-                # No name and no time in the gzip header: the same records, the same bytes.
-                out = gzip.GzipFile("", "wb", 6, sink, 0) if name.endswith(".gz") else sink
-                for start in range(0, len(order), _ROWS):
-                    features = instances.features(order[start:start + _ROWS],
-                                                  self._job.max_seq_length,
-                                                  self._tokenizer.vocabulary)
-                    messages = tfrecord.serialize_examples(features)
-                    out.write(b"".join(map(tfrecord.frame, messages)))
-                if out is not sink:
-                    out.close()
-            shards.append({"name": os.path.relpath(name, self._folder), "records": len(order),
-                           "bytes": os.path.getsize(name), "crc32c": digest.digest().hex()})
+            blocks = (instances.features(order[start:start + _ROWS], self._job.max_seq_length,
+                                         self._tokenizer.vocabulary)
+                      for start in range(0, len(order), _ROWS))
+            shards.append(write_shard(name, self._folder, blocks))
         return shards
-
-
-class _Digested:
-    """A file that checksums what is written to it."""
-
-    def __init__(self, file, digest):
-        self._file, self._digest = file, digest
-
-    def write(self, data):
-        self._digest.update(bytes(data))
-        return self._file.write(data)
-
-    def flush(self):
-        self._file.flush()
 
 
 def _piece_seed(seed, index):
@@ -195,39 +166,24 @@ def _check_output(job):
         make_folder(os.path.dirname(path), "output_file")
 
 
-def _planned(fingerprint):
-    """The names of all shards that the job of this fingerprint makes, finished or not."""
-    count = len(fingerprint["pieces"])
-    return [manifest.shard_name(name, index, count)
-            for name in fingerprint["output_file"] for index in range(count)]
+def _describe(job, vocabulary, options, results):
+    """What the manifest says besides its shards.
 
-
-def _remove(folder, names):
-    """Removes shards, and what a killed process left of them."""
-    for path in (os.path.join(folder, name) for name in names):
-        for found in (path, *glob.glob(f"{glob.escape(path)}.tmp-*")):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(found)
-
-
-def _is_intact(folder, result):
-    """Whether the shards of a result or manifest are there."""
-    paths = [(os.path.join(folder, shard["name"]), shard) for shard in result["shards"]]
-    return all(os.path.exists(p) and os.path.getsize(p) == s["bytes"] for p, s in paths)
-
-
-def _make_shards(job, vocabulary, fingerprint, folder, progress):
-    """Makes the shards that are not there yet; returns (all shards' entries, counts, rates)."""
-    count = len(fingerprint["pieces"])
-    writer = PieceWriter(job, WordpieceTokenizer(vocabulary, job.do_lower_case), count, folder)
-    results = run_pieces(corpus.read_pieces(job.input_file, job.piece_bytes), count, writer,
-                         progress, job.num_workers, functools.partial(_is_intact, folder))
+    Raises:
+        InputError: there was no text.
+    """
     counts, rates = statistics.merge(results)
     if not counts.get("instances"):
-        _remove(folder, _planned(fingerprint))
-        progress.close()
         raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
-    return [shard for result in results for shard in result["shards"]], counts, rates
+    return {
+        "format": "bert_tf pre-training records 1",
+        "options": options,
+        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash},
+        "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
+        "counts": counts,
+        "rates": rates,
+        "notes": _input_notes(job.input_file),
+    }
 
 
 def main(job):
@@ -244,35 +200,17 @@ def main(job):
                if name not in ("input_file", "output_file", "num_workers", "vocab_file")}
     fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job),
                    "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
-    progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
-                        lambda earlier: _remove(folder, _planned(earlier)))
-    if os.path.exists(path):
-        earlier = manifest.load_manifest(path)
-        if earlier.get("fingerprint") == fingerprint and _is_intact(folder, earlier):
-            progress.close()
-            print(statistics.report(earlier))
-            print(f"{path} and its shards are there already, made from this text with these flags")
-            return
-        # Other flags or another text: the old shards must not stand beside the new ones.
-        _remove(folder, [shard["name"] for shard in earlier["shards"]])
-        os.remove(path)
-
-    shards, counts, rates = _make_shards(job, vocabulary, fingerprint, folder, progress)
-    record = {
-        "format": "bert_tf pre-training records 1",
-        "options": options,
-        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash},
-        "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
-        "counts": counts,
-        "rates": rates,
-        "notes": _input_notes(job.input_file),
-        "shards": shards,
-        "fingerprint": fingerprint,
-    }
-    write_json(path, record)
-    progress.close()
+    writer = PieceWriter(job, WordpieceTokenizer(vocabulary, job.do_lower_case),
+                         len(fingerprint["pieces"]), folder)
+    record, was_there = make_shards(
+        path, fingerprint, corpus.read_pieces(job.input_file, job.piece_bytes), writer,
+        job.num_workers, functools.partial(_describe, job, vocabulary, options))
     print(statistics.report(record))
-    print(f"wrote {counts['instances']:,} records to {len(shards)} file{'s' * (len(shards) > 1)}, "
+    if was_there:
+        print(f"{path} and its shards are there already, made from this text with these flags")
+        return
+    count = len(record["shards"])
+    print(f"wrote {record['counts']['instances']:,} records to {count} file{'s' * (count > 1)}, "
           f"manifest {path}")
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.data import masking
+from bert_tf.data.packing import pack_pairs
 from bert_tf.data.pairing import next_sentence_pairs
 from bert_tf.data.python_random import PythonRandom
 
@@ -39,17 +40,9 @@ class Instances:
         Returns:
             dict of arrays [B, S], [B, P] and [B, 1], named as in `features.PRETRAINING`.
         """
-        a_start, a_length, b_start, b_length, random_next = self.pairs[rows].T[:, :, None]
-        column = np.arange(max_seq_length)[None]
-        length = a_length + b_length + 3
-        in_a = (column >= 1) & (column <= a_length)
-        in_b = (column >= a_length + 2) & (column < length - 1)
-        source = np.where(in_a, a_start - 1, b_start - a_length - 2) + column
-        input_ids = np.where(in_a | in_b, self.tokens[np.where(in_a | in_b, source, 0)], 0)
-        input_ids[:, 0] = vocabulary.cls_id
-        np.put_along_axis(input_ids, a_length + 1, vocabulary.sep_id, 1)
-        np.put_along_axis(input_ids, length - 1, vocabulary.sep_id, 1)
-
+        *runs, random_next = self.pairs[rows].T
+        packed = pack_pairs(self.tokens, *runs, max_seq_length, vocabulary)
+        input_ids = packed["input_ids"]
         positions = self.positions[rows].astype(np.int64)
         used = np.arange(positions.shape[1])[None] < self.counts[rows][:, None]
         labels = np.take_along_axis(input_ids, positions, 1)
@@ -59,13 +52,11 @@ class Instances:
         row = np.broadcast_to(np.arange(len(rows))[:, None], used.shape)
         input_ids[row[used], positions[used]] = replacements[used]
         return {
-            "input_ids": input_ids,
-            "input_mask": column < length,
-            "segment_ids": (column >= a_length + 2) & (column < length),
+            **packed,
             "masked_lm_positions": positions,
             "masked_lm_ids": np.where(used, labels, 0),
             "masked_lm_weights": used.astype(np.float32),
-            "next_sentence_labels": random_next,
+            "next_sentence_labels": random_next[:, None],
         }
 
 
