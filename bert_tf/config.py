@@ -46,17 +46,29 @@ def read_json(path):
         InputError: the file is absent, isn't JSON (names the line), or holds no object.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            value = json.load(file)
+        with open(path, "rb") as file:
+            return parse_json(file.read(), path)
     except OSError as error:
         raise InputError(f"{path}: can't be read ({error.strerror}).") from error
+
+
+def parse_json(content, source):
+    """The JSON object in bytes, as a dict; `source` is what errors call them.
+
+    Raises:
+        InputError: they aren't JSON (names the line), or hold no object.
+    """
+    try:
+        value = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text.") from error
+        raise InputError(f"{source}: is not UTF-8 text.") from error
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}, line {error.lineno}: is not valid JSON ({error.msg}).") from error
+            f"{source}, line {error.lineno}: is not valid JSON ({error.msg}).") from error
+    except (ValueError, RecursionError) as error:   # a number or a nesting without end
+        raise InputError(f"{source}: is not valid JSON ({error}).") from error
     if not isinstance(value, dict):
-        raise InputError(f"{path}: must hold a JSON object such as {{\"vocab_size\": 30522}}.")
+        raise InputError(f"{source}: must hold a JSON object such as {{\"vocab_size\": 30522}}.")
     return value
 
 

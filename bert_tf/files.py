@@ -5,6 +5,7 @@ import glob
 import gzip
 import json
 import os
+import shutil
 import tempfile
 import zlib
 
@@ -44,6 +45,28 @@ def write_aside(path, mode="w", **open_options):
         open_options.setdefault("encoding", "utf-8")
     with replace_aside(path) as aside, open(aside, mode, **open_options) as file:
         yield file
+
+
+@contextlib.contextmanager
+def folder_aside(path):
+    """Gives the name of a folder to fill; it becomes `path` only when the block ends without error.
+
+    Raises:
+        InputError: `path` is there and isn't empty, or can't be written.
+    """
+    path = os.path.abspath(path)
+    aside = f"{path}.tmp-{os.getpid()}"
+    if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
+        raise InputError(f"{path} is there already and isn't an empty folder; name another.")
+    try:
+        try:
+            os.makedirs(aside)
+        except OSError as error:
+            raise InputError(f"{path} can't be written ({error.strerror}).") from error
+        yield aside
+        os.replace(aside, path)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def write_json(path, value):

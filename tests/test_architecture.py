@@ -33,6 +33,7 @@ ALLOWED = {
     "metrics": COMMON, "recipes": COMMON,
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"checkpoints", "networks", "objectives", "training"},
+    "conversion": COMMON | {"checkpoints", "networks", "objectives", "tokenization", "training"},
     "": {"registration"},
     "data_prep": COMMON | {"recipes", "flags", "tokenization", "data", "tasks"},
 }

@@ -1,6 +1,6 @@
-"""Weights in other people's formats: one table of names each, read in both directions."""
+"""Weights in every format: one table of names each, read in both directions."""
 
-from bert_tf.checkpoints.loading import load, read_config
-from bert_tf.checkpoints.rules import Account
+from bert_tf.checkpoints.loading import load, read, read_config
+from bert_tf.checkpoints.rules import Account, Weights
 
-__all__ = ["Account", "load", "read_config"]
+__all__ = ["Account", "Weights", "load", "read", "read_config"]

@@ -2,12 +2,13 @@
 
 import os
 
-from bert_tf.checkpoints import google, huggingface
-from bert_tf.checkpoints.rules import assign
-from bert_tf.config import EncoderConfig
+from bert_tf.checkpoints import (google, huggingface, keras_file, keras_hub, model_garden,
+                                 training_checkpoint)
+from bert_tf.checkpoints.rules import assign, translate
 from bert_tf.errors import InputError
 
-_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".h5")
+_FORMATS = (google, model_garden, huggingface, keras_hub, keras_file, training_checkpoint)
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 # What shapes don't show, and yet makes another network.
 _UNSEEN = ("num_attention_heads", "hidden_act", "layer_norm_eps")
 
@@ -19,7 +20,7 @@ def _find(path):
         InputError: there are none, several, or only in a format that can't be trusted.
     """
     path = os.fspath(path)
-    found = [(form, form.find(path)) for form in (google, huggingface)]
+    found = [(form, form.find(path)) for form in _FORMATS]
     found = [(form, weights) for form, weights in found if weights]
     if len(found) == 1:
         return found[0]
@@ -30,35 +31,69 @@ def _find(path):
     if pickles:
         raise InputError(f"{pickles[0]} isn't read, because such files can run code or "
                          "need other libraries; convert it to model.safetensors.")
-    raise InputError(f"{path}: found neither a TensorFlow checkpoint (*.index) nor "
-                     "model.safetensors.")
+    raise InputError(f"{path}: found neither a TensorFlow checkpoint (*.index), model.safetensors, "
+                     "model.weights.h5, model.keras nor checkpoint-*.safetensors.")
 
 
-def _config(form, weights):
-    file = form.config_file(weights)
-    return EncoderConfig.from_json_file(file) if form is google else form.read_config(file)
+def read_source(path, task=None):
+    """The `Source` at `path`: a checkpoint in its own names.
+
+    Args:
+        path: a folder of any format, or the checkpoint in it.
+        task: the head that a classifier is, where the files don't tell; a name of an objective.
+
+    Raises:
+        InputError: there is no checkpoint, it is damaged, or another network's.
+    """
+    form, file = _find(path)
+    return form.read(file, task)
+
+
+def read(path, task=None):
+    """The `Weights` at `path`: a checkpoint in our names; tensors are read when asked for.
+
+    Args:
+        path: a folder of any format, or the checkpoint in it.
+        task: the head that a classifier is, where the files don't tell; a name of an objective.
+
+    Raises:
+        InputError: there is no checkpoint or no configuration, or it can't be used.
+    """
+    source = read_source(path, task)
+    return translate(source, config_of(source))
+
+
+def config_of(source):
+    """The `EncoderConfig` of a `Source`.
+
+    Raises:
+        InputError: there is none beside the checkpoint.
+    """
+    if source.config is None:
+        raise InputError(f"{source.file}: there is no bert_config.json or config.json beside it.")
+    return source.config
 
 
 def read_config(path):
-    """The `EncoderConfig` beside a checkpoint.
+    """The `EncoderConfig` beside a checkpoint, all of whose tensors fit it.
 
     Args:
-        path: a folder of Google's or Hugging Face's, or the checkpoint in it.
+        path: a folder of any format, or the checkpoint in it.
 
     Raises:
-        InputError: there is no checkpoint, or its configuration can't be used.
+        InputError: there is no checkpoint or no configuration, or they don't fit.
     """
-    return _config(*_find(path))
+    return read(path).config
 
 
 def load(path, model):
     """Loads the checkpoint at `path` into an encoder or a Learner.
 
-    Where the file has them, the pooler and the heads of the objectives `masked_lm` and
-    `next_sentence` are loaded too; what it lacks of these keeps its initial values.
+    Where the file has them, the pooler and the heads of the model's objectives are loaded too;
+    what it lacks of these keeps its initial values.
 
     Args:
-        path: a folder of Google's or Hugging Face's, or the checkpoint in it.
+        path: a folder of any format, or the checkpoint in it.
         model: a `BertEncoder` or a `Learner`; its configuration must fit the checkpoint.
 
     Returns:
@@ -67,13 +102,12 @@ def load(path, model):
     Raises:
         InputError: anything is wrong; the model is unchanged then.
     """
-    form, weights = _find(path)
-    if os.path.isfile(form.config_file(weights)):
-        theirs, ours = _config(form, weights), getattr(model, "encoder", model).config
-        for key in _UNSEEN:
-            if getattr(theirs, key) != getattr(ours, key):
-                raise InputError(
-                    f"{form.config_file(weights)}: {key} stands for {getattr(theirs, key)!r}, but "
-                    f"the model has {getattr(ours, key)!r}; use the configuration of the "
-                    "checkpoint.")
-    return assign(model, form.tensors(weights), form.FORMAT, weights)
+    heads = [objective.name for objective in getattr(model, "objectives", ())]
+    source = read_source(path, heads[-1] if heads else None)
+    ours = getattr(model, "encoder", model).config
+    for key in _UNSEEN if source.config else ():
+        if getattr(source.config, key) != getattr(ours, key):
+            raise InputError(
+                f"{source.file}: {key} stands for {getattr(source.config, key)!r}, but the model "
+                f"has {getattr(ours, key)!r}; use the configuration of the checkpoint.")
+    return assign(model, translate(source, ours))

@@ -47,7 +47,7 @@ def test_the_originals_graph(test_data):
     batch = {name: expected.pop(name) for name in ("input_ids", "input_mask", "segment_ids")}
     encoder = BertEncoder(read_config(folder))
     account = load(folder, encoder)
-    assert account.ignored == {name: "head of a fine-tuned task"
+    assert account.ignored == {name: "the model has no classification"
                                for name in ("output_weights", "output_bias")}
     assert not account.missing
     outputs = encoder(batch)

@@ -1,0 +1,125 @@
+"""Our own `.keras` files: a Learner or an encoder, as Keras saves it.
+
+The archive is read as data: no class that it names is made.
+"""
+
+import os
+import re
+import zipfile
+
+from bert_tf.checkpoints import folders, hdf5, training_checkpoint
+from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.config import EncoderConfig, parse_json
+from bert_tf.errors import InputError
+
+_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
+_NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
+NAME = "model.keras"
+_MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
+# The class of each head, and Keras's name for an object of it.
+_CLASSES = {"MaskedLM": "masked_lm", "SentencePrediction": "sentence_prediction",
+            "Classification": "classification", "Regression": "regression", "Tagging": "tagging",
+            "AnswerSpan": "answer_span", "MultipleChoice": "multiple_choice"}
+
+FORMAT = Format(
+    rows=(
+        ("embeddings", "encoder/embeddings/vars", (
+            ("/word_embeddings", "/0"), ("/token_type_embeddings", "/1"),
+            ("/position_embeddings", "/2"))),
+        ("embeddings/LayerNorm", "encoder/embeddings/norm", _NORM),
+        *((f"encoder/layer_{{i}}/{ours}", f"encoder/layers/transformer_layer_{{i}}/{theirs}",
+           endings)
+          for ours, theirs, endings in (
+              ("attention/self/query", "attention/query", _DENSE),
+              ("attention/self/key", "attention/key", _DENSE),
+              ("attention/self/value", "attention/value", _DENSE),
+              ("attention/output/dense", "attention_output/projection", _DENSE),
+              ("attention/output/LayerNorm", "attention_output/norm", _NORM),
+              ("intermediate/dense", "intermediate", _DENSE),
+              ("output/dense", "output_/projection", _DENSE),
+              ("output/LayerNorm", "output_/norm", _NORM))),
+        ("pooler/dense", "encoder/layers/dense", _DENSE),
+        ("masked_lm/transform/dense", "layers/masked_lm/transform", _DENSE),
+        ("masked_lm/transform/LayerNorm", "layers/masked_lm/norm", _NORM),
+        ("masked_lm/output_bias", "layers/masked_lm/vars/0", (("", ""),)),
+        ("next_sentence/dense", "layers/sentence_prediction/classifier", _DENSE),
+        *((f"{head}/dense", f"layers/{head}/classifier", _DENSE)
+          for head in ("classification", "regression", "tagging", "answer_span",
+                       "multiple_choice")),
+    ),
+    ignored=((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),),
+)
+
+
+def find(path):
+    """The `.keras` file that `path` (the file, or a folder) stands for, or None.
+
+    In the folder of a training run the checkpoints count, which are never older.
+    """
+    if os.path.isdir(path):
+        path = "" if training_checkpoint.find(path) else os.path.join(path, NAME)
+    return path if path.endswith(".keras") and os.path.isfile(path) else None
+
+
+def _members(file):
+    """A dict of the archive's contents by name.
+
+    Raises:
+        InputError: it holds anything but the three files that Keras writes, uncompressed.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            infos = archive.infolist()
+            if {info.filename for info in infos} != _MEMBERS or len(infos) != len(_MEMBERS):
+                raise InputError(f"{file} must hold {', '.join(sorted(_MEMBERS))} and nothing else "
+                                 "to be a .keras file.")
+            if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
+                raise InputError(f"{file} is compressed, which Keras never does.")
+            return {info.filename: archive.read(info) for info in infos}
+    except InputError:
+        raise
+    except Exception as error:  # as the damage has it
+        raise InputError(f"{file}: can't be read as a .keras file ({error}).") from error
+
+
+def _describe(values, known, source):
+    """The "config" of an object that a `.keras` file describes, if it is of a class in `known`.
+
+    Raises:
+        InputError: it isn't.
+    """
+    values = values if isinstance(values, dict) else {}
+    name, config = values.get("class_name"), values.get("config")
+    if (name not in known or values.get("registered_name") != f"bert_tf>{name}"
+            or not isinstance(config, dict)):
+        raise InputError(f"{source}: describes a {name}, where only {' or '.join(known)} of "
+                         "bert_tf is read.")
+    return config
+
+
+def _config(values, source):
+    """The `EncoderConfig` of the Learner or the encoder that `values` describe."""
+    config = _describe(values, ("Learner", "BertEncoder"), source)
+    if values["class_name"] == "Learner":
+        for objective in config.get("objectives") or ():
+            _describe(objective, tuple(_CLASSES), source)
+        config = _describe(config.get("encoder"), ("BertEncoder",), source)
+    try:
+        return EncoderConfig.from_dict(config.get("config") or {})
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
+def read(file, task=None):  # pylint: disable=unused-argument
+    """The `Source` of a file.
+
+    Raises:
+        InputError: it is damaged, or describes another class than the Learner or the encoder.
+    """
+    members = _members(file)
+    values = parse_json(members["config.json"], f"{file}, config.json")
+    config = _config(values, f"{file}, config.json")
+    prefix = "" if values["class_name"] == "Learner" else "encoder/"
+    found = {re.sub("transformer_layer/", "transformer_layer_0/", prefix + name): tensor
+             for name, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
+    return Source(file, config, found, FORMAT, folders.vocabulary_beside(file))

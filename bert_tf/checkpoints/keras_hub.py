@@ -1,0 +1,124 @@
+"""Presets of keras-hub's BertBackbone: `model.weights.h5` beside a `config.json`.
+
+They hold the encoder and the pooler. The masked LM of keras-hub takes another epsilon and GELU
+than its backbone, so it is another function than BERT's, and its weights are left out.
+"""
+
+import os
+
+import h5py
+
+from bert_tf.checkpoints import folders, hdf5
+from bert_tf.checkpoints.exact import as_float32
+from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.config import EncoderConfig, read_json
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+
+_TABLE = (("", "/vars/0"),)
+_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
+_NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
+_SPLIT = (("/kernel", "/vars/0", "HND"), ("/bias", "/vars/1", "ND"))
+_JOIN = (("/kernel", "/vars/0", "NDH"), ("/bias", "/vars/1"))
+
+FORMAT = Format((
+    ("embeddings/word_embeddings", "layers/reversible_embedding", _TABLE),
+    ("embeddings/token_type_embeddings", "layers/embedding", _TABLE),
+    ("embeddings/position_embeddings", "layers/position_embedding", _TABLE),
+    ("embeddings/LayerNorm", "layers/layer_normalization", _NORM),
+    *((f"encoder/layer_{{i}}/{ours}", f"layers/transformer_encoder_{{i}}/{theirs}", endings)
+      for ours, theirs, endings in (
+          ("attention/self/query", "_self_attention_layer/query_dense", _SPLIT),
+          ("attention/self/key", "_self_attention_layer/key_dense", _SPLIT),
+          ("attention/self/value", "_self_attention_layer/value_dense", _SPLIT),
+          ("attention/output/dense", "_self_attention_layer/output_dense", _JOIN),
+          ("attention/output/LayerNorm", "_self_attention_layer_norm", _NORM),
+          ("intermediate/dense", "_feedforward_intermediate_dense", _DENSE),
+          ("output/dense", "_feedforward_output_dense", _DENSE),
+          ("output/LayerNorm", "_feedforward_layer_norm", _NORM))),
+    ("pooler/dense", "layers/dense", _DENSE),
+))
+_WEIGHTS = "model.weights.h5"
+_CLASS = {"module": "keras_hub.src.models.bert.bert_backbone", "class_name": "BertBackbone",
+          "registered_name": "keras_hub>BertBackbone"}
+# Ours by theirs; dropout is one number there.
+_SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
+          "num_heads": "num_attention_heads", "hidden_dim": "hidden_size",
+          "intermediate_dim": "intermediate_size", "dropout": "hidden_dropout_prob",
+          "max_sequence_length": "max_position_embeddings", "num_segments": "type_vocab_size"}
+
+
+def find(path):
+    """The weights file of the preset that `path` (the folder or the file) stands for, or None."""
+    file = os.path.join(path, _WEIGHTS) if os.path.isdir(path) else path
+    return file if os.path.isfile(file) and os.path.basename(file) == _WEIGHTS else None
+
+
+def _config(path):
+    values = read_json(path)
+    sizes = values.get("config")
+    if values.get("class_name") != _CLASS["class_name"] or not isinstance(sizes, dict):
+        raise InputError(f"{path}: must describe a BertBackbone of keras-hub.")
+    try:
+        ours = {ours: sizes[theirs] for theirs, ours in _SIZES.items() if theirs in sizes}
+        return EncoderConfig.from_dict({
+            **ours, "attention_probs_dropout_prob": ours.get("hidden_dropout_prob", 0.1)})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read(file, task=None):  # pylint: disable=unused-argument
+    """The `Source` of a preset.
+
+    Raises:
+        InputError: a file is damaged, or another backbone's.
+    """
+    config = folders.beside(file, "config.json")
+    tokenizer = folders.beside(file, "tokenizer.json")
+    lower = read_json(tokenizer).get("config", {}).get("lowercase") if tokenizer else None
+    with open(file, "rb") as content:
+        found = hdf5.tensors(content.read(), file)
+    return Source(file, _config(config) if config else None,
+                  {name.replace("encoder/", "encoder_0/"): tensor
+                   for name, tensor in found.items()},
+                  FORMAT, folders.beside(file, os.path.join("assets", "tokenizer",
+                                                            "vocabulary.txt")), lower)
+
+
+def table_for(weights):
+    """The table to write `weights` with.
+
+    Raises:
+        InputError: a BertBackbone would compute something else from them.
+    """
+    folders.check_original(weights)
+    if weights.config.hidden_act != "gelu":
+        raise InputError(f"{weights.source}: hidden_act is {weights.config.hidden_act}, but a "
+                         "BertBackbone of keras-hub always takes the tanh form of GELU.")
+    return FORMAT
+
+
+def write(folder, weights, tensors):
+    """Writes a preset that `keras_hub.models.BertBackbone.from_preset` reads into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by keras-hub's names.
+    """
+    with h5py.File(os.path.join(folder, _WEIGHTS), "w") as file:
+        for name, tensor in tensors.items():
+            file[name.replace("encoder_0/", "encoder/")] = as_float32(tensor, weights.source)
+    config = {theirs: getattr(weights.config, ours) for theirs, ours in _SIZES.items()}
+    write_json(os.path.join(folder, "config.json"), {**_CLASS, "config": config})
+    write_json(os.path.join(folder, "metadata.json"),
+               {"keras_version": "3.15.0", "keras_hub_version": "0.32.0"})
+    if weights.vocab_file:
+        assets = os.path.join(folder, "assets", "tokenizer")
+        os.makedirs(assets)
+        folders.copy_vocabulary(weights, os.path.join(assets, "vocabulary.txt"))
+        write_json(os.path.join(folder, "tokenizer.json"), {
+            "module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer",
+            "registered_name": "keras_hub>BertTokenizer",
+            "config": {"name": "bert_tokenizer", "config_file": "tokenizer.json",
+                       "lowercase": bool(weights.do_lower_case)}})

@@ -1,0 +1,152 @@
+"""Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, or of
+a BertPretrainerV2 around one, as TensorFlow 2 tracks them, beside a `bert_config.json`.
+
+The encoder may be saved alone or in a model, by either of its two classes; `_standard_name` brings
+all of these to the names that a `tf.train.Checkpoint(encoder=..., model=...)` gives.
+"""
+
+import os
+import re
+
+from bert_tf.checkpoints import folders, tensor_bundle
+from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.errors import InputError
+
+_SELF = (("", ""),)
+_TABLE = (("", "/embeddings"),)
+_DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
+_NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
+_SPLIT = (("/kernel", "/kernel", "HND"), ("/bias", "/bias", "ND"))
+_JOIN = (("/kernel", "/kernel", "NDH"), ("/bias", "/bias"))
+_LAYER = "encoder/_transformer_layers/{i}/"
+
+_ROWS = (
+    ("embeddings/word_embeddings", "encoder/_embedding_layer", _TABLE),
+    ("embeddings/token_type_embeddings", "encoder/_type_embedding_layer", _TABLE),
+    ("embeddings/position_embeddings", "encoder/_position_embedding_layer", _TABLE),
+    ("embeddings/LayerNorm", "encoder/_embedding_norm_layer", _NORM),
+    *((f"encoder/layer_{{i}}/{ours}", _LAYER + theirs, endings)
+      for ours, theirs, endings in (
+          ("attention/self/query", "_attention_layer/_query_dense", _SPLIT),
+          ("attention/self/key", "_attention_layer/_key_dense", _SPLIT),
+          ("attention/self/value", "_attention_layer/_value_dense", _SPLIT),
+          ("attention/output/dense", "_attention_layer/_output_dense", _JOIN),
+          ("attention/output/LayerNorm", "_attention_layer_norm", _NORM),
+          ("intermediate/dense", "_intermediate_dense", _DENSE),
+          ("output/dense", "_output_dense", _DENSE),
+          ("output/LayerNorm", "_output_layer_norm", _NORM))),
+    ("masked_lm/transform/dense", "masked_lm/dense", _DENSE),
+    ("masked_lm/transform/LayerNorm", "masked_lm/layer_norm", _NORM),
+    ("masked_lm/output_bias", "masked_lm/output_bias/bias", _SELF),
+    ("next_sentence/dense", "classification_heads/0/out_proj", _DENSE),
+)
+# The pre-trainer's sentence head has a pooler of its own, and leaves the encoder's untrained.
+_POOLERS = _HEADS_POOLER, _ENCODERS_POOLER = ("classification_heads/0/dense",
+                                              "encoder/_pooler_layer")
+_IGNORED = (
+    (folders.OBJECT_GRAPH, "the graph of objects"),
+    (r"(.*/)?(optimizer|save_counter|global_step)(/.*)?|.*/\.OPTIMIZER_SLOT/.*",
+     "state of the optimizer"),
+    (f"{_ENCODERS_POOLER}/.*", "the encoder's pooler, which the sentence head doesn't use"),
+)
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+# The encoder's first layers in its functional class, which numbers them.
+_NUMBERED = ("_embedding_layer", "_position_embedding_layer", "_type_embedding_layer",
+             "_embedding_norm_layer")
+
+
+def _table(pooler):
+    return Format((*_ROWS, ("pooler/dense", pooler, _DENSE)), _IGNORED)
+
+
+def _standard_name(name):
+    name = name.removesuffix(_VALUE).replace(".S", "/").replace("..", ".")
+    name = name.removeprefix("model/").replace("encoder_network/", "encoder/", 1)
+    name = name.replace("masked_lm/embedding_table", "encoder/_embedding_layer/embeddings")
+    name = name.replace("next_sentence.pooler_dense", _HEADS_POOLER)
+    return re.sub(r"^(?:encoder/)?layer_with_weights-(\d+)/(\w+)", _numbered_name, name)
+
+
+def _numbered_name(match):
+    """The name of a layer that the functional class numbers: embeddings, blocks, pooler."""
+    number, member = int(match[1]), match[2]
+    if number < len(_NUMBERED):
+        return f"encoder/{_NUMBERED[number]}/{member}"
+    if member in ("kernel", "bias"):
+        return f"{_ENCODERS_POOLER}/{member}"
+    return f"{_LAYER.format(i=number - len(_NUMBERED))}{member}"
+
+
+def find(path):
+    """The prefix of the checkpoint that `path` stands for, or None."""
+    prefix = folders.find_index(path)
+    return prefix if prefix and folders.is_object_checkpoint(prefix) else None
+
+
+def read(prefix, task=None):  # pylint: disable=unused-argument
+    """The `Source` of a checkpoint.
+
+    Raises:
+        InputError: a file is damaged, or two of its tensors are one and the same of the encoder.
+    """
+    found = {}
+    for name, tensor in tensor_bundle.tensors(prefix).items():
+        standard = _standard_name(name)
+        if standard in found:
+            raise InputError(f"{prefix}: {found[standard].name!r} and {name!r} are both the "
+                             f"encoder's {standard}; keep one.")
+        found[standard] = tensor
+    pooler = next((name for name in _POOLERS if f"{name}/kernel" in found), _ENCODERS_POOLER)
+    return Source(prefix, folders.read_config(prefix), found, _table(pooler),
+                  folders.vocabulary_beside(prefix))
+
+
+def table_for(weights):
+    """The table to write `weights` with."""
+    folders.check_original(weights)
+    return _table(_HEADS_POOLER if "next_sentence" in weights.heads else _ENCODERS_POOLER)
+
+
+def write(folder, weights, tensors):
+    """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` into `folder`.
+
+    The checkpoint can be read as `tf.train.Checkpoint(encoder=encoder)`, as `(model=pretrainer)`
+    and with the pre-trainer's `checkpoint_items`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by the Model Garden's names.
+    """
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+
+    class Node(tf.Module):
+        """An object that is tracked; its attributes are the edges to others."""
+
+    def grow(node, steps, value):
+        """Hangs a variable under `node`, at the end of the path `steps`."""
+        if len(steps) == 1:
+            setattr(node, steps[0], tf.Variable(value))
+        else:
+            if not hasattr(node, steps[0]):
+                setattr(node, steps[0], Node())
+            grow(getattr(node, steps[0]), steps[1:], value)
+
+    values = {name: tensor.read() for name, tensor in tensors.items()}
+    for end in ("/kernel", "/bias"):
+        if _HEADS_POOLER + end in values:
+            values[_ENCODERS_POOLER + end] = values[_HEADS_POOLER + end]
+    model = Node()
+    for name, value in values.items():
+        # The one edge that has a slash in its name.
+        steps = name.replace("output_bias/", "output_bias\0").split("/")
+        grow(model, [step.replace("\0", "/") for step in steps], value)
+    items = {"encoder": model.encoder, "model": model}
+    model.encoder_network = model.encoder
+    if hasattr(model, "masked_lm"):
+        model.masked_lm.embedding_table = model.encoder._embedding_layer.embeddings
+        items["masked_lm"] = model.masked_lm
+    if hasattr(model, "classification_heads"):
+        items["next_sentence.pooler_dense"] = getattr(model.classification_heads, "0").dense
+    tf.train.Checkpoint(**items).write(os.path.join(folder, folders.PREFIX))
+    folders.write_around(folder, weights)

@@ -1,0 +1,58 @@
+"""Reads safetensors files, alone or in shards with an index."""
+
+import functools
+import os
+
+from safetensors import SafetensorError, safe_open
+
+from bert_tf.checkpoints.rules import Tensor
+from bert_tf.config import read_json
+from bert_tf.errors import InputError
+
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+
+def _read(file, name):
+    with safe_open(file, framework="numpy") as reader:
+        return reader.get_tensor(name)
+
+
+def _of_file(file):
+    try:
+        with safe_open(file, framework="numpy") as reader:
+            parts = [(name, reader.get_slice(name)) for name in reader.keys()]
+            return {name: Tensor(name, tuple(part.get_shape()),
+                                 _DTYPES.get(part.get_dtype(), part.get_dtype()),
+                                 functools.partial(_read, file, name)) for name, part in parts}
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{file}: can't be read as safetensors ({error}).") from error
+
+
+def _of_shards(index):
+    """The tensors that an index names, each of which must be in the file that it says."""
+    places = read_json(index).get("weight_map")
+    if not isinstance(places, dict) or not all(
+            isinstance(shard, str) and shard.endswith(".safetensors")
+            and shard == os.path.basename(shard) for shard in places.values()):
+        raise InputError(f"{index}: weight_map must name, for each tensor, a .safetensors file of "
+                         "the same folder.")
+    found = {}
+    for shard in sorted(set(places.values())):
+        tensors = _of_file(os.path.join(os.path.dirname(index), shard))
+        if tensors.keys() != {name for name, place in places.items() if place == shard}:
+            raise InputError(f"{index}: {shard} doesn't hold the tensors that are listed for it; "
+                             "fetch all files of the checkpoint again.")
+        found |= tensors
+    return found
+
+
+def tensors(file):
+    """A dict of `Tensor` by name.
+
+    Args:
+        file: a .safetensors file, or the .json index of several.
+
+    Raises:
+        InputError: a file is damaged, absent or outside the folder.
+    """
+    return _of_shards(file) if file.endswith(".json") else _of_file(file)

@@ -1,0 +1,171 @@
+"""Reads TensorFlow's checkpoints (`*.index`, `*.data-?????-of-?????`) without TensorFlow.
+
+The index is a sorted table of blocks, as LevelDB's; its values are protocol buffers that tell
+where in the data files a tensor stands. Every length is checked against the file before it is
+believed, which TensorFlow's own reader leaves out: it ends the process on some damaged files.
+"""
+
+import functools
+import os
+import struct
+
+import google_crc32c
+import ml_dtypes
+import numpy as np
+
+from bert_tf.checkpoints.rules import Tensor
+from bert_tf.errors import InputError
+
+_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
+_FOOTER = 48
+# tensorflow/core/framework/types.proto
+_DTYPES = {1: np.dtype("float32"), 2: np.dtype("float64"), 3: np.dtype("int32"),
+           9: np.dtype("int64"), 14: np.dtype(ml_dtypes.bfloat16), 19: np.dtype("float16")}
+_STRING = 7
+
+
+class _Damaged(Exception):
+    """The file isn't what it says it is."""
+
+
+def _crc(*parts):
+    """The masked checksum of LevelDB's and TensorFlow's files."""
+    value = functools.reduce(google_crc32c.extend, parts, 0)
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _varint(data, at):
+    """(value, where the next thing begins)."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise _Damaged("a number has no end")
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+
+
+def _bytes(data, at, size):
+    if size > len(data) - at:
+        raise _Damaged("a length is more than what follows")
+    return data[at:at + size], at + size
+
+
+def _message(data):
+    """A protocol buffer as a dict: field number -> list of int or bytes."""
+    fields, at = {}, 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+        elif kind == 2:
+            size, at = _varint(data, at)
+            value, at = _bytes(data, at, size)
+        elif kind in (1, 5):
+            value, at = _bytes(data, at, 8 if kind == 1 else 4)
+            value = int.from_bytes(value, "little")
+        else:
+            raise _Damaged("a field has no known type")
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
+
+
+def _field(fields, number, kind=int):
+    """The last value of a field; 0 or b"" if it is absent, as in protocol buffers."""
+    value = fields.get(number, [kind()])[-1]
+    if not isinstance(value, kind):
+        raise _Damaged("a field has another type")
+    return value
+
+
+def _block(data, offset, size):
+    """The (key, value) of a block; keys leave out what they share with the one before."""
+    block, end = _bytes(data, min(offset, len(data)), size)
+    tail, _ = _bytes(data, end, 5)
+    if struct.unpack("<I", tail[1:])[0] != _crc(block, tail[:1]):
+        raise _Damaged("a checksum is wrong")
+    if tail[0]:
+        raise _Damaged("it is compressed, which TensorFlow never does")
+    restarts = struct.unpack("<I", block[-4:])[0] if size >= 4 else size
+    content = block[:max(0, size - 4 * (1 + restarts))]
+    key, at = b"", 0
+    while at < len(content):
+        shared, at = _varint(content, at)
+        added, at = _varint(content, at)
+        length, at = _varint(content, at)
+        tail, at = _bytes(content, at, added)
+        value, at = _bytes(content, at, length)
+        key = key[:shared] + tail
+        yield key, value
+
+
+def _entries(data):
+    """The (key, value) of a table; blocks follow each other, so none is read twice."""
+    if len(data) < _FOOTER or data[-8:] != _MAGIC:
+        raise _Damaged("it doesn't end as an index does")
+    footer, at = data[-_FOOTER:], 0
+    for _ in range(2):      # the first pair is the block of metadata, which holds nothing
+        offset, at = _varint(footer, at)
+        size, at = _varint(footer, at)
+    end = 0
+    for _, handle in _block(data, offset, size):
+        start, at = _varint(handle, 0)
+        length, _ = _varint(handle, at)
+        if start < end:
+            raise _Damaged("its blocks overlap")
+        end = start + length
+        yield from _block(data, start, length)
+
+
+def _shape(message):
+    """The sizes in a TensorShapeProto; a negative one is huge, and so never fits."""
+    sizes = _message(message).get(2, [])
+    return tuple(_field(_message(_field({0: [size]}, 0, bytes)), 1) for size in sizes)
+
+
+def _read(path, offset, size, crc, dtype, shape):
+    with open(path, "rb") as file:
+        file.seek(offset)
+        data = file.read(size)
+    if len(data) != size or _crc(data) != crc:
+        raise InputError(f"{path}: can't be read as a checkpoint (a checksum is wrong).")
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _tensor(prefix, shards, name, value):
+    """The `Tensor` that an index entry describes."""
+    entry = _message(value)
+    kind, shape = _field(entry, 1), _shape(_field(entry, 2, bytes))
+    if 7 in entry:
+        raise _Damaged(f"{name} is cut in slices")
+    if kind not in _DTYPES:
+        return Tensor(name, shape, "string" if kind == _STRING else f"type {kind}", None)
+    dtype, shard, offset, size, crc = _DTYPES[kind], *(_field(entry, n) for n in (3, 4, 5, 6))
+    path = f"{prefix}.data-{shard:05d}-of-{shards:05d}"
+    held = os.path.getsize(path) if os.path.isfile(path) else 0
+    promised = functools.reduce(lambda product, n: product * n, shape, dtype.itemsize)
+    if promised != size or offset + size > held:
+        raise _Damaged(f"{name} is to have {promised} bytes, which {path} doesn't hold")
+    return Tensor(name, shape, dtype.name,
+                  functools.partial(_read, path, offset, size, crc, dtype, shape))
+
+
+def tensors(prefix):
+    """A dict of the checkpoint's `Tensor`s by name, in the order of their names.
+
+    Raises:
+        InputError: the checkpoint is damaged.
+    """
+    try:
+        with open(f"{prefix}.index", "rb") as file:
+            entries = dict(_entries(file.read()))
+        header = _message(entries.pop(b"", b""))
+        shards, byte_order = _field(header, 1), _field(header, 2)
+        if not 0 < shards < 100_000 or byte_order:
+            raise _Damaged("its header is wrong")
+        return {key.decode(): _tensor(prefix, shards, key.decode(), value)
+                for key, value in entries.items()}
+    except (_Damaged, OSError, UnicodeDecodeError, struct.error) as error:
+        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error

@@ -1,0 +1,126 @@
+"""Converts a checkpoint: reads it in our names, changes what is asked for, writes it in theirs.
+
+Numbers go from file to file as they are, in their own dtype, unless the target is Keras, which
+holds float32.
+"""
+
+import dataclasses
+
+from bert_tf.checkpoints import (google, huggingface, keras_hub, model_garden, names,
+                                 training_checkpoint)
+from bert_tf.checkpoints.loading import config_of, read_source
+from bert_tf.checkpoints.rules import Account, to_table, translate
+from bert_tf.conversion import keras_writer, resizing, vocabulary_growth
+from bert_tf.errors import InputError
+from bert_tf.files import folder_aside
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.training import resume
+
+# Each has `table_for(weights)` and `write(folder, weights, tensors)`.
+FORMATS = {"google": google, "huggingface": huggingface, "model_garden": model_garden,
+           "keras_hub": keras_hub, "keras": keras_writer}
+# What every pre-trained BERT has, so that it is worth saying if a file has not.
+_USUAL_HEADS = ("pooler", "masked_lm", "next_sentence")
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+    """What is to be changed on the way; nothing by default.
+
+    Attributes:
+        vocab_file: the vocabulary to write: the old one with words added, which get rows of their
+            own, or the one that belongs to a checkpoint without any.
+        do_lower_case: whether its tokenizer lower-cases; as in the checkpoint, or as the
+            vocabulary suggests, if None.
+        max_position_embeddings: how many positions to keep.
+        vocab_size: how many rows of the vocabulary to keep, to cut padding off.
+        hidden_act: the activation to write, whatever the configuration says.
+        dtype: the type to round all tensors to.
+        task: the head that a classifier is, where the files don't tell.
+        leave_out: heads not to write.
+    """
+
+    vocab_file: str | None = None
+    do_lower_case: bool | None = None
+    max_position_embeddings: int | None = None
+    vocab_size: int | None = None
+    hidden_act: str | None = None
+    dtype: str | None = None
+    task: str | None = None
+    leave_out: tuple = ()
+
+
+def _read(path, changes):
+    """The `Weights` at `path` as they are, but for the sizes that are to change anyway."""
+    source = read_source(path, changes.task)
+    if training_checkpoint.find(source.file):
+        resume.read_checkpoint(source.file)     # which is sealed by a checksum
+    return translate(source, resizing.adopt(config_of(source), source, changes))
+
+
+def _without(weights, heads):
+    """`weights` without some heads."""
+    unknown = sorted(set(heads) - set(weights.heads))
+    if unknown:
+        raise InputError(f"{weights.source} has no {', '.join(unknown)} to leave out; its heads "
+                         f"are {', '.join(weights.heads) or 'none'}.")
+    kept = {name: tensor for name, tensor in weights.tensors.items()
+            if names.head(name) not in heads}
+    left = {tensor.name: "left out as asked for" for name, tensor in weights.tensors.items()
+            if name not in kept}
+    return dataclasses.replace(weights, tensors=kept, ignored={**weights.ignored, **left})
+
+
+def _change(weights, changes):
+    """The changed `Weights`, and sentences on what was changed."""
+    notes = []
+    weights = _without(weights, changes.leave_out)
+    if changes.hidden_act:
+        weights = dataclasses.replace(weights, config=dataclasses.replace(
+            weights.config, hidden_act=changes.hidden_act))
+    for step in (resizing.cut, vocabulary_growth.apply, resizing.round_to):
+        weights, said = step(weights, changes)
+        notes += said
+    if weights.vocab_file:
+        lower = [changes.do_lower_case, weights.do_lower_case,
+                 vocabulary_growth.looks_lower_case(Vocabulary.from_file(weights.vocab_file))]
+        weights = dataclasses.replace(
+            weights, do_lower_case=next(value for value in lower if value is not None))
+    return weights, notes
+
+
+def _account(weights, tensors, table, name, notes):
+    """The `Account` of a conversion to the format `name`."""
+    written = {rule.ours for rule in table.rules(weights.config) if rule.theirs in tensors}
+    left = {tensor.name: f"the format {name} has no {names.head(ours)}"
+            for ours, tensor in weights.tensors.items() if ours not in written}
+    return Account(
+        weights.source, {ours: weights.tensors[ours].name for ours in sorted(written)},
+        {**weights.ignored, **left},
+        [head for head in _USUAL_HEADS if head not in weights.heads], "not written", tuple(notes))
+
+
+def convert(path, output, form, changes=Changes(), dry_run=False):
+    """Converts the checkpoint at `path` to a folder of another format.
+
+    Args:
+        path: a folder of any format, or the checkpoint in it.
+        output: the folder to write; it must be absent or empty, and is whole or absent afterwards.
+        form: the name of a format, among `FORMATS`.
+        changes: `Changes`.
+        dry_run: check everything, write nothing.
+
+    Returns:
+        An `Account`; print it.
+
+    Raises:
+        InputError: the checkpoint can't be used, or the format can't hold it.
+    """
+    weights, notes = _change(_read(path, changes), changes)
+    writer = FORMATS[form]
+    table = writer.table_for(weights)
+    tensors = to_table(weights, table)
+    if not dry_run:
+        with folder_aside(output) as folder:
+            writer.write(folder, weights, tensors)
+    return _account(weights, tensors, table, form, notes)

@@ -1,0 +1,73 @@
+"""Converts the weights of a BERT from any format to another and accounts for every tensor.
+
+--input is read by looking at it: a TensorFlow 1 checkpoint of google-research/bert, a folder of
+Hugging Face's with model.safetensors (or shards), a TensorFlow 2 checkpoint of the Model Garden, a
+preset of keras-hub, a training checkpoint of run_pretraining, or model.keras.
+
+Example:
+    bert-convert-checkpoint --input=uncased_L-12_H-768_A-12 --output=hf --output_format=huggingface
+"""
+
+import dataclasses
+
+from bert_tf import flags
+from bert_tf.config import ACTIVATIONS
+from bert_tf.errors import InputError
+from bert_tf.flags import REQUIRED, option
+
+_FORMATS = ("google", "huggingface", "model_garden", "keras_hub", "keras")
+_TASKS = ("classification", "regression", "tagging", "multiple_choice")
+_HEADS = ("pooler", "masked_lm", "next_sentence", "answer_span", *_TASKS)
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    input: str = option(REQUIRED, "The folder of a checkpoint, or the checkpoint in it.")
+    output_format: str = option(REQUIRED, "What to write.", choices=_FORMATS)
+    output: str = option("", "The folder to write, absent or empty.")
+    dry_run: bool = option(False, "Check everything and print the account, but write nothing.")
+    vocab_file: str = option("", "The vocabulary to write, if the checkpoint has none, or with "
+                             "words added (bert-extend-vocab); these get rows of their own.")
+    do_lower_case: bool | None = option(None, "Whether the tokenizer lower-cases. By default as "
+                                        "the checkpoint says, or as its vocabulary suggests.")
+    max_position_embeddings: int | None = option(
+        None, "How many positions to keep, if the checkpoint has more.")
+    vocab_size: int | None = option(None, "How many rows of the vocabulary to keep, to cut "
+                                    "padding off.")
+    hidden_act: str | None = option(None, "The activation to write, whatever the checkpoint says.",
+                                    choices=ACTIVATIONS)
+    dtype: str | None = option(None, "Round all tensors to this type instead of keeping theirs.",
+                               choices=("float16", "bfloat16", "float32", "float64"))
+    task: str | None = option(None, "The head that a classifier is, where the files don't tell.",
+                              choices=_TASKS)
+    leave_out: list[str] = option([], f"Heads not to write: {', '.join(_HEADS)}.")
+
+
+def main(job):
+    """Converts and prints the account.
+
+    Raises:
+        InputError: the checkpoint or a flag can't be used.
+    """
+    if not (job.output or job.dry_run):
+        raise InputError("give --output, the folder to write, or --dry_run.")
+    from bert_tf import conversion  # pylint: disable=import-outside-toplevel
+
+    changes = conversion.Changes(**{
+        field.name: getattr(job, field.name) or None if field.name != "do_lower_case"
+        else job.do_lower_case for field in dataclasses.fields(conversion.Changes)})
+    account = conversion.convert(job.input, job.output, job.output_format, changes, job.dry_run)
+    print(account)
+    if not job.dry_run:
+        print(f"wrote {job.output}")
+
+
+def run():
+    """The command bert-convert-checkpoint."""
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()
