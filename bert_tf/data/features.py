@@ -1,7 +1,8 @@
 """The record features that writers, readers and the model agree on.
 
 The names, dtypes and shapes of pre-training records are those of google-research/bert
-`create_pretraining_data.py`. S is the sequence length, P the number of predictions.
+`create_pretraining_data.py`, those of answer spans of its `run_squad.py`. S is the sequence length,
+P the number of predictions.
 """
 
 import dataclasses
@@ -34,4 +35,17 @@ PRETRAINING = (
     Feature("masked_lm_ids", "int64", "P"),
     Feature("masked_lm_weights", "float32", "P"),
     Feature("next_sentence_labels", "int64", 1),
+)
+
+ANSWER_SPAN = (
+    Feature("unique_ids", "int64", 1),
+    Feature("input_ids", "int64", "S"),
+    Feature("input_mask", "int64", "S"),
+    Feature("segment_ids", "int64", "S"),
+)
+# What records to train on have besides.
+ANSWER_SPAN_LABELS = (
+    Feature("start_positions", "int64", 1),
+    Feature("end_positions", "int64", 1),
+    Feature("is_impossible", "int64", 1),
 )

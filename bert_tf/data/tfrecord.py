@@ -115,8 +115,8 @@ def _entry(name, length, is_float):
 
 
 def _packed_rows(matrix):
-    """Each row of a non-negative int matrix (below 2**28) as packed varints: list of bytes."""
-    groups = 1 + sum(int(matrix.max(initial=0)) >> bits > 0 for bits in (7, 14, 21))
+    """Each row of a non-negative int matrix (below 2**35) as packed varints: list of bytes."""
+    groups = 1 + sum(int(matrix.max(initial=0)) >> bits > 0 for bits in (7, 14, 21, 28))
     digits = np.stack([matrix >> (7 * g) & 127 for g in range(groups)], 2).astype(np.uint8)
     more = np.stack([matrix >> (7 * (g + 1)) > 0 for g in range(groups)], 2)
     digits |= more.astype(np.uint8) << 7
