@@ -1,0 +1,179 @@
+"""Questions about paragraphs as sequences: a long paragraph is cut into overlapping spans.
+
+The spans, their labels and their order are those of google-research/bert run_squad.py,
+convert_examples_to_features. A paragraph is tokenised once for all of its questions.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from bert_tf.data.packing import pack_pairs
+from bert_tf.errors import InputError
+
+FIRST_UNIQUE_ID = 1000000000
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanOptions:
+    """How questions and paragraphs are cut.
+
+    Attributes:
+        max_seq_length: S, with [CLS] and two [SEP].
+        doc_stride: tokens from the start of a span to that of the next.
+        max_query_length: of a longer question, the first tokens are taken.
+    """
+
+    max_seq_length: int = 384
+    doc_stride: int = 128
+    max_query_length: int = 64
+
+    def check(self):
+        """Raises InputError for values that cannot work."""
+        if self.doc_stride < 1 or self.max_query_length < 1:
+            raise InputError(f"--doc_stride is {self.doc_stride} and --max_query_length "
+                             f"{self.max_query_length}; both must be at least 1.")
+        if self.max_seq_length < self.max_query_length + 4:
+            raise InputError(
+                f"--max_seq_length is {self.max_seq_length}, which leaves no room for a paragraph "
+                f"beside a question of --max_query_length={self.max_query_length} tokens and three "
+                f"special ones; it must be at least {self.max_query_length + 4}.")
+
+
+@dataclasses.dataclass
+class AnswerSpans:
+    """N questions cut into M spans, over one array of T tokens.
+
+    Attributes:
+        questions: list of N questions.
+        words: list of N lists of str, the words of each question's paragraph.
+        tokens: int32 [T], those of all paragraphs, then those of all questions.
+        token_words: int [T'], the word of its paragraph that each paragraph's token is part of.
+        query_start, query_length: int [N], the question in `tokens`.
+        doc_start: int [N], the paragraph in `tokens`.
+        answers: int [N, 2], first and last token of the answer within the paragraph; -1 for none.
+        first_span: int [N + 1], the first span of each question, and M.
+        start, length: int [M], the span within its paragraph's tokens.
+    """
+
+    questions: list
+    words: list
+    tokens: np.ndarray
+    token_words: np.ndarray
+    query_start: np.ndarray
+    query_length: np.ndarray
+    doc_start: np.ndarray
+    answers: np.ndarray
+    first_span: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+
+    @property
+    def question(self):
+        """int [M], the question that each span belongs to."""
+        return np.repeat(np.arange(len(self.questions)), np.diff(self.first_span))
+
+    def features(self, first, last, options, vocabulary):
+        """The record features of the spans `first` to `last` (exclusive), without unique_ids.
+
+        Args:
+            options: `SpanOptions`, those that the spans were cut with.
+            vocabulary: names the ids of [CLS] and [SEP].
+
+        Returns:
+            dict of int and bool arrays [B, S] and [B, 1], named as in `features.ANSWER_SPAN` and
+            `features.ANSWER_SPAN_LABELS`; a span without the whole answer has [CLS]'s position, 0.
+        """
+        row = self.question[first:last]
+        start, length = self.start[first:last], self.length[first:last]
+        query_length = self.query_length[row]
+        answer = self.answers[row]
+        inside = (answer[:, :1] >= start[:, None]) & (answer[:, 1:] < (start + length)[:, None])
+        positions = np.where(inside, answer + (query_length + 2 - start)[:, None], 0)
+        impossible = np.array([question.is_impossible for question in self.questions], bool)[row]
+        return {
+            **pack_pairs(self.tokens, self.query_start[row], query_length,
+                         self.doc_start[row] + start, length, options.max_seq_length, vocabulary),
+            "start_positions": positions[:, :1],
+            "end_positions": positions[:, 1:],
+            "is_impossible": impossible[:, None],
+        }
+
+    def most_context(self, question):
+        """Which tokens of a question's spans have more context there than in its other spans.
+
+        Returns:
+            bool [K, n]: for each of the K spans and each of the paragraph's n tokens.
+        """
+        spans = slice(*self.first_span[question:question + 2])
+        start, length = self.start[spans, None], self.length[spans, None]
+        token = np.arange((start + length).max(initial=0))[None]
+        context = np.minimum(token - start, start + length - 1 - token)
+        score = np.where(context >= 0, context + 0.01 * length, -1)
+        return np.arange(len(start))[:, None] == score.argmax(0)
+
+
+def cut_spans(paragraphs, tokenizer, options):
+    """Tokenises paragraphs and questions and cuts them into spans.
+
+    Args:
+        paragraphs: list of paragraphs: `words` and `questions`, as `tasks.squad` reads them.
+        tokenizer: has `encode_lines`.
+        options: `SpanOptions`.
+
+    Returns:
+        `AnswerSpans`.
+    """
+    ids, pieces = tokenizer.encode_lines([word for p in paragraphs for word in p.words])
+    word_counts = np.array([len(p.words) for p in paragraphs], np.int64)
+    word_tokens = np.concatenate([[0], np.cumsum(pieces)])      # where each word's tokens begin
+    first_words = np.concatenate([[0], np.cumsum(word_counts)])
+    questions = [question for p in paragraphs for question in p.questions]
+    query_ids, query_lengths = tokenizer.encode_lines([question.text for question in questions])
+
+    asked = np.repeat(np.arange(len(paragraphs)), [len(p.questions) for p in paragraphs])
+    doc_start = word_tokens[first_words[asked]]
+    doc_length = word_tokens[first_words[asked + 1]] - doc_start
+    query_start = len(ids) + np.cumsum(query_lengths) - query_lengths
+    query_length = np.minimum(query_lengths, options.max_query_length)
+
+    room = options.max_seq_length - 3 - query_length
+    step = np.minimum(room, options.doc_stride)
+    counts = np.where(doc_length > 0, 1 + -(-np.maximum(doc_length - room, 0) // step), 0)
+    first_span = np.concatenate([[0], np.cumsum(counts)])
+    row = np.repeat(np.arange(len(questions)), counts)
+    start = (np.arange(len(row)) - first_span[row]) * step[row]
+    return AnswerSpans(
+        questions=questions,
+        words=[p.words for p in paragraphs for _ in p.questions],
+        tokens=np.concatenate([ids, query_ids]),
+        token_words=np.repeat(np.arange(len(pieces)) - np.repeat(first_words[:-1], word_counts),
+                              pieces),
+        query_start=query_start, query_length=query_length, doc_start=doc_start,
+        answers=_answer_tokens(questions, tokenizer, ids, word_tokens, first_words[asked],
+                               doc_start),
+        first_span=first_span, start=start, length=np.minimum(room[row], doc_length[row] - start))
+
+
+def _answer_tokens(questions, tokenizer, ids, word_tokens, first_words, doc_start):
+    """First and last token of each answer, int [N, 2]: all of the words that the answer touches,
+    or the part of them that is the answer, if its tokens stand there (_improve_answer_span)."""
+    answers = np.full((len(questions), 2), -1, np.int64)
+    rows = [row for row, question in enumerate(questions) if question.answer]
+    wanted, lengths = tokenizer.encode_lines([questions[row].answer for row in rows])
+    ends = np.cumsum(lengths).tolist()
+    for row, end, length in zip(rows, ends, lengths.tolist()):
+        question = questions[row]
+        first = word_tokens[first_words[row] + question.first_word]
+        last = word_tokens[first_words[row] + question.last_word + 1] - 1
+        found = _find(ids[first:last + 1].tolist(), wanted[end - length:end].tolist())
+        if found is not None:
+            first, last = first + found, first + found + length - 1
+        answers[row] = first - doc_start[row], last - doc_start[row]
+    return answers
+
+
+def _find(tokens, part):
+    """Where `part` first stands in `tokens`, lists of int; None if nowhere, or if it is empty."""
+    starts = range(len(tokens) - len(part) + 1) if part else ()
+    return next((s for s in starts if tokens[s:s + len(part)] == part), None)

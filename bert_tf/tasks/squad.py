@@ -1,0 +1,154 @@
+"""Reading SQuAD v1.1 and v2.0 files (google-research/bert run_squad.py, read_squad_examples)."""
+
+import bisect
+import dataclasses
+import re
+
+from bert_tf.data.json_stream import read_elements
+from bert_tf.errors import InputError
+
+# The original's spaces. Others, a no-break space say, stand within words.
+_WORD = re.compile(r"[^ \t\r\n\u202f]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One question, and in training the answer to learn.
+
+    Attributes:
+        id: str.
+        text: str.
+        is_impossible: whether to learn that the paragraph holds no answer.
+        answer: the answer's text, "" where there is none.
+        first_word, last_word: the paragraph's words that the answer touches, -1 where none.
+    """
+
+    id: str
+    text: str
+    is_impossible: bool = False
+    answer: str = ""
+    first_word: int = -1
+    last_word: int = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Paragraph:
+    """The words of a paragraph and the questions about it.
+
+    Attributes:
+        words: list of str.
+        questions: list of `Question`.
+        skipped: a sentence for each question left out because its answer is not in the paragraph.
+    """
+
+    words: list
+    questions: list
+    skipped: list
+
+
+def read_paragraphs(path, is_training, version_2_with_negative=False):
+    """Yields the paragraphs of a SQuAD file, one article in memory at a time.
+
+    As in the original, a question to train on is left out where the answer's words do not stand
+    at the place named. Where the original refuses several answers, the first is learned.
+
+    Args:
+        path: JSON, plain or gzip.
+        is_training: whether answers are read.
+        version_2_with_negative: whether `is_impossible` is read, in training.
+
+    Yields:
+        `Paragraph`.
+
+    Raises:
+        InputError: this is not SQuAD, or an answer can't be one; names file and question.
+    """
+    empty = True
+    for context, asked in _raw_paragraphs(path):
+        words = _WORD.findall(context)
+        paragraph = Paragraph(words, [], [])
+        starts = [match.start() for match in _WORD.finditer(context)] if is_training else None
+        for raw, where in asked:
+            question = Question(raw["id"], take(raw, "question", str, where))
+            if is_training:
+                question = _with_answer(question, raw, where, context, words, starts,
+                                        version_2_with_negative)
+            if question:
+                paragraph.questions.append(question)
+            else:
+                paragraph.skipped.append(
+                    f"{where} is left out: its answer's words are not in the paragraph at "
+                    "answer_start; mend the answer to learn from it.")
+        empty = empty and not asked
+        yield paragraph
+    if empty:
+        raise InputError(f"{path} holds no question; give a SQuAD file that does.")
+
+
+def read_answers(path):
+    """The texts of the correct answers to every question of a SQuAD file.
+
+    Returns:
+        dict of question id -> list of str, empty where there is no answer.
+
+    Raises:
+        InputError: this is not SQuAD, or an id stands there twice; names file and question.
+    """
+    answers = {}
+    for _, asked in _raw_paragraphs(path):
+        for raw, where in asked:
+            if raw["id"] in answers:
+                raise InputError(f"{where} stands there twice; leave one of them out.")
+            answers[raw["id"]] = [take(answer, "text", str, where)
+                                  for answer in take(raw, "answers", list, where)]
+    if not answers:
+        raise InputError(f"{path} holds no question; give a SQuAD file that does.")
+    return answers
+
+
+def take(owner, key, kind, where):
+    """`owner[key]`, which must be of type `kind`.
+
+    Raises:
+        InputError: it is not; names `where` and the key.
+    """
+    value = owner.get(key) if isinstance(owner, dict) else None
+    if not isinstance(value, kind) or isinstance(value, bool) and kind is int:
+        raise InputError(f"{where} has no {key!r} of type {kind.__name__}; give a file in the "
+                         "layout of SQuAD.")
+    return value
+
+
+def _raw_paragraphs(path):
+    """Yields (context, list of (question's JSON, how errors name it))."""
+    for number, article in enumerate(read_elements(path, "data")):
+        for place, paragraph in enumerate(take(article, "paragraphs", list,
+                                               f"{path}: article {number}")):
+            where = f"{path}: article {number}, paragraph {place}"
+            asked = [(raw, f"{path}: question {take(raw, 'id', str, where)!r}")
+                     for raw in take(paragraph, "qas", list, where)]
+            yield take(paragraph, "context", str, where), asked
+
+
+def _with_answer(question, raw, where, context, words, starts, version_2_with_negative):
+    """The question with its answer; None where that does not stand at the place named."""
+    if version_2_with_negative and take(raw, "is_impossible", bool, where):
+        return dataclasses.replace(question, is_impossible=True)
+    answers = take(raw, "answers", list, where)
+    if not answers:
+        raise InputError(f"{where} has no answer to train on; set --version_2_with_negative if it "
+                         "is impossible to answer.")
+    text = take(answers[0], "text", str, where)
+    start = take(answers[0], "answer_start", int, where)
+    if not text.strip():
+        raise InputError(f"{where} has an answer without text; correct it or leave it out.")
+    if not 0 <= start <= len(context) - len(text):
+        raise InputError(f"{where} has an answer from character {start} to {start + len(text)}, "
+                         f"but its paragraph has {len(context)}; correct answer_start.")
+    first = bisect.bisect_right(starts, start) - 1
+    last = bisect.bisect_right(starts, start + len(text) - 1) - 1
+    if first < 0:       # spaces before the first word: the original takes -1 as Python's last
+        first = last if last == len(words) - 1 else len(words)
+    if " ".join(text.split()) not in " ".join(words[first:last + 1]):
+        return None
+    return dataclasses.replace(question, answer=text, first_word=first, last_word=last)
