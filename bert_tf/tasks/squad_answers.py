@@ -1,0 +1,204 @@
+"""From the logits of spans to answers (google-research/bert run_squad.py, write_predictions)."""
+
+import dataclasses
+import math
+import os
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.tokenization.words import split_words
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerOptions:
+    """How answers are chosen.
+
+    Attributes:
+        n_best_size: starts and ends looked at in each span, and answers kept for each question.
+        max_answer_length: most tokens of an answer.
+        version_2_with_negative: whether there may be no answer.
+    """
+
+    n_best_size: int = 20
+    max_answer_length: int = 30
+    version_2_with_negative: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """The answers to one question.
+
+    Attributes:
+        id: of the question.
+        text: the best answer; "" if only none was found.
+        n_best: list of dicts text, probability, start_logit, end_logit, best first.
+        null_odds: by how much the score of no answer exceeds that of `text`, or the score itself
+            if `text` is ""; None where there must be an answer.
+    """
+
+    id: str
+    text: str
+    n_best: list
+    null_odds: float | None = None
+
+    def answer(self, null_score_diff_threshold=0.0):
+        """The answer: "" if the odds of there being none exceed the threshold."""
+        if self.null_odds is not None and self.null_odds > null_score_diff_threshold:
+            return ""
+        return self.text
+
+
+def predict_answers(spans, start_logits, end_logits, tokenizer, options):
+    """Chooses the answers to all questions of some spans.
+
+    Args:
+        spans: `AnswerSpans` with M spans.
+        start_logits, end_logits: float [M, S], in the order of the spans.
+        tokenizer: the one that the spans were made with.
+        options: `AnswerOptions`.
+
+    Returns:
+        list of `Prediction`, in the order of the questions.
+
+    Raises:
+        InputError: the logits are not those of these spans.
+    """
+    if not len(start_logits) == len(end_logits) == len(spans.start):
+        raise InputError(f"there are logits of {len(start_logits)} spans, but the questions have "
+                         f"{len(spans.start)}; predict with the file and flags that the records "
+                         "were made with.")
+    finder = _Finder(spans, start_logits, end_logits, tokenizer, options)
+    return [finder.predict(question) for question in range(len(spans.questions))]
+
+
+def write_answers(folder, predictions, null_score_diff_threshold=0.0):
+    """Writes predictions.json, nbest_predictions.json and, of v2.0, null_odds.json.
+
+    Raises:
+        InputError: two questions have one id.
+    """
+    predictions = list(predictions)
+    if len({p.id for p in predictions}) < len(predictions):
+        seen = set()
+        twice = next(p.id for p in predictions if p.id in seen or seen.add(p.id))
+        raise InputError(f"question {twice!r} stands twice in the file to predict; leave one out.")
+    files = {"predictions": {p.id: p.answer(null_score_diff_threshold) for p in predictions},
+             "nbest_predictions": {p.id: p.n_best for p in predictions}}
+    if any(p.null_odds is not None for p in predictions):
+        files["null_odds"] = {p.id: p.null_odds for p in predictions}
+    for name, content in files.items():
+        write_json(os.path.join(folder, f"{name}.json"), content)
+
+
+class _Finder:
+    """Finds the parts of the paragraph that a question's best starts and ends enclose."""
+
+    def __init__(self, spans, start_logits, end_logits, tokenizer, options):
+        self._spans, self._tokenizer, self._options = spans, tokenizer, options
+        self._starts, self._ends = (_best(logits, options.n_best_size)
+                                    for logits in (start_logits, end_logits))
+        # Added in double precision, as the original does, so that ties are the same.
+        self._null = np.stack([start_logits[:, 0], end_logits[:, 0]], 1).astype(np.float64)
+
+    def predict(self, question):
+        """The `Prediction` of question number `question`."""
+        identity = self._spans.questions[question].id
+        candidates = self._candidates(question)
+        if not self._options.version_2_with_negative:
+            n_best = self._distinct(question, candidates) or {"empty": (0.0, 0.0)}
+            return Prediction(identity, next(iter(n_best)), _entries(n_best))
+        null = self._null_logits(question)
+        n_best = self._distinct(question, [*candidates, (*null, None, None)])
+        n_best.setdefault("", null)
+        text = next(filter(None, n_best), "")
+        odds = null[0] + null[1]
+        if text:
+            odds = odds - n_best[text][0] - n_best[text][1]
+        return Prediction(identity, text, _entries(n_best), odds)
+
+    def _rows(self, question):
+        return slice(*self._spans.first_span[question:question + 2])
+
+    def _null_logits(self, question):
+        """Start and end logit of there being no answer: the least likely of the question's spans'."""
+        logits = self._null[self._rows(question)]
+        return tuple(logits[logits.sum(1).argmin()].tolist()) if len(logits) else (0.0, 0.0)
+
+    def _candidates(self, question):
+        """(start logit, end logit, first token, last token) of all allowed answers, in the order
+        of spans, starts and ends."""
+        spans, rows = self._spans, self._rows(question)
+        if rows.start == rows.stop:
+            return []
+        starts, start_logits = (part[rows, :, None] for part in self._starts)
+        ends, end_logits = (part[rows, None, :] for part in self._ends)
+        begin, length = (part[rows, None, None] for part in (spans.start, spans.length))
+        offset = spans.query_length[question] + 2
+        first, last = starts - offset, ends - offset        # within the span
+        allowed = (first >= 0) & (first <= last) & (last < length)
+        allowed &= last - first < self._options.max_answer_length
+        context = spans.most_context(question)
+        at = np.clip(first + begin, 0, context.shape[1] - 1)
+        allowed &= np.take_along_axis(context[:, :, None], at, 1)
+        parts = np.broadcast_arrays(start_logits, end_logits, first + begin, last + begin)
+        return list(zip(*(part[allowed].tolist() for part in parts)))
+
+    def _distinct(self, question, candidates):
+        """text -> (start logit, end logit) of the best candidates, best first."""
+        found = {}
+        for start_logit, end_logit, first, last in sorted(
+                candidates, key=lambda candidate: candidate[0] + candidate[1], reverse=True):
+            if len(found) >= self._options.n_best_size:
+                break
+            text = "" if first is None else self._text(question, first, last)
+            found.setdefault(text, (start_logit, end_logit))
+        return found
+
+    def _text(self, question, first, last):
+        """The characters of the paragraph that its tokens `first` to `last` stand for."""
+        spans = self._spans
+        first, last = spans.doc_start[question] + first, spans.doc_start[question] + last
+        tokens = self._tokenizer.tokens(spans.tokens[first:last + 1].tolist())
+        text = " ".join(" ".join(tokens).replace(" ##", "").replace("##", "").split())
+        words = spans.words[question][spans.token_words[first]:spans.token_words[last] + 1]
+        return project(text, " ".join(words), self._tokenizer.do_lower_case)
+
+
+def _best(logits, count):
+    """The positions and values of each row's largest logits, the first of equals first."""
+    positions = np.argsort(-logits, 1, kind="stable")[:, :count]
+    return positions, np.take_along_axis(logits, positions, 1).astype(np.float64)
+
+
+def _entries(n_best):
+    """The n-best list as JSON, with the softmax of the sums of logits."""
+    scores = [start + end for start, end in n_best.values()]
+    powers = [math.exp(score - max(scores)) for score in scores]
+    total = 0.0
+    for power in powers:    # not sum(), which rounds otherwise from Python 3.12 on
+        total += power
+    return [{"text": text, "probability": power / total, "start_logit": start, "end_logit": end}
+            for power, (text, (start, end)) in zip(powers, n_best.items())]
+
+
+def project(text, original, lower):
+    """The part of `original` that is `text` before it was normalised (get_final_text).
+
+    Args:
+        text: words of WordPiece joined by spaces, lower-cased where the vocabulary is.
+        original: the words of the paragraph that hold it, joined by spaces.
+        lower: whether the tokenizer lower-cases.
+
+    Returns:
+        str; all of `original` where characters can't be matched one to one.
+    """
+    normal = " ".join(split_words(original, lower))
+    start = normal.find(text)
+    kept = [place for place, char in enumerate(original) if char != " "]
+    if not text or start < 0 or len(kept) != len(normal) - normal.count(" "):
+        return original
+    first = start - normal.count(" ", 0, start)
+    last = first + len(text) - text.count(" ") - 1
+    return original[kept[first]:kept[last] + 1]

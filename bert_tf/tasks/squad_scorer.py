@@ -1,0 +1,197 @@
+"""The scores of SQuAD v1.1 and v2.0, as its official evaluation scripts compute them.
+
+Predictions are compared without case, punctuation, the articles a, an and the, and extra spaces.
+A score is the best over the correct answers; scores are means in percent.
+"""
+
+import collections
+import json
+import re
+import string
+
+import numpy as np
+
+from bert_tf.errors import InputError
+
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize(text):
+    """The text as it is compared."""
+    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact(answer, prediction):
+    """Whether two normalised texts are equal: 1 or 0."""
+    return int(answer == prediction)
+
+
+def f1(answer, prediction):
+    """The harmonic mean of precision and recall of the words of two normalised texts; 0 or 0.0 if
+    they have none in common."""
+    answer, prediction = answer.split(), prediction.split()
+    common = (collections.Counter(answer) & collections.Counter(prediction)).total()
+    if not common:
+        return 0
+    precision, recall = common / len(prediction), common / len(answer)
+    return 2 * precision * recall / (precision + recall)
+
+
+def f1_or_none(answer, prediction):
+    """`f1` of v2.0, where a text without words is a claim that there is no answer."""
+    return f1(answer, prediction) if answer and prediction else exact(answer, prediction)
+
+
+def score_v1(answers, predictions):
+    """Scores of v1.1.
+
+    Args:
+        answers: dict of question id -> list of str, as `squad.read_answers` gives it.
+        predictions: dict of question id -> str; a question without one scores 0.
+
+    Returns:
+        dict of exact_match and f1, in percent.
+
+    Raises:
+        InputError: a prediction is no text, or a question has no correct answer; names the id.
+    """
+    _check(predictions, str, "prediction")
+    totals = np.zeros(2)
+    for name, texts in answers.items():
+        if not texts:
+            raise InputError(f"question {name!r} has no correct answer, as only SQuAD v2.0 allows; "
+                             "set --version_2_with_negative.")
+        if name in predictions:
+            totals += _best_scores(map(normalize, texts), predictions[name], f1)
+    exact_match, mean_f1 = (100.0 * totals / len(answers)).tolist()
+    return {"exact_match": exact_match, "f1": mean_f1}
+
+
+def score_v2(answers, predictions, null_odds=None, threshold=1.0):
+    """Scores of v2.0.
+
+    Args:
+        answers: dict of question id -> list of str, empty where there is no answer.
+        predictions: dict of question id -> str, "" for no answer; every question must have one.
+        null_odds: dict of question id -> number, the larger the likelier there is no answer.
+        threshold: odds above it count as the prediction that there is no answer.
+
+    Returns:
+        dict, in percent: exact, f1, total; the same with HasAns_ and NoAns_ before them, over the
+        questions with and without an answer, if there are such; with null_odds also best_exact and
+        best_f1 and the thresholds best_exact_thresh and best_f1_thresh that reach them.
+
+    Raises:
+        InputError: a prediction is missing or no text, or odds are missing or no number; names the
+            question's id.
+    """
+    odds = dict.fromkeys(predictions, 0.0) if null_odds is None else null_odds
+    for given, kind, what in ((predictions, str, "prediction"), (odds, (int, float), "null odds")):
+        _check(given, kind, what)
+        missing = [name for name in answers if name not in given]
+        if missing:
+            raise InputError(f"{len(missing)} of {len(answers)} questions have no {what}, question "
+                             f"{missing[0]!r} for one; predict the whole file.")
+    raw = {name: _score_pair(texts, predictions[name]) for name, texts in answers.items()}
+    scores = {name: [float(not answers[name])] * 2 if odds[name] > threshold else pair
+              for name, pair in raw.items()}
+    result = _means(scores, answers)
+    for prefix, names in (("HasAns", [n for n in answers if answers[n]]),
+                          ("NoAns", [n for n in answers if not answers[n]])):
+        if names:
+            result |= {f"{prefix}_{key}": v for key, v in _means(scores, names).items()}
+    if null_odds is not None:
+        for index, key in enumerate(("exact", "f1")):
+            best, at = best_threshold(answers, predictions, odds,
+                                      {name: pair[index] for name, pair in raw.items()})
+            result |= {f"best_{key}": best, f"best_{key}_thresh": at}
+    return result
+
+
+def best_threshold(answers, predictions, odds, scores):
+    """The threshold of the odds that makes the mean score best, as the official script finds it.
+
+    It does not see that equal odds lie on one side of any threshold, and says 0.0 where it is best
+    to answer nothing; `reachable_threshold` does.
+
+    Args:
+        answers, predictions, odds: as `score_v2` takes them.
+        scores: dict of question id -> score of the prediction, whatever its odds.
+
+    Returns:
+        The mean score in percent, and the threshold.
+    """
+    totals, levels = _running_totals(answers, predictions, odds, scores)
+    best = totals.argmax()
+    return float(100.0 * totals[best] / len(scores)), [0.0, *levels][best]
+
+
+def reachable_threshold(answers, predictions, odds, metric="f1"):
+    """The threshold to apply to the odds so that the mean score is really the best.
+
+    Args:
+        answers, odds: as `score_v2` takes them.
+        predictions: dict of question id -> the best text, never "" because of a threshold.
+        metric: "exact" or "f1".
+    """
+    index = ("exact", "f1").index(metric)
+    scores = {name: _score_pair(answers[name], predictions[name])[index] for name in answers}
+    totals, levels = _running_totals(answers, predictions, odds, scores)
+    levels = np.array([np.nextafter(levels[0], -np.inf), *levels])
+    last_of_equals = np.append(levels[1:] != levels[:-1], True)
+    return float(levels[np.where(last_of_equals, totals, -np.inf).argmax()])
+
+
+def read_predictions(path):
+    """Reads predictions.json or null_odds.json: an object of question id -> text or number.
+
+    Raises:
+        InputError: the file isn't that.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            predictions = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read as JSON ({error}); give the predictions that "
+                         "run_squad wrote.") from error
+    if not isinstance(predictions, dict):
+        raise InputError(f"{path} is not an object of question ids and answers; give the "
+                         "predictions that run_squad wrote.")
+    return predictions
+
+
+def _best_scores(answers, prediction, overlap):
+    """Exact match and `overlap` of a prediction with normalised answers, the best of each."""
+    answers, prediction = list(answers), normalize(prediction)
+    return (max(exact(answer, prediction) for answer in answers),
+            max(overlap(answer, prediction) for answer in answers))
+
+
+def _score_pair(answers, prediction):
+    """Exact match and F1 of v2.0. An answer that is but articles and punctuation is none."""
+    answers = [*filter(None, map(normalize, answers))] or [""]
+    return _best_scores(answers, prediction, f1_or_none)
+
+
+def _means(scores, names):
+    """Means in percent of the pairs (exact, f1) of some questions."""
+    total = len(names)
+    return {"exact": 100.0 * sum(scores[name][0] for name in names) / total,
+            "f1": 100.0 * sum(scores[name][1] for name in names) / total, "total": total}
+
+
+def _running_totals(answers, predictions, odds, scores):
+    """The total score when nothing is answered, then with one question more answered at a time in
+    the order of the odds [N + 1]; and these odds (a list)."""
+    order = sorted((name for name in odds if name in scores), key=odds.get)
+    gains = [scores[name] if answers[name] else -bool(predictions[name]) for name in order]
+    impossible = sum(not texts for texts in answers.values())
+    return np.cumsum([impossible, *gains], dtype=np.float64), [odds[name] for name in order]
+
+
+def _check(values, kind, what):
+    for name, value in values.items():
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InputError(f"the {what} of question {name!r} is {value!r}, which is "
+                             f"{'no text' if kind is str else 'no number'}; correct it.")
