@@ -127,7 +127,7 @@ def help_text(doc, config_classes):
 
 
 def run(main, *config_classes):
-    """Runs `main(*configs)` as a program: parses flags, prints help, turns InputError into exit 1."""
+    """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError."""
     doc = sys.modules[main.__module__].__doc__ or ""
     if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in sys.argv[1:]):
         print(help_text(doc, config_classes))
@@ -145,7 +145,8 @@ def run(main, *config_classes):
     def guarded(argv):
         try:
             if len(argv) > 1:
-                raise InputError(f"unexpected argument {argv[1]!r}: flags are written --name=value.")
+                raise InputError(
+                    f"unexpected argument {argv[1]!r}: flags are written --name=value.")
             main(*[read(config_class, absl_flags.FLAGS) for config_class in config_classes])
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)

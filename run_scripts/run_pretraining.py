@@ -59,7 +59,8 @@ def make_trainer(config, settings, evaluates):
     from bert_tf.training import distribution  # pylint: disable=import-outside-toplevel
     from bert_tf.training.learner import Learner  # pylint: disable=import-outside-toplevel
     from bert_tf.training.loop import Trainer  # pylint: disable=import-outside-toplevel
-    from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer  # pylint: disable=C0415
+    from bert_tf.training.optimizer import (  # pylint: disable=import-outside-toplevel
+        WarmupLinearDecay, make_optimizer)
 
     strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
                                           settings.tpu_zone, settings.gcp_project)

@@ -31,8 +31,8 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
     """The tf.distribute strategy of a flag.
 
     Args:
-        name: one of `settings.STRATEGIES`. "mirrored" takes all GPUs of this machine (or all logical CPUs
-            where there is no GPU); "multi_worker" reads the cluster from TF_CONFIG.
+        name: one of `settings.STRATEGIES`. "mirrored" takes all GPUs of this machine (or all
+            logical CPUs where there is no GPU); "multi_worker" reads the cluster from TF_CONFIG.
         tpu, tpu_zone, gcp_project: what TPUClusterResolver wants.
 
     Raises:
@@ -65,19 +65,19 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
     return tf.distribute.TPUStrategy(resolver)
 
 
-def any_worker(strategy, flag):
-    """Whether `flag` is true on any worker; all workers must ask at the same time."""
+def mean_over_workers(strategy, number):
+    """The mean of a number over all workers, which must ask at the same time."""
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return flag
-    return bool(_sum_over_workers(strategy)(tf.constant(float(flag))) > 0)
+        return float(number)
+    return float(_mean_over_workers(strategy)(tf.constant(number, tf.float64)))
 
 
 @functools.cache
-def _sum_over_workers(strategy):
+def _mean_over_workers(strategy):
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
-    return tf.function(lambda value: strategy.reduce(
-        "SUM", strategy.run(tf.identity, args=(value,)), axis=None))
+    return tf.function(lambda number: strategy.reduce(
+        "MEAN", strategy.run(tf.identity, args=(number,)), axis=None))
 
 
 def has_accelerator(strategy):

@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_aside
 from bert_tf.training import resume
-from bert_tf.training.distribution import any_worker, is_chief
+from bert_tf.training.distribution import is_chief, mean_over_workers
 from bert_tf.training.reporting import Reporter
 
 
@@ -76,6 +76,9 @@ class Run:
             InputError: a record is damaged, or the loss is not finite; the last checkpoint stands.
         """
         settings, trainer = self._settings, self._trainer
+        if self._mean(self.step) != self.step:
+            raise InputError("the workers begin at different steps: --output_dir must be one "
+                             f"folder that all of them read; here it is {settings.output_dir}.")
         if self.step >= settings.last_step:
             print(f"step {self.step:,} is reached already", flush=True)
             return
@@ -92,7 +95,7 @@ class Run:
                 metrics = self._guard(lambda: trainer.train(batches, self._steps_to_pause()))
                 self._reporter.train(self.step, metrics)
                 self._pause()
-                stopped = any_worker(trainer.strategy, self._signal is not None)
+                stopped = self._mean(self._signal is not None) > 0
         if stopped:
             self._save()
             raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
@@ -125,7 +128,7 @@ class Run:
                 self._settings.keep_checkpoint_max)
 
     def _guard(self, work):
-        """Does `work`; an error in reading records is told by file and record."""
+        """Does `work`; tells an error in reading records by file and record."""
         try:
             return work()
         except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
@@ -133,6 +136,13 @@ class Run:
                 for path in records.paths:
                     records.locate_damage(path)
             raise
+        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+            raise InputError("another worker is gone; start all of them again, and they go on from "
+                             "the last checkpoint.") from error
+
+    def _mean(self, number):
+        """Of a number over all workers."""
+        return self._guard(lambda: mean_over_workers(self._trainer.strategy, number))
 
     def _signals(self):
         """Within this, a first SIGINT or SIGTERM ends training at the next pause."""

@@ -101,6 +101,7 @@ def listing(folder):
 # Going on
 
 def signal_after_first_checkpoint(process, folder, number):
+    """Signals a process as soon as its folder has a checkpoint."""
     deadline = time.monotonic() + 300
     while not resume.checkpoints(folder):
         assert process.poll() is None and time.monotonic() < deadline
@@ -222,21 +223,25 @@ def test_evaluation_alone_is_of_the_latest_checkpoint(flags, folder, tmp_path):
 
 # Workers
 
+def start_workers(*flags_of_each):
+    """The script in a process for each worker."""
+    sockets = [socket.socket() for _ in flags_of_each]
+    for one in sockets:
+        one.bind(("localhost", 0))
+    cluster = {"worker": [f"localhost:{one.getsockname()[1]}" for one in sockets]}
+    for one in sockets:
+        one.close()
+    return [start({**flags, "distribution_strategy": "multi_worker"}, TF_CONFIG=json.dumps(
+        {"cluster": cluster, "task": {"type": "worker", "index": index}}))
+            for index, flags in enumerate(flags_of_each)]
+
+
 def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     command = flags(do_train=True, do_eval=True, bert_config_file=str(folder / "plain.json"))
-    shared = {**command, "output_dir": str(tmp_path / "workers"),
-              "distribution_strategy": "multi_worker"}
+    shared = {**command, "output_dir": str(tmp_path / "workers")}
     for stop in (4, 8):
-        sockets = [socket.socket() for _ in range(2)]
-        for one in sockets:
-            one.bind(("localhost", 0))
-        workers = [f"localhost:{one.getsockname()[1]}" for one in sockets]
-        for one in sockets:
-            one.close()
-        said = [finish(process) for process in [
-            start({**shared, "stop_at_step": stop}, TF_CONFIG=json.dumps(
-                {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}))
-            for index in range(2)]]
+        said = [finish(process) for process in start_workers(
+            *[{**shared, "stop_at_step": stop}] * 2)]
     assert all("going on from step 4" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     main(command)
@@ -245,6 +250,15 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     assert tiny.largest_difference(one, two) < 1e-6
     for kind, steps in (("train", [2, 4, 6, 8]), ("eval", [4, 8])):
         assert [line["step"] for line in read_metrics(tmp_path / "workers", kind)] == steps
+
+
+def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
+    command = flags(do_train=True, num_train_steps=100_000)
+    workers = start_workers(command, command)
+    signal_after_first_checkpoint(workers[1], str(tmp_path / "out"), signal.SIGTERM)
+    for process in workers:
+        assert "error: stopped by a signal at step" in finish(process, 1)
+    resume.read_checkpoint(latest(tmp_path / "out"))
 
 
 # Refusals

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf.data.pipeline import RecordSet
@@ -225,6 +226,24 @@ def test_a_checkpoint_of_another_model_is_refused_not_passed_over(records, finis
     other._trainer = tiny.trainer(optimizer="lamb")
     with pytest.raises(InputError, match="4.safetensors has no optimizer/lamb"):
         other.resume()
+
+
+@pytest.mark.parametrize("error", [tf.errors.UnavailableError, tf.errors.AbortedError])
+def test_a_worker_that_is_gone_is_said(records, tmp_path, monkeypatch, error):
+    def fail(*_):
+        raise error(None, None, "Connection reset by peer")
+
+    alone = run(records, tmp_path)
+    monkeypatch.setattr(alone._trainer, "train", fail)
+    with pytest.raises(InputError, match="another worker is gone"):
+        alone.train()
+
+
+def test_workers_must_begin_at_one_step(records, tmp_path, monkeypatch):
+    monkeypatch.setattr("bert_tf.training.run.mean_over_workers", lambda *_: 2.5)
+    with pytest.raises(InputError, match=f"at different steps: --output_dir .*{tmp_path}"):
+        run(records, tmp_path).train()
+    assert not os.listdir(tmp_path)
 
 
 def test_place_in_the_records(records, finished, tmp_path):

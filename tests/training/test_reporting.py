@@ -1,0 +1,61 @@
+"""What a run leaves behind for people and programs to read."""
+
+import json
+
+import pytest
+
+from bert_tf.training.reporting import Reporter, duration, read_metrics
+
+METRICS = {"loss": 3.5, "masked_lm/loss": 3.0, "learning_rate": 1e-4, "grad_norm": 2.0}
+
+
+def report(folder, start, steps):
+    reporter = Reporter(folder, start, 100, 8)
+    reporter.start(start)
+    for step in steps:
+        reporter.train(step, METRICS)
+    return reporter
+
+
+def steps_of(folder, kind):
+    return [line["step"] for line in read_metrics(folder, kind)]
+
+
+@pytest.mark.parametrize("seconds, text", [(0.9, "0 s"), (59, "59 s"), (200, "3 min 20 s"),
+                                           (18_630, "5 h 10 min"), (360_000, "100 h 0 min")])
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_a_run_that_goes_on_replaces_what_comes_after(tmp_path, capsys):
+    report(tmp_path, 0, (10, 20)).evaluate(20, METRICS)
+    report(tmp_path, 10, (20, 30))
+    assert steps_of(tmp_path, "train") == [10, 20, 30] and steps_of(tmp_path, "eval") == []
+    assert "step 30/100  loss 3.5000  masked_lm loss 3.0000" in capsys.readouterr().out
+
+
+def test_an_evaluation_replaces_that_of_the_same_step(tmp_path, capsys):
+    reporter = report(tmp_path, 0, (10,))
+    for step, loss in ((5, 3.0), (10, 2.0), (10, 1.0)):
+        reporter.evaluate(step, {"loss": loss})
+    assert [(line["step"], line["loss"]) for line in read_metrics(tmp_path, "eval")] == [
+        (5, 3.0), (10, 1.0)]
+    assert steps_of(tmp_path, "train") == [10]
+    assert "held-out at step 10: loss 1.0000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ending, steps", [
+    ('{"kind": "train", "st', [10, 20]),
+    (json.dumps({"kind": "train", "step": 11}), [10, 11, 20])])
+def test_a_line_without_an_end_spoils_no_other(tmp_path, ending, steps):
+    report(tmp_path, 0, (10,))
+    with open(tmp_path / "metrics.jsonl", "a", encoding="utf-8") as file:
+        file.write(ending)
+    report(tmp_path, 15, (20,))
+    assert steps_of(tmp_path, "train") == steps
+
+
+def test_workers_that_write_no_files_report_to_the_console(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    report(None, 0, (10,)).evaluate(10, METRICS)
+    assert not list(tmp_path.iterdir()) and "step 10/100" in capsys.readouterr().out
