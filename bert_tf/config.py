@@ -32,6 +32,8 @@ _LARGEST = {
     "type_vocab_size": 65_536,
 }
 
+_MOST_WEIGHTS = 50_000_000_000
+
 # Keys of released configs that describe a pooler the original never builds; any value will do.
 _UNUSED_KEYS = ("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
                 "pooler_size_per_head")
@@ -111,6 +113,16 @@ class EncoderConfig:
         if self.hidden_size % self.num_attention_heads:
             raise InputError(f"num_attention_heads ({self.num_attention_heads}) must divide "
                              f"hidden_size ({self.hidden_size}).")
+        if self.num_weights > _MOST_WEIGHTS:
+            raise InputError(f"these sizes make {self.num_weights:,} weights, more than any BERT's "
+                             f"({_MOST_WEIGHTS:,}).")
+
+    @property
+    def num_weights(self):
+        """The number of weights in the encoder's matrices, which are nearly all."""
+        tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        layer = 4 * self.hidden_size + 2 * self.intermediate_size
+        return self.hidden_size * (tables + self.num_hidden_layers * layer + self.hidden_size)
 
     @property
     def head_size(self):

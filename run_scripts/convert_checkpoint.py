@@ -28,8 +28,9 @@ class Job:
     output_format: str = option(REQUIRED, "What to write.", choices=_FORMATS)
     output: str = option("", "The folder to write, absent or empty.")
     dry_run: bool = option(False, "Check everything and print the account, but write nothing.")
-    vocab_file: str = option("", "The vocabulary to write, if the checkpoint has none, or with "
-                             "words added (bert-extend-vocab); these get rows of their own.")
+    vocab_file: str | None = option(None, "The vocabulary to write, if the checkpoint has none, or "
+                                    "with words added (bert-extend-vocab); these get rows of "
+                                    "their own.")
     do_lower_case: bool | None = option(None, "Whether the tokenizer lower-cases. By default as "
                                         "the checkpoint says, or as its vocabulary suggests.")
     max_position_embeddings: int | None = option(
@@ -55,9 +56,8 @@ def main(job):
         raise InputError("give --output, the folder to write, or --dry_run.")
     from bert_tf import conversion  # pylint: disable=import-outside-toplevel
 
-    changes = conversion.Changes(**{
-        field.name: getattr(job, field.name) or None if field.name != "do_lower_case"
-        else job.do_lower_case for field in dataclasses.fields(conversion.Changes)})
+    changes = conversion.Changes(**{field.name: getattr(job, field.name)
+                                    for field in dataclasses.fields(conversion.Changes)})
     account = conversion.convert(job.input, job.output, job.output_format, changes, job.dry_run)
     print(account)
     if not job.dry_run:

@@ -137,8 +137,9 @@ def _tensors(file, tied):
 
 def _task(values, tensors):
     """The head that `classifier` is, as far as the files tell."""
+    classes = values.get("architectures")
     heads = {head for name, heads in _CLASSES for head in heads
-             if name in (values.get("architectures") or ())} & set(_TASKS)
+             if isinstance(classes, list) and name in classes} & set(_TASKS)
     if "classification" not in heads:
         return min(heads, default=None)
     single = "classifier.bias" in tensors and tensors["classifier.bias"].shape == (1,)

@@ -101,11 +101,14 @@ def _config(values, source):
     """The `EncoderConfig` of the Learner or the encoder that `values` describe."""
     config = _describe(values, ("Learner", "BertEncoder"), source)
     if values["class_name"] == "Learner":
-        for objective in config.get("objectives") or ():
+        objectives = config.get("objectives")
+        for objective in objectives if isinstance(objectives, list) else [objectives]:
             _describe(objective, tuple(_CLASSES), source)
         config = _describe(config.get("encoder"), ("BertEncoder",), source)
+    if not isinstance(config.get("config"), dict):
+        raise InputError(f"{source}: has no configuration of the encoder.")
     try:
-        return EncoderConfig.from_dict(config.get("config") or {})
+        return EncoderConfig.from_dict(config["config"])
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
 

@@ -75,14 +75,15 @@ def read(file, task=None):  # pylint: disable=unused-argument
     """
     config = folders.beside(file, "config.json")
     tokenizer = folders.beside(file, "tokenizer.json")
-    lower = read_json(tokenizer).get("config", {}).get("lowercase") if tokenizer else None
+    settings = read_json(tokenizer).get("config") if tokenizer else None
     with open(file, "rb") as content:
         found = hdf5.tensors(content.read(), file)
     return Source(file, _config(config) if config else None,
                   {name.replace("encoder/", "encoder_0/"): tensor
                    for name, tensor in found.items()},
                   FORMAT, folders.beside(file, os.path.join("assets", "tokenizer",
-                                                            "vocabulary.txt")), lower)
+                                                            "vocabulary.txt")),
+                  settings.get("lowercase") if isinstance(settings, dict) else None)
 
 
 def table_for(weights):

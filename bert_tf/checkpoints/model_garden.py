@@ -64,6 +64,7 @@ def _standard_name(name):
     name = name.removeprefix("model/").replace("encoder_network/", "encoder/", 1)
     name = name.replace("masked_lm/embedding_table", "encoder/_embedding_layer/embeddings")
     name = name.replace("next_sentence.pooler_dense", _HEADS_POOLER)
+    name = re.sub(r"^(?=_[a-z])", "encoder/", name)
     return re.sub(r"^(?:encoder/)?layer_with_weights-(\d+)/(\w+)", _numbered_name, name)
 
 

@@ -209,8 +209,8 @@ def translate(source, config):
             raise InputError(f"{source.file}: nothing in the model takes tensor {tensor.name!r}; "
                              "use the configuration of the checkpoint, or another checkpoint.")
     _check_complete(tensors, rules, source.file)
-    return Weights(source.file, config, tensors, ignored, source.vocab_file,
-                   source.do_lower_case)
+    lower = source.do_lower_case if isinstance(source.do_lower_case, bool) else None
+    return Weights(source.file, config, tensors, ignored, source.vocab_file, lower)
 
 
 def to_table(weights, table):

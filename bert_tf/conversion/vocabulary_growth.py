@@ -2,16 +2,12 @@
 
 import dataclasses
 import functools
-import re
 
 import numpy as np
 
 from bert_tf.conversion.resizing import TABLES
 from bert_tf.errors import InputError
-from bert_tf.tokenization.vocabulary import Vocabulary
-
-# A slot that Google's vocabularies keep for words of one's own.
-UNUSED = re.compile(r"\[unused\d+\]")
+from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
 
 
 def looks_lower_case(vocabulary):
@@ -47,7 +43,7 @@ def new_rows(old, new, path):
         raise InputError(f"{path} has {new.size} tokens, fewer than the checkpoint's own "
                          f"{old.size}; give that vocabulary with words added.")
     for index, (before, after) in enumerate(zip(old.tokens, new.tokens)):
-        if before != after and not UNUSED.fullmatch(before):
+        if before != after and not is_unused(before):
             raise InputError(f"{path}, line {index + 1}: is {after!r}, but the checkpoint's own "
                              f"vocabulary has {before!r}; give that vocabulary with words added.")
     return {index: pieces(token, old) for index, token in enumerate(new.tokens)

@@ -1,10 +1,16 @@
 """The WordPiece vocabulary: vocab.txt, one token a line, its id the line's number from 0."""
 
 import hashlib
+import re
 
 from bert_tf.errors import InputError
 
 UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
+
+
+def is_unused(token):
+    """Whether a token is a slot that Google's vocabularies keep for words of one's own."""
+    return re.fullmatch(r"\[unused\d+\]", token) is not None
 
 
 class Vocabulary:

@@ -1,0 +1,103 @@
+"""Adds words to a vocabulary, for a model that is to grow with it.
+
+Words go to the end, or, with --fill_unused, first into the [unused...] slots of Google's
+vocabularies, which leaves a model's size as it is. bert-convert-checkpoint --vocab_file then gives
+each new word the mean of its old sub-words.
+
+Example:
+    bert-extend-vocab --vocab_file=vocab.txt --words=covid,ehealth --output_file=new/vocab.txt
+"""
+
+import dataclasses
+import os
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import find_files, make_folder, open_unpacked, write_aside
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
+from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
+from bert_tf.tokenization.words import split_chunks, split_words
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    vocab_file: str = option(REQUIRED, "The vocabulary, one token a line.")
+    output_file: str = option(REQUIRED, "Where the new vocabulary goes.")
+    words: list[str] = option([], "Words to add.")
+    input_file: list[str] = option([], "Files with words to add, one a line, plain or .gz.")
+    fill_unused: bool = option(False, "Fill [unused...] slots first.")
+    do_lower_case: bool = option(True, "Lower-case the words and drop accents, as the tokenizer "
+                                 "does with text.")
+
+
+def read_words(job):
+    """The words of both flags, as the tokenizer will see them, each once.
+
+    Raises:
+        InputError: a file can't be read, or the tokenizer would never see a word as one.
+    """
+    places = [("--words", word) for word in job.words]
+    for path in find_files(job.input_file, "input_file") if job.input_file else ():
+        with open_unpacked(path) as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    places.append((f"{path}, line {number}", line.decode("utf-8").strip()))
+                except UnicodeDecodeError as error:
+                    raise InputError(f"{path}, line {number}: is not UTF-8.") from error
+    words = {}
+    for place, word in places:
+        mark, bare = ("##", word[2:]) if word.startswith("##") else ("", word)
+        parts = [part for chunk in split_chunks(bare)
+                 for part in split_words(chunk, job.do_lower_case)]
+        if word and (len(parts) != 1 or len(parts[0]) > MAX_WORD_CHARS):
+            raise InputError(f"{place}: {word!r} is no single word to the tokenizer, which sees "
+                             f"{' '.join(parts) or 'nothing'!r}; add its parts.")
+        if word:
+            words[mark + parts[0]] = None
+    if not words:
+        raise InputError("there is no word to add; give --words or --input_file.")
+    return list(words)
+
+
+def extend(vocabulary, words, fill_unused):
+    """The tokens of `vocabulary` with those of `words` that it lacks.
+
+    Args:
+        vocabulary: `Vocabulary`.
+        words: list of str.
+        fill_unused: whether [unused...] slots are taken first.
+    """
+    new = [word for word in words if word not in vocabulary.ids]
+    unused = fill_unused * sum(map(is_unused, vocabulary.tokens))
+    first, rest = iter(new[:unused]), new[unused:]
+    return [next(first, token) if fill_unused and is_unused(token) else token
+            for token in vocabulary.tokens] + rest
+
+
+def main(job):
+    """Writes the new vocabulary.
+
+    Raises:
+        InputError: a flag or a file can't be used.
+    """
+    vocabulary = Vocabulary.from_file(job.vocab_file)
+    words = read_words(job)
+    new = Vocabulary(extend(vocabulary, words, job.fill_unused))
+    make_folder(os.path.dirname(job.output_file), "output_file")
+    with write_aside(job.output_file, newline="\n") as file:
+        file.writelines(f"{token}\n" for token in new.tokens)
+    added = [word for word in words if word not in vocabulary.ids]
+    print(f"{job.output_file}: {new.size} tokens, {len(added)} new ({', '.join(added[:20])}"
+          f"{', ...' if len(added) > 20 else ''}); {len(words) - len(added)} were there.")
+
+
+def run():
+    """The command bert-extend-vocab."""
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()

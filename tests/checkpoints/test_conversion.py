@@ -1,0 +1,301 @@
+"""From file to file: every pair of formats, every head, every type of number, bit for bit."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file, save_file
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import names
+from bert_tf.conversion import FORMATS, Changes, convert
+from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.answer_span import AnswerSpan
+from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.multiple_choice import MultipleChoice
+from bert_tf.objectives.sentence import Classification, Regression, SentencePrediction
+from bert_tf.objectives.tagging import Tagging
+from bert_tf.training import resume
+from bert_tf.training.learner import Learner
+from tests.training import tiny
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+DECODER, WORDS = "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"
+HEADS = {"classification": lambda config: Classification(config, 5), "regression": Regression,
+         "tagging": lambda config: Tagging(config, 7), "answer_span": AnswerSpan,
+         "multiple_choice": MultipleChoice}
+
+
+def values(path, task=None):
+    """The arrays of a checkpoint by our names."""
+    return {name: tensor.read() for name, tensor in checkpoints.read(path, task).tensors.items()}
+
+
+def assert_same(found, wanted):
+    """The same bits in the same types."""
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape), name
+        assert np.ascontiguousarray(found[name]).tobytes() == np.ascontiguousarray(
+            value).tobytes(), name
+
+
+def encoder_only(wanted):
+    return {name: value for name, value in wanted.items()
+            if names.head(name) in ("embeddings", "encoder", "pooler")}
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    """A vocabulary of 97 tokens for the 101 rows of google_gelu."""
+    path = tmp_path / "vocab.txt"
+    tokens = ["[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "##c"]
+    tokens += [f"w{i}" for i in range(97 - len(tokens))]
+    path.write_text("".join(f"{token}\n" for token in tokens))
+    return path
+
+
+def test_our_names_are_those_of_the_model():
+    config = checkpoints.read_config(GOLDEN / "hf_gelu")
+    learner = Learner(BertEncoder(config), [
+        MaskedLM(config), SentencePrediction(config), *(make(config) for make in HEADS.values())])
+    sizes = {**names.sizes(config), "C": 0}
+    ours = {name: tuple(sizes[letter] for letter in shape)
+            for pattern, shape in names.SHAPES.items() for name in names.expand(pattern, config)}
+    variables = checkpoints.rules.variables(learner)
+    assert ours.keys() == variables.keys()
+    for name, shape in ours.items():
+        assert all(a in (0, b) for a, b in zip(shape, variables[name].shape, strict=True)), name
+
+
+@pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.parametrize("target", FORMATS)
+def test_every_pair(source, target, tmp_path, vocab_file):
+    wanted = values(GOLDEN / "google_gelu")
+    first = Changes(vocab_file=str(vocab_file))
+    convert(GOLDEN / "google_gelu", tmp_path / "first", source, first)
+    account = convert(tmp_path / "first", tmp_path / "second", target)
+    assert account.source.startswith(str(tmp_path / "first"))
+    wanted = encoder_only(wanted) if "keras_hub" in (source, target) else wanted
+    assert_same(values(tmp_path / "second"), wanted)
+    assert len(account.mapped) == len(wanted)
+    weights = checkpoints.read(tmp_path / "second")
+    assert weights.config == checkpoints.read_config(GOLDEN / "google_gelu")
+    assert pathlib.Path(weights.vocab_file).read_bytes() == vocab_file.read_bytes()
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_training_checkpoints(target, tmp_path):
+    trainer = tiny.trainer()
+    resume.save_checkpoint(str(tmp_path), trainer, {}, keep=1)
+    trainer.learner.encoder.config.to_json_file(tmp_path / "bert_config.json")
+    account = convert(tmp_path, tmp_path / "out", target)
+    assert "state of the training" in account.ignored.values()
+    wanted = {name: variable.numpy() for name, variable in
+              checkpoints.rules.variables(trainer.learner).items()}
+    assert_same(values(tmp_path / "out"),
+                encoder_only(wanted) if target == "keras_hub" else wanted)
+    file = next(tmp_path.glob("checkpoint-*"))
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="checksum"):
+        convert(tmp_path, tmp_path / "again", target)
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("target", ("google", "huggingface"))
+def test_heads_of_tasks(head, target, tmp_path):
+    config = checkpoints.read_config(GOLDEN / "google_gelu")
+    learner = Learner(BertEncoder(config), [HEADS[head](config)])
+    config.to_json_file(tmp_path / "bert_config.json")
+    learner.save(tmp_path / "model.keras")
+    wanted = values(tmp_path)
+    account = convert(tmp_path, tmp_path / "theirs", target)
+    assert f"{head}/dense/kernel" in account.mapped and account.missing[0] == "masked_lm"
+    convert(tmp_path / "theirs", tmp_path / "back", "keras", Changes(task=head))
+    assert_same(values(tmp_path / "back"), wanted)
+    again = Learner(BertEncoder(config), [HEADS[head](config)])
+    assert not checkpoints.load(tmp_path / "theirs", again).missing
+    if target == "huggingface":     # where the files tell which head it is
+        assert_same(values(tmp_path / "theirs"), wanted)
+
+
+@pytest.mark.parametrize("name", ["google_gelu", "google_deep"])
+def test_google_there_and_back(name, tmp_path):
+    convert(GOLDEN / name, tmp_path / "hf", "huggingface")
+    convert(tmp_path / "hf", tmp_path / "back", "google")
+    before, after = (tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
+                     for folder in (GOLDEN / name, tmp_path / "back"))
+    weights = [n for n in before.get_variable_to_shape_map() if not n.endswith(("step", "adam_m"))]
+    assert sorted(weights) == sorted(after.get_variable_to_shape_map())
+    for weight in weights:
+        assert_same({"": after.get_tensor(weight)}, {"": before.get_tensor(weight)})
+
+
+@pytest.mark.parametrize("name", ["hf_gelu_new", "hf_relu", "hf_narrow_heads"])
+def test_hugging_face_there_and_back(name, tmp_path):
+    form = "google" if name != "hf_narrow_heads" else "keras"    # it has the exact GELU
+    convert(GOLDEN / name, tmp_path / "other", form)
+    convert(tmp_path / "other", tmp_path / "back", "huggingface")
+    assert_same(load_file(tmp_path / "back" / "model.safetensors"),
+                load_file(GOLDEN / name / "model.safetensors"))
+
+
+@pytest.fixture
+def hf(tmp_path):
+    """A copy of a Hugging Face folder, and a function that changes its tensors."""
+    folder = pathlib.Path(shutil.copytree(GOLDEN / "hf_gelu_new", tmp_path / "hf"))
+
+    def change(edit, **config):
+        tensors = load_file(folder / "model.safetensors")
+        save_file(edit(tensors) or tensors, folder / "model.safetensors")
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+
+    return folder, change
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("target", FORMATS)
+def test_other_types_of_numbers(hf, dtype, target, tmp_path):
+    folder, change = hf
+    change(lambda tensors: {name: x.astype(dtype) for name, x in tensors.items()})
+    wanted = values(folder)
+    convert(folder, tmp_path / "out", target)
+    convert(tmp_path / "out", tmp_path / "back", "huggingface",
+            Changes(dtype=str(np.dtype(dtype)) if "keras" in target else None))
+    assert_same(values(tmp_path / "back"),
+                encoder_only(wanted) if target == "keras_hub" else wanted)
+
+
+def test_float64_that_float32_cannot_hold(hf, tmp_path):
+    folder, change = hf
+    change(lambda tensors: {name: x.astype("float64") * 1.1 for name, x in tensors.items()})
+    with pytest.raises(InputError, match="float64.*--dtype=float32"):
+        convert(folder, tmp_path / "out", "keras")
+    assert not (tmp_path / "out").exists() and len(list(tmp_path.iterdir())) == 1
+    account = convert(folder, tmp_path / "out", "keras", Changes(dtype="float32"))
+    assert "converted to float32" in str(account)
+
+
+def shards(folder):
+    """Cuts model.safetensors into two files with an index, as transformers does."""
+    tensors = load_file(folder / "model.safetensors")
+    places = {name: f"model-0000{1 + i % 2}-of-00002.safetensors"
+              for i, name in enumerate(sorted(tensors))}
+    for place in set(places.values()):
+        save_file({name: x for name, x in tensors.items() if places[name] == place},
+                  folder / place)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    return places
+
+
+def test_shards(hf, tmp_path):
+    folder, _ = hf
+    wanted = values(folder)
+    places = shards(folder)
+    assert_same(values(folder), wanted)
+    index = folder / "model.safetensors.index.json"
+    for name, place in (("surprise", places[WORDS]), (WORDS, "../model.safetensors"),
+                        (WORDS, "absent.safetensors"), (WORDS, 7)):
+        index.write_text(json.dumps({"weight_map": {**places, name: place}}))
+        with pytest.raises(InputError, match="shard|folder|read|hold"):
+            checkpoints.read(folder)
+
+
+def test_an_output_matrix_of_its_own(hf, tmp_path):
+    folder, change = hf
+    change(lambda tensors: tensors.update({DECODER: tensors[WORDS] + 1}), tie_word_embeddings=False)
+    account = convert(folder, tmp_path / "out", "google")
+    assert "masked_lm" in account.missing and "output matrix of its own" in str(account)
+    change(lambda tensors: tensors.update({DECODER: tensors[WORDS].copy()}))
+    account = convert(folder, tmp_path / "out2", "google")
+    assert not account.missing and account.ignored == {DECODER: "a copy of a tied tensor"}
+
+
+def test_positions_and_padding_are_cut_when_asked(hf, tmp_path):
+    folder, change = hf
+    wanted = values(folder)
+    assert wanted["embeddings/position_embeddings"].shape[0] == 24
+    change(lambda tensors: None, max_position_embeddings=20, vocab_size=60)
+    with pytest.raises(InputError, match="position_embeddings.*24|word_embeddings.*67"):
+        convert(folder, tmp_path / "out", "google")
+    changes = Changes(max_position_embeddings=16, vocab_size=64)
+    account = convert(folder, tmp_path / "out", "google", changes)
+    assert "the first 16 of 24 rows" in str(account)
+    found = values(tmp_path / "out")
+    for name, rows in (("embeddings/position_embeddings", 16), ("embeddings/word_embeddings", 64),
+                       ("masked_lm/output_bias", 64)):
+        assert np.array_equal(found[name], wanted[name][:rows])
+    with pytest.raises(InputError, match="max_position_embeddings=99.*24"):
+        convert(folder, tmp_path / "more", "google",
+                dataclasses.replace(changes, max_position_embeddings=99))
+
+
+def test_new_words_get_the_mean_of_their_pieces(vocab_file, tmp_path):
+    convert(GOLDEN / "google_gelu", tmp_path / "old", "google", Changes(vocab_file=str(vocab_file)))
+    tokens = vocab_file.read_text().split("\n")[:-1]
+    tokens[1] = "ab"                                            # in an unused slot
+    tokens += ["abc", "##bc", "zz", "w1b", "w2b", "w3b"]        # past the padding, too
+    new = tmp_path / "new.txt"
+    new.write_text("".join(f"{token}\n" for token in tokens))
+    account = convert(tmp_path / "old", tmp_path / "out", "huggingface",
+                      Changes(vocab_file=str(new)))
+    assert "7 rows are new" in str(account) and "    98 ##bc: ##b ##c" in str(account)
+    before, after = values(tmp_path / "old"), values(tmp_path / "out")
+    pieces = {1: [6, 7], 97: [6, 7, 8], 98: [7, 8], 99: [2], 100: [10, 7], 102: [12, 7]}
+    for name in ("embeddings/word_embeddings", "masked_lm/output_bias"):
+        assert len(after[name]) == 103
+        for index, ids in pieces.items():
+            np.testing.assert_allclose(after[name][index], before[name][ids].mean(0), rtol=1e-6)
+        same = [i for i in range(97) if i not in pieces]
+        assert np.array_equal(after[name][same], before[name][same])
+    assert checkpoints.read_config(tmp_path / "out").vocab_size == 103
+    tokens[50] = "other"
+    new.write_text("".join(f"{token}\n" for token in tokens))
+    with pytest.raises(InputError, match="line 51.*other"):
+        convert(tmp_path / "old", tmp_path / "out2", "google", Changes(vocab_file=str(new)))
+
+
+def test_padding_of_the_vocabulary_is_kept_and_told(vocab_file, tmp_path):
+    account = convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface",
+                      Changes(vocab_file=str(vocab_file), do_lower_case=False))
+    assert "4 rows pad the vocabulary of 97 tokens to 101." in str(account)
+    assert checkpoints.read(tmp_path / "out").do_lower_case is False
+
+
+def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
+    convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface", dry_run=True)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("")
+    with pytest.raises(InputError, match="isn't an empty folder"):
+        convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
+
+
+@pytest.mark.parametrize("target", ["google", "model_garden", "keras_hub"])
+def test_what_their_code_would_compute_otherwise(target, tmp_path):
+    with pytest.raises(InputError, match="--hidden_act=gelu"):
+        convert(GOLDEN / "hf_gelu", tmp_path / "out", target)
+    convert(GOLDEN / "hf_gelu", tmp_path / "out", target, Changes(hidden_act="gelu"))
+    assert checkpoints.read_config(tmp_path / "out").hidden_act == "gelu"
+
+
+def test_heads_can_be_left_out(tmp_path):
+    account = convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface",
+                      Changes(leave_out=("masked_lm", "next_sentence")))
+    assert list(account.ignored.values()).count("left out as asked for") == 7
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"]
+    with pytest.raises(InputError, match="no tagging to leave out"):
+        convert(GOLDEN / "google_gelu", tmp_path / "x", "google", Changes(leave_out=("tagging",)))

@@ -1,0 +1,123 @@
+"""What we write loads in the other systems' own loaders and computes the same there."""
+
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import checkpoints, conversion
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(params=["google_gelu", "google_deep", "hf_gelu_new"])
+def expected(request):
+    """A golden checkpoint and what an independent implementation makes of it."""
+    return GOLDEN / request.param, dict(np.load(GOLDEN / request.param / "expected.npz"))
+
+
+def assert_equal(found, wanted):
+    assert np.abs(np.asarray(found) - wanted).max() <= TOLERANCE
+
+
+def at_positions(logits, positions):
+    return np.asarray(logits)[np.arange(len(positions))[:, None], positions]
+
+
+@pytest.mark.parametrize("name", ["hf_gelu", "hf_relu", "hf_narrow_heads", "google_gelu",
+                                  "google_deep"])
+def test_transformers(name, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    torch = pytest.importorskip("torch", reason="torch isn't installed")
+    wanted = dict(np.load(GOLDEN / name / "expected.npz"))
+    conversion.convert(GOLDEN / name, tmp_path / "hf", "huggingface")
+    model, info = transformers.BertForPreTraining.from_pretrained(
+        tmp_path / "hf", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    inputs = {theirs: torch.from_numpy(wanted[ours]).long() for theirs, ours in (
+        ("input_ids", "input_ids"), ("attention_mask", "input_mask"),
+        ("token_type_ids", "segment_ids"))}
+    with torch.no_grad():
+        out = model.eval()(**inputs, output_hidden_states=True)
+        bare = transformers.AutoModel.from_pretrained(tmp_path / "hf").eval()(**inputs)
+    for layer, value in zip(out.hidden_states[1:], wanted["layer_outputs"], strict=True):
+        assert_equal(layer, value)
+    assert_equal(bare.pooler_output, wanted["pooled_output"])
+    assert_equal(at_positions(out.prediction_logits, wanted["masked_lm_positions"]),
+                 wanted["masked_lm"])
+    assert_equal(out.seq_relationship_logits, wanted["next_sentence"])
+
+
+def test_tensorflow_under_the_original_names(expected, tmp_path):
+    folder, _ = expected
+    conversion.convert(folder, tmp_path / "tf1", "google")
+    names = dict(tf.train.list_variables(str(tmp_path / "tf1" / "bert_model.ckpt")))
+    assert names["bert/encoder/layer_0/attention/self/query/kernel"]
+    assert names["cls/seq_relationship/output_weights"][0] == 2
+    if "google" in folder.name:
+        before = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
+        after = tf.train.load_checkpoint(str(tmp_path / "tf1" / "bert_model.ckpt"))
+        for name in names:
+            assert before.get_tensor(name).tobytes() == after.get_tensor(name).tobytes()
+
+
+@pytest.mark.parametrize("kind", ["BertEncoder", "BertEncoderV2"])
+def test_the_model_garden(kind, expected, tmp_path):
+    pytest.importorskip("official.nlp", reason="tf-models-official isn't installed")
+    from official.nlp.modeling import layers, models, networks
+    import tf_keras
+
+    folder, wanted = expected
+    conversion.convert(folder, tmp_path / "mg", "model_garden")
+    prefix = str(tmp_path / "mg" / "bert_model.ckpt")
+    config = checkpoints.read_config(folder)
+
+    def gelu(x):
+        return tf_keras.activations.gelu(x, approximate=True)
+
+    inner = config.intermediate_size
+    options = {"BertEncoder": {"intermediate_size": inner, "activation": gelu,
+                               "dict_outputs": True},
+               "BertEncoderV2": {"inner_dim": inner, "inner_activation": gelu}}[kind]
+    encoder = getattr(networks, kind)(
+        vocab_size=config.vocab_size, hidden_size=config.hidden_size,
+        num_layers=config.num_hidden_layers, num_attention_heads=config.num_attention_heads,
+        max_sequence_length=config.max_position_embeddings,
+        type_vocab_size=config.type_vocab_size, **options)
+    model = models.BertPretrainerV2(
+        encoder, mlm_activation=gelu, classification_heads=[
+            layers.ClassificationHead(config.hidden_size, 2, name="next_sentence")])
+    inputs = {"input_word_ids": wanted["input_ids"], "input_mask": wanted["input_mask"],
+              "input_type_ids": wanted["segment_ids"],
+              "masked_lm_positions": wanted["masked_lm_positions"]}
+    model(inputs)
+    for items in ({"model": model}, {"encoder": encoder}, model.checkpoint_items):
+        tf.train.Checkpoint(**items).read(prefix).assert_existing_objects_matched()
+    out = model(inputs)
+    assert_equal(encoder(inputs)["pooled_output"], wanted["pooled_output"])
+    assert_equal(out["mlm_logits"], wanted["masked_lm"])
+    assert_equal(out["next_sentence"], wanted["next_sentence"])
+
+    for name, items in (("model", {"model": model}), ("encoder", {"encoder": encoder}),
+                        ("both", {"encoder": encoder, "model": model}),
+                        ("bare", {"model": encoder}), ("items", model.checkpoint_items)):
+        theirs = tmp_path / name
+        tf.train.Checkpoint(**items).write(str(theirs / "ckpt-1"))
+        config.to_json_file(theirs / "bert_config.json")
+        found = conversion.convert(theirs, theirs / "hf", "huggingface")
+        assert len(found.mapped) >= 5 + 16 * config.num_hidden_layers + 2
+
+
+def test_keras_hub(expected, tmp_path):
+    keras_hub = pytest.importorskip("keras_hub", reason="keras-hub isn't installed")
+    folder, wanted = expected
+    conversion.convert(folder, tmp_path / "hub", "keras_hub")
+    backbone = keras_hub.models.BertBackbone.from_preset(str(tmp_path / "hub"))
+    out = backbone({"token_ids": wanted["input_ids"], "padding_mask": wanted["input_mask"],
+                    "segment_ids": wanted["segment_ids"]})
+    assert_equal(out["pooled_output"], wanted["pooled_output"])
+    backbone.save_to_preset(str(tmp_path / "again"))
+    account = conversion.convert(tmp_path / "again", tmp_path / "tf1", "google")
+    assert account.missing == ["masked_lm", "next_sentence"]

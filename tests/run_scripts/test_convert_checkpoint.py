@@ -1,0 +1,50 @@
+"""The command: flags, the account, and one sentence for what can't be done."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf import conversion
+from bert_tf.checkpoints import names
+from bert_tf.errors import InputError
+from run_scripts import convert_checkpoint
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+
+
+def test_flags_name_what_the_library_knows():
+    assert convert_checkpoint._FORMATS == tuple(conversion.FORMATS)
+    assert set(convert_checkpoint._HEADS) == set(names.HEADS)
+
+
+def test_converts_and_prints_the_account(tmp_path, capsys):
+    job = convert_checkpoint.Job(input=str(GOLDEN / "google_gelu"), output_format="huggingface",
+                                 output=str(tmp_path / "out"), leave_out=["next_sentence"])
+    convert_checkpoint.main(job)
+    said = capsys.readouterr().out
+    assert "44 tensors mapped" in said and "2 ignored: left out as asked for." in said
+    assert f"wrote {tmp_path / 'out'}" in said
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+
+
+def test_dry_run_writes_nothing(tmp_path, capsys):
+    job = convert_checkpoint.Job(input=str(GOLDEN / "google_gelu"), output_format="keras",
+                                 dry_run=True)
+    convert_checkpoint.main(job)
+    assert "46 tensors mapped" in capsys.readouterr().out and not list(tmp_path.iterdir())
+    with pytest.raises(InputError, match="--output"):
+        convert_checkpoint.main(convert_checkpoint.Job(input="x", output_format="keras"))
+
+
+def test_an_error_is_one_sentence(tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    done = subprocess.run(
+        [sys.executable, "-m", "run_scripts.convert_checkpoint", f"--input={tmp_path}",
+         f"--output={tmp_path / 'out'}", "--output_format=google"],
+        cwd=ROOT, capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and "pytorch_model.bin isn't read" in last
+    assert "Traceback" not in done.stderr and not (tmp_path / "out").exists()
