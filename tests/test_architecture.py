@@ -25,12 +25,13 @@ ALLOWED = {
     "tokenization": COMMON,
     "data": COMMON | {"tokenization"},
     "tasks": COMMON | {"tokenization", "data"},
+    "metrics": COMMON | {"tasks"},
     # They meet here. Only the settings, a dataclass of flags, may know what a flag is (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
     # These are handed a network that was built.
     "checkpoints": COMMON, "export": COMMON,
-    "metrics": COMMON, "recipes": COMMON,
+    "recipes": COMMON,
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"checkpoints", "networks", "objectives", "training"},
     "conversion": COMMON | {"checkpoints", "networks", "objectives", "tokenization", "training"},

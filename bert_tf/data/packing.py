@@ -1,4 +1,4 @@
-"""[CLS] A [SEP] B [SEP]: many pairs of token runs at once, as the original packs them one by one."""
+"""[CLS] A [SEP] B [SEP]: many pairs of token runs at once; the original packs one by one."""
 
 import numpy as np
 
@@ -18,7 +18,8 @@ def truncate_pairs(a_length, b_length, max_seq_length):
     excess = np.maximum(a_length + b_length - room, 0)
     a_popped = np.minimum(excess, np.maximum(a_length - b_length, 0))
     b_popped = np.minimum(excess, np.maximum(b_length - a_length, 0))
-    rest = np.where(b_length > 0, excess - a_popped - b_popped, 0)     # popped in turn, from B first
+    # Both are equally long now: they are popped in turn, B first.
+    rest = np.where(b_length > 0, excess - a_popped - b_popped, 0)
     return a_length - a_popped - rest // 2, b_length - b_popped - (rest + 1) // 2
 
 

@@ -1,0 +1,84 @@
+"""Scores of predictions, as the official scorers of the tasks compute them, from 0 (or -1) to 1.
+
+Labels and predictions are, by the kind of task, integer [N], float [N], 0 or 1 [N, L] where an
+example may have several labels, and for tagged words a list of sentences, each a list of str.
+"""
+
+import collections
+import itertools
+
+import numpy as np
+
+from bert_tf.tasks.entities import entities
+
+
+def _scikit_learn(name, **options):
+    def score(labels, predictions):
+        import sklearn.metrics      # pylint: disable=import-outside-toplevel
+        return getattr(sklearn.metrics, name)(labels, predictions, **options)
+    return score
+
+
+def _correlation(name):
+    def score(labels, predictions):
+        import scipy.stats          # pylint: disable=import-outside-toplevel
+        if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(predictions) == 0:
+            return 0.0              # not defined where either is constant
+        return getattr(scipy.stats, name)(labels, predictions)[0]
+    return score
+
+
+def count_entities(labels, predictions):
+    """Entities as conlleval counts them: one is right if its first and last word and its type are.
+
+    Returns:
+        dict of type -> Counter of correct, predicted and labelled ones.
+    """
+    counts = collections.defaultdict(collections.Counter)
+    for gold, predicted in zip(labels, predictions, strict=True):
+        gold, predicted = entities(gold), entities(predicted)
+        for name, found in (("labelled", gold), ("predicted", predicted),
+                            ("correct", set(gold) & set(predicted))):
+            for *_, kind in found:
+                counts[kind][name] += 1
+    return dict(counts)
+
+
+def entity_scores(counts):
+    """(precision, recall, F1) of a Counter of `count_entities`; 0 where there is nothing."""
+    correct, predicted, labelled = (counts[key] for key in ("correct", "predicted", "labelled"))
+    return (correct / max(predicted, 1), correct / max(labelled, 1),
+            2 * correct / max(predicted + labelled, 1))
+
+
+def _entity_score(index):
+    def score(labels, predictions):
+        total = sum(count_entities(labels, predictions).values(), collections.Counter())
+        return entity_scores(total)[index]
+    return score
+
+
+def _tag_accuracy(labels, predictions):
+    flat = [np.array(list(itertools.chain.from_iterable(tags))) for tags in (labels, predictions)]
+    return np.mean(flat[0] == flat[1])
+
+
+METRICS = {
+    "accuracy": _scikit_learn("accuracy_score"),
+    "matthews": _scikit_learn("matthews_corrcoef"),
+    "f1": _scikit_learn("f1_score", zero_division=0),       # of label 1, as GLUE has it
+    "macro_f1": _scikit_learn("f1_score", average="macro", zero_division=0),
+    "micro_f1": _scikit_learn("f1_score", average="micro", zero_division=0),
+    "exact_match": _scikit_learn("accuracy_score"),         # all labels of an example are right
+    "pearson": _correlation("pearsonr"),
+    "spearman": _correlation("spearmanr"),
+    "entity_precision": _entity_score(0),
+    "entity_recall": _entity_score(1),
+    "entity_f1": _entity_score(2),
+    "tag_accuracy": _tag_accuracy,
+}
+
+
+def compute(names, labels, predictions):
+    """dict of metric -> float, in the order of `names`: the headline first."""
+    return {name: float(METRICS[name](labels, predictions)) for name in names}

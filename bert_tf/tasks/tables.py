@@ -1,0 +1,194 @@
+"""Rows of files, one a line; a line that can't be one is named or counted, never just dropped."""
+
+import csv
+import dataclasses
+import fnmatch
+import itertools
+import json
+
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
+
+_LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
+
+
+@dataclasses.dataclass
+class Omissions:
+    """The lines of a file that gave no example.
+
+    Attributes:
+        skip_malformed: count malformed lines; otherwise the first is an error.
+        malformed: how many could not be read.
+        without_label: how many the task leaves out because they have no label.
+    """
+
+    skip_malformed: bool = False
+    malformed: int = 0
+    without_label: int = 0
+
+    def add_malformed(self, where, problem):
+        """Counts a line.
+
+        Raises:
+            InputError: it is not to be skipped.
+        """
+        if not self.skip_malformed:
+            raise InputError(f"{where} {problem}: mend the line, or leave out all such lines with "
+                             "--skip_malformed_lines.")
+        self.malformed += 1
+
+
+def read_lines(path):
+    """Yields (number from 1, line without its end) of a text file, plain or gzip.
+
+    Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
+    return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
+    end are left out.
+
+    Raises:
+        InputError: it is not UTF-8; names the line.
+    """
+    blank = []
+    with open_unpacked(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError(f"{path}, line {number}, byte {error.start + 1} is not UTF-8: "
+                                 "convert the file to UTF-8.") from error
+            if number == 1:
+                line = line.removeprefix("\ufeff")
+            if not line:
+                blank.append(number)
+                continue
+            yield from ((at, "") for at in blank)
+            blank.clear()
+            yield number, line
+
+
+def _tsv_rows(path):
+    for number, line in read_lines(path):
+        yield number, line.split("\t")
+
+
+def _csv_rows(path):
+    """A cell may go on over several lines; the row has the number of its first."""
+    csv.field_size_limit(_LONGEST_CELL)
+    last = 0
+
+    def lines():
+        nonlocal last
+        for last, line in read_lines(path):
+            yield line + "\n"
+
+    reader = csv.reader(lines(), strict=True)
+    while True:
+        first = last + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise InputError(f"{path}, line {first} is not CSV ({error}): put a cell with quotes "
+                             "or line ends in quotes, and double the quotes in it.") from error
+        if row is None:
+            return
+        yield first, row
+
+
+def _jsonl_rows(path):
+    for number, line in read_lines(path):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        yield number, row if isinstance(row, dict) else None
+
+
+def _tfds_rows(path):
+    """`path` is name:split of tensorflow_datasets; bytes become text, classes their names."""
+    try:
+        import tensorflow_datasets as tfds  # pylint: disable=import-outside-toplevel
+    except ImportError as error:
+        raise InputError("--tfds_name needs tensorflow_datasets: pip install "
+                         "'bert_tf[tfds]'.") from error
+    name, _, split = path.rpartition(":")
+    rows, info = tfds.load(name, split=split, with_info=True)
+    classes = {key: feature.names for key, feature in info.features.items()
+               if getattr(feature, "names", None)}
+    for number, row in enumerate(tfds.as_numpy(rows), 1):
+        for key, value in row.items():
+            if isinstance(value, bytes):
+                row[key] = value.decode("utf-8")
+            elif hasattr(value, "item") and not value.shape:
+                # A class of -1 says that the label is hidden.
+                named = key in classes and value >= 0
+                row[key] = classes[key][value] if named else value.item()
+        yield number, row
+
+
+_READERS = {"tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows, "tfds": _tfds_rows}
+
+
+class Table:
+    """The rows of a file, whose cells are reached by the keys of `keys`.
+
+    Args:
+        path: the file.
+        layout: `Split`.
+        omissions: `Omissions`, which counts malformed lines.
+
+    Raises:
+        InputError: the file holds no row.
+    """
+
+    def __init__(self, path, layout, omissions):
+        self._path, self._omissions = path, omissions
+        self._keyed = layout.format in ("jsonl", "tfds")
+        self._rows = _READERS[layout.format](path)
+        first = next(self._rows, None)
+        self._names = None
+        if first is not None and layout.header and not self._keyed:
+            self._names, first = first[1], next(self._rows, None)
+        if first is None:
+            raise InputError(f"{path} is empty: it must hold at least one example"
+                             f"{' below its header' if self._names else ''}.")
+        if self._keyed:
+            self._names = list(first[1] or ())
+        self._width = len(self._names or first[1])
+        self._rows = itertools.chain([first], self._rows)
+
+    def keys(self, columns):
+        """The keys of columns given by name, number or, for several, a name such as "ending*".
+
+        Raises:
+            InputError: there is no such column.
+        """
+        return [key for column in columns for key in self._find(column)]
+
+    def _find(self, column):
+        names = self._names or []
+        found = [name for name in names if fnmatch.fnmatchcase(name, str(column))
+                 ] if str(column).endswith("*") else [column] * (column in names)
+        if found:
+            return found if self._keyed else [names.index(name) for name in found]
+        if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
+            return [int(column)]
+        known = f"its columns are {', '.join(names)}" if names else f"it has {self._width} columns"
+        raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}.")
+
+    def __iter__(self):
+        """Yields (line number, row): a list of str, or a dict of a row whose cells have names."""
+        for number, row in self._rows:
+            where = f"{self._path}, line {number}"
+            if self._keyed:
+                if row is None:
+                    self._omissions.add_malformed(where, "is not a JSON object")
+                    continue
+            elif len(row) != self._width:
+                self._omissions.add_malformed(
+                    where, f"has {len(row)} columns where there must be {self._width}")
+                continue
+            yield number, row
+
+
+def _is_number(column):
+    return isinstance(column, int) or column.removeprefix("-").isdecimal()

@@ -1,0 +1,127 @@
+"""Features against google-research/bert run_classifier.py, retold slowly, one example at a time."""
+
+import random
+
+import numpy as np
+import pytest
+
+from bert_tf.data.features import FINETUNING
+from bert_tf.data.windows import cut_windows
+from bert_tf.tasks.encoding import encode
+from bert_tf.tasks.own import own_task
+from bert_tf.tasks.reading import Example
+from bert_tf.tasks.table import TASKS
+
+
+def truncate(tokens_a, tokens_b, max_length):
+    while len(tokens_a) + len(tokens_b) > max_length:
+        (tokens_a if len(tokens_a) > len(tokens_b) else tokens_b).pop()
+
+
+def slow_features(texts, tokenizer, length):
+    """input_ids, input_mask, segment_ids of one example (lists)."""
+    vocabulary = tokenizer.vocabulary
+    parts = [tokenizer.encode(text) for text in texts]
+    if len(parts) == 2 and parts[1]:
+        truncate(*parts, length - 3)
+        parts = parts[:1 + bool(parts[1])]      # nothing left: no second [SEP]
+    else:
+        parts = [parts[0][:length - 2]]
+    ids, segments = [vocabulary.cls_id], [0]
+    for segment, part in enumerate(parts):
+        ids += part + [vocabulary.sep_id]
+        segments += [segment] * (len(part) + 1)
+    padding = [0] * (length - len(ids))
+    return ids + padding, [1] * len(ids) + padding, segments + padding
+
+
+def random_texts(rng, count):
+    return ["".join(rng.choices("abc ..", k=rng.choice([0, 1, 5, 12, 30]))) for _ in range(count)]
+
+
+def check_shapes(features, kind, **sizes):
+    """What is written is what readers are told."""
+    assert set(features) == {feature.name for feature in FINETUNING[kind]}
+    for feature in FINETUNING[kind]:
+        array = features[feature.name]
+        assert array.shape[1] == feature.length(**sizes)
+        assert (array.dtype == np.float32) == (feature.dtype == "float32")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("length", [4, 5, 16, 64])
+def test_sentences_and_pairs(tokenizer, count, length):
+    rng = random.Random(length)
+    examples = [Example(random_texts(rng, count), rng.randrange(2)) for _ in range(300)]
+    features, cut = encode(TASKS["mrpc"], examples, tokenizer, length)
+    check_shapes(features, "classification", max_seq_length=length)
+    expected = [slow_features(e.texts, tokenizer, length) for e in examples]
+    for name, column in zip(("input_ids", "input_mask", "segment_ids"), zip(*expected)):
+        assert features[name].tolist() == list(column)
+    assert features["label_ids"].tolist() == [[e.label] for e in examples]
+    assert features["is_real_example"].all()
+    room = [length - 3 if count == 2 and tokenizer.encode(e.texts[1]) else length - 2
+            for e in examples]
+    whole = [sum(len(tokenizer.encode(text)) for text in e.texts) for e in examples]
+    assert cut == sum(map(int.__gt__, whole, room))
+
+
+def test_numbers_and_several_labels(tokenizer):
+    features, _ = encode(TASKS["sts-b"], [Example(["a", "b"], 2.5)], tokenizer, 8)
+    check_shapes(features, "regression", max_seq_length=8)
+    assert features["label_ids"].tolist() == [[2.5]]
+    task = own_task("classification", {"train": "a.tsv"}, ["t"], "l", multi_label=True)
+    features, _ = encode(task, [Example(["a"], [1, 0, 1]), Example(["b"], [0, 0, 0])], tokenizer, 8)
+    check_shapes(features, "multi_label", max_seq_length=8, num_labels=3)
+    assert features["label_ids"].tolist() == [[1, 0, 1], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("choices", [2, 4])
+def test_choices_stand_one_after_the_other(tokenizer, choices):
+    rng = random.Random(1)
+    examples = [Example(random_texts(rng, 1 + choices), 1) for _ in range(50)]
+    features, cut = encode(TASKS["swag"], examples, tokenizer, 12)
+    check_shapes(features, "multiple_choice", max_seq_length=12, num_choices=choices)
+    ids = features["input_ids"].reshape(50, choices, 12)
+    for row, example in zip(ids.tolist(), examples):
+        context, *endings = example.texts
+        assert row == [slow_features([context, text], tokenizer, 12)[0] for text in endings]
+    assert 0 < cut <= 50
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 8])
+def test_windows_answer_for_each_token_once(width):
+    for low, first, last, high in [(0, 0, 1, 1), (0, 0, 5, 5), (0, 0, 23, 23), (0, 7, 12, 40),
+                                   (3, 3, 30, 33), (0, 38, 40, 40)]:
+        windows = list(cut_windows(first, last, low, high, width))
+        assert [i for w in windows for i in range(w.first, w.last)] == list(range(first, last))
+        for w in windows:
+            assert low <= w.start <= w.first < w.last <= w.end <= high
+            assert w.end - w.start == min(width, high - low)    # no room is wasted
+
+
+@pytest.mark.parametrize("document_context", [False, True])
+@pytest.mark.parametrize("length", [4, 7, 16, 64])
+def test_every_word_is_tagged_once(tokenizer, length, document_context):
+    rng = random.Random(length)
+    words = ["a", "bcd", "e.", "x" * 9, "\x01", "f", "☃", "z" * 40]
+    examples = [Example(rng.choices(words, k=rng.choice([1, 3, 20])), None, n // 4)
+                for n in range(40)]
+    examples = [e._replace(label=[rng.randrange(5) for _ in e.texts]) for e in examples]
+    features, _ = encode(TASKS["conll2003"], examples, tokenizer, length, document_context)
+    check_shapes(features, "tagging", max_seq_length=length)
+    weighted = features["label_weights"].astype(bool)
+    assert features["label_ids"][weighted].tolist() == [tag for e in examples for tag in e.label]
+    unknown = tokenizer.vocabulary.unk_id
+    assert features["input_ids"][weighted].tolist() == [
+        (tokenizer.encode(word) or [unknown])[0] for e in examples for word in e.texts]
+    assert not (features["input_mask"][weighted] == 0).any()
+    assert not features["segment_ids"].any()
+
+
+def test_context_comes_from_the_same_document(tokenizer):
+    examples = [Example([letter], [0], 1 + (letter > "c")) for letter in "abcdef"]
+    features, _ = encode(TASKS["conll2003"], examples, tokenizer, 8, True)
+    text = [" ".join(tokenizer.tokens(row[row > 0])) for row in features["input_ids"]]
+    assert text == ["[CLS] a b c [SEP]"] * 3 + ["[CLS] d e f [SEP]"] * 3
+    assert features["label_weights"].argmax(1).tolist() == [1, 2, 3] * 2

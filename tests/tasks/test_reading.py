@@ -1,0 +1,251 @@
+"""Examples of every task from its official layout, and of a user's own files."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.own import own_task
+from bert_tf.tasks.reading import Example, discover_labels, read_examples
+from bert_tf.tasks.table import TASKS, find_task
+from bert_tf.tasks.tables import Omissions
+from bert_tf.tasks.task import KINDS
+
+
+def read(task, folder, split, omissions=None):
+    return list(read_examples(task, split, task.path(str(folder), split), omissions))
+
+
+@pytest.mark.parametrize("name, folder, splits", [
+    ("cola", "glue/CoLA", 3), ("mrpc", "glue/MRPC", 3), ("sts-b", "glue/STS-B", 3),
+    ("wnli", "glue/WNLI", 3), ("ax", "glue/AX", 2), ("conll2003", "conll2003", 3)])
+def test_official_counts(test_data, name, folder, splits):
+    task = TASKS[name]
+    assert len(task.splits) == splits
+    for split, layout in task.splits.items():
+        examples = read(task, test_data / folder, split)
+        assert len(examples) == layout.size
+        assert all(text for example in examples for text in example.texts)
+
+
+def test_subset_of_mnli(test_data):
+    for split, count in (("train", 9888), ("dev_matched", 6238)):
+        assert len(read(TASKS["mnli"], test_data / "glue/MNLI", split)) == count
+
+
+def test_what_stands_in_official_files(test_data):
+    mrpc = read(TASKS["mrpc"], test_data / "glue/MRPC", "dev")[0]
+    assert mrpc.label == 1 and mrpc.texts[1].startswith('" The foodservice pie business')
+    assert [e.label for e in read(TASKS["sts-b"], test_data / "glue/STS-B", "dev")[:2]] == [5, 4.75]
+    cola = read(TASKS["cola"], test_data / "glue/CoLA", "test")[0]
+    assert cola == Example(["Bill whistled past the house."], 0)
+    ax = read(TASKS["ax"], test_data / "glue/AX", "dev")
+    assert ax[0].label == TASKS["mnli"].labels.index("contradiction")
+    test = read(TASKS["ax"], test_data / "glue/AX", "test")
+    words, test_words = ([list(map(str.split, e.texts)) for e in read] for read in (ax, test))
+    assert words == test_words
+
+
+def test_entities_of_conll_2003(test_data):
+    """The counts of the shared task's paper (Tjong Kim Sang and De Meulder 2003, table 2)."""
+    task = TASKS["conll2003"]
+    begins = [task.labels.index(f"B-{kind}") for kind in ("LOC", "MISC", "ORG", "PER")]
+    for split, counts in (("train", [7140, 3438, 6321, 6600]), ("dev", [1837, 922, 1341, 1842]),
+                          ("test", [1668, 702, 1661, 1617])):
+        labels = [tag for e in read(task, test_data / "conll2003", split) for tag in e.label]
+        assert [labels.count(index) for index in begins] == counts
+
+
+def test_swag(test_data, tmp_path):
+    (tmp_path / "val.csv").write_bytes((test_data / "swag/val_first500.csv").read_bytes())
+    examples = read(TASKS["swag"], tmp_path, "dev")
+    assert len(examples) == 500 and {len(e.texts) for e in examples} == {5}
+    assert examples[0].texts[:2] == [
+        "Students lower their eyes nervously.",
+        "She pats her shoulder, then saunters toward someone."]
+    assert [e.label for e in examples[:2]] == [2, 2]
+
+
+NLI = ("index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"
+       "sentence1_parse\tsentence2_parse\tsentence1\tsentence2")
+MIDDLE = "0\tp\tp\tp\tp\tp\tp\tp\t"
+MADE = {
+    "sst-2": {"train.tsv": "sentence\tlabel\nhide new secretions \t0\n",
+              "test.tsv": "index\tsentence\n0\tuneasy mishmash .\n"},
+    "qqp": {"train.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+                         '1\t2\t3\t"How" do I?\tWhy\rnot?\t1\n',
+            "test.tsv": "id\tquestion1\tquestion2\n0\tWho?\tWhat\u2028?\n"},
+    "qnli": {"train.tsv": "index\tquestion\tsentence\tlabel\n0\tWhen?\tNow.\tentailment\n",
+             "test.tsv": 'index\tquestion\tsentence\n0\tWhy?\t"So.\n'},
+    "rte": {"train.tsv": "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\tnot_entailment\n",
+            "test.tsv": "index\tsentence1\tsentence2\n0\tA.\tB.\n"},
+    "mnli": {"train.tsv": f'{NLI}\tlabel1\tgold_label\n{MIDDLE}"He said\tNo.\tneutral\tneutral\n',
+             "test_matched.tsv": f"{NLI}\n{MIDDLE}A.\tB.\n"},
+    "snli": {"snli_1.0_train.txt":
+             "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\tlabel1\n"
+             "neutral\t( A )\tA.\tB.\tneutral\n-\t( A )\tA.\tB.\tneutral\n",
+             "snli_1.0_test.txt": "gold_label\tsentence1\tsentence2\nentailment\tA.\tB.\n"},
+    "scitail": {"scitail_1.0_train.tsv": "Plants \"eat\" light.\tPlants eat.\tentails\n",
+                "scitail_1.0_test.tsv": "A.\tB.\tneutral\n"},
+}
+
+
+@pytest.mark.parametrize("name, texts, label, test_label", [
+    ("sst-2", ["hide new secretions "], 0, 0), ("qqp", ['"How" do I?', "Why\rnot?"], 1, 0),
+    ("qnli", ["When?", "Now."], 0, 0), ("rte", ["A.", "B."], 1, 0),
+    ("mnli", ['"He said', "No."], 2, 0), ("snli", ["A.", "B."], 2, 1),
+    ("scitail", ['Plants "eat" light.', "Plants eat."], 0, 1)])
+def test_official_layouts(tmp_path, name, texts, label, test_label):
+    for file, content in MADE[name].items():
+        (tmp_path / file).write_bytes(content.encode())
+    omissions, task = Omissions(), TASKS[name]
+    assert read(task, tmp_path, "train", omissions) == [Example(texts, label)]
+    assert omissions.without_label == (name == "snli")
+    split = "test_matched" if name == "mnli" else "test"
+    assert [e.label for e in read(task, tmp_path, split)] == [test_label]
+
+
+def test_broken_lines_of_qqp(tmp_path):
+    whole = "133\t2\t3\tWho?\tWhat?\t0\n"
+    (tmp_path / "train.tsv").write_text(
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n" + whole
+        + "134\t5\t6\tHow\n do I?\tWhy?\t1\n" + whole, encoding="utf-8")
+    with pytest.raises(InputError, match=r"train.tsv, line 3 has 4 columns .* must be 6"):
+        read(TASKS["qqp"], tmp_path, "train")
+    omissions = Omissions(skip_malformed=True)
+    assert len(read(TASKS["qqp"], tmp_path, "train", omissions)) == 2
+    assert omissions.malformed == 2
+
+
+@pytest.mark.parametrize("name, content, message", [
+    ("rte", "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tentails\n",
+     r"train.tsv, line 2: label 'entails' is none of entailment, not_entailment"),
+    ("rte", "index\tsentence1\tlabel\n0\ta\tentailment\n",
+     r"line 1: there is no column 'sentence2'"),
+    ("rte", "index\tsentence1\tsentence2\n0\ta\tb\n", r"line 1: there is no column 'label'"),
+    ("rte", "index\tsentence1\tsentence2\tlabel\n", "is empty"),
+    ("cola", "", "is empty"),
+    ("sts-b", "sentence1\tsentence2\tscore\na\tb\tgood\n", r"line 2: 'good' is not a number"),
+    ("sts-b", "sentence1\tsentence2\tscore\na\tb\tnan\n", r"line 2: 'nan' is not a number"),
+    ("sts-b", "sentence1\tsentence2\tscore\na\tb\t7\n", r"line 2: '7' is not a number from 0 to 5"),
+    ("snli", "gold_label\tsentence1\tsentence2\n-\ta\tb\n", "is empty"),
+])
+def test_bad_files(tmp_path, name, content, message):
+    (tmp_path / "train.tsv").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read(TASKS[name], tmp_path, "train")
+
+
+def test_missing_files_splits_and_tasks(tmp_path):
+    with pytest.raises(InputError, match="no scitail_1.0_dev.tsv or dev.tsv in"):
+        TASKS["scitail"].path(str(tmp_path), "dev")
+    with pytest.raises(InputError, match="no split 'train'; it has dev, test"):
+        TASKS["ax"].split("train")
+    with pytest.raises(InputError, match="no task 'cloa'; choose from cola, "):
+        find_task("cloa")
+    assert find_task("CoLA") is TASKS["cola"]
+
+
+def test_tables_are_whole():
+    for name, task in TASKS.items():
+        assert task.name == name and task.kind in KINDS and task.headline == task.metrics[0]
+        assert (task.kind in ("classification", "tagging")) == bool(task.labels)
+        assert all(layout.size for layout in task.splits.values())
+        assert task.model_of is None or task.labels == TASKS[task.model_of].labels
+
+
+TAGGED = """-DOCSTART- -X- O O
+
+EU NNP B-NP I-ORG
+rejects VBZ B-VP O
+Berlin NNP I-NP I-LOC
+Paris NNP I-NP B-LOC
+\xa0x NNP I-NP I-LOC
+
+
+-DOCSTART- -X- O O
+
+End . O I-PER
+"""
+
+
+def test_tagged_words(tmp_path):
+    (tmp_path / "train.txt").write_text(TAGGED, encoding="utf-8")
+    task = TASKS["conll2003"]
+    examples = read(task, tmp_path, "train")
+    assert [e.texts for e in examples] == [["EU", "rejects", "Berlin", "Paris", "\xa0x"], ["End"]]
+    assert [[task.labels[tag] for tag in e.label] for e in examples] == [
+        ["B-ORG", "O", "B-LOC", "B-LOC", "I-LOC"], ["B-PER"]]
+    assert [e.document for e in examples] == [1, 2]
+
+
+@pytest.mark.parametrize("content, message", [
+    ("a O\nb\n", "line 2 has 1 columns where there must be 2"),
+    ("a\nb\n", "line 1 has 1 columns where there must be 2"),
+    ("a O\n\nb O\nc S-PER\nd B-PER\n", "sentence of line 3: 'S-PER' is neither O nor B-"),
+    ("a O\n\nb I-X\n", "line 3: label 'B-X' is none of O, B-LOC"),
+    ("-DOCSTART- O\n\n", "is empty"),
+])
+def test_bad_tagged_words(tmp_path, content, message):
+    (tmp_path / "eng.train").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        task = TASKS["conll2003"]
+        two = dataclasses.replace(task.splits["train"], label=1)
+        read(dataclasses.replace(task, splits={"train": two}), tmp_path, "train")
+
+
+def test_own_files(tmp_path):
+    (tmp_path / "a.csv").write_text('body,folder\n"x, y",10\nz,9\nw,10\n', encoding="utf-8")
+    (tmp_path / "t.csv").write_text("body\nq\n", encoding="utf-8")
+    task = own_task("classification", {"train": "a.csv", "test": "t.csv"}, ["body"], "folder")
+    task = discover_labels(task, "train", task.path(str(tmp_path), "train"))
+    assert task.labels == ("9", "10")
+    assert read(task, tmp_path, "train") == [
+        Example(["x, y"], 1), Example(["z"], 0), Example(["w"], 1)]
+    assert read(task, tmp_path, "test") == [Example(["q"], 0)]
+
+
+def test_own_files_with_several_labels(tmp_path):
+    lines = [{"t": "x", "l": ["b", "a"]}, {"t": "y", "l": []}, {"t": "z", "l": "c, a"}]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l", multi_label=True)
+    task = discover_labels(task, "train", task.path(str(tmp_path), "train"))
+    assert task.labels == ("a", "b", "c") and task.headline == "micro_f1"
+    assert [e.label for e in read(task, tmp_path, "train")] == [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
+
+
+def test_own_tags_that_are_no_entities(tmp_path):
+    (tmp_path / "pos.txt").write_text("the\tDT\nend\tNN\n\nnow\tRB", encoding="utf-8")
+    task = own_task("tagging", {"train": "pos.txt"}, ["0"], "1")
+    task = discover_labels(task, "train", task.path(str(tmp_path), "train"))
+    assert task.labels == ("DT", "NN", "RB") and task.metrics == ("tag_accuracy",)
+    assert [e.label for e in read(task, tmp_path, "train")] == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (("classification", {}, ["t"], "l"), "no file is named"),
+    (("classification", {"train": "a.doc"}, ["t"], "l"), "a.doc must end in .tsv"),
+    (("classification", {"train": "a.tsv"}, ["t"], None), "--label_column must be given"),
+    (("multiple_choice", {"train": "a.tsv"}, ["t"], "l"), "--choice_columns must be given"),
+])
+def test_own_files_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        own_task(*arguments)
+
+
+def test_one_label_is_none(tmp_path):
+    (tmp_path / "a.tsv").write_text("t\tl\nx\t1\ny\t1\n", encoding="utf-8")
+    task = own_task("classification", {"train": "a.tsv"}, ["t"], "l")
+    with pytest.raises(InputError, match="holds 1 different labels"):
+        discover_labels(task, "train", str(tmp_path / "a.tsv"))
+
+
+def test_text_that_is_none(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"t": "x", "l": 1}\n{"t": null, "l": 2}\n{"l": 2}\n',
+                                      encoding="utf-8")
+    task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l", labels=("1", "2"))
+    with pytest.raises(InputError, match="line 2 has None where text must stand"):
+        read(task, tmp_path, "train")
+    omissions = Omissions(skip_malformed=True)
+    assert len(read(task, tmp_path, "train", omissions)) == 1 and omissions.malformed == 2

@@ -1,0 +1,44 @@
+"""The files that the GLUE server takes."""
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.submission import write_submission
+from bert_tf.tasks.table import TASKS
+
+OFFICIAL = {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
+            "AX"}
+
+
+def test_official_names():
+    names = {layout.submission for task in TASKS.values() for layout in task.splits.values()}
+    assert names - {None} == {f"{name}.tsv" for name in OFFICIAL}
+
+
+@pytest.mark.parametrize("task, split, file, first", [
+    ("cola", "test", "CoLA.tsv", "1"), ("ax", "test", "AX.tsv", "entailment"),
+    ("mnli", "test_mismatched", "MNLI-mm.tsv", "entailment"),
+    ("rte", "test", "RTE.tsv", "not_entailment")])
+def test_labels(tmp_path, task, split, file, first):
+    task = TASKS[task]
+    ids = np.zeros(task.split(split).size, int)
+    ids[0] = 1
+    path = write_submission(tmp_path, task, split, ids)
+    assert path == str(tmp_path / file)
+    lines = (tmp_path / file).read_text(encoding="utf-8").split("\n")
+    assert lines[:3] == ["index\tprediction", f"0\t{first}", f"1\t{task.labels[0]}"]
+    assert len(lines) == len(ids) + 2 and lines[-1] == ""
+
+
+def test_numbers_stay_within_their_bounds(tmp_path):
+    path = write_submission(tmp_path, TASKS["sts-b"], "test", np.linspace(-1, 6, 1379))
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    assert lines[1] == "0\t0.000" and lines[690] == "689\t2.500" and lines[-1] == "1378\t5.000"
+
+
+def test_what_the_server_would_refuse(tmp_path):
+    with pytest.raises(InputError, match="CoLA.tsv must hold 1,063 predictions, not 5"):
+        write_submission(tmp_path, TASKS["cola"], "test", [0] * 5)
+    assert write_submission(tmp_path, TASKS["snli"], "test", [0]) is None

@@ -1,0 +1,113 @@
+"""Rows of files with all that stands in real ones, and what is said of lines that are none."""
+
+import gzip
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.tables import Omissions, Table, read_lines
+from bert_tf.tasks.task import Split
+
+
+def rows(path, columns, layout="tsv", header=True, omissions=None):
+    """(line, the cells of these columns) of all rows."""
+    split = Split((str(path),), tuple(columns), format=layout, header=header)
+    table = Table(str(path), split, omissions or Omissions())
+    keys = table.keys(columns)
+    return [(line, *(row[key] for key in keys)) for line, row in table]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """function(content, name): a file with this content."""
+    def make(content, name="file.tsv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return path
+    return make
+
+
+def test_only_line_feeds_end_lines(write):
+    path = write("\ufeffa\rb\r\n\n\u2028\x85c\x0b\n\n\r\n\n")
+    assert list(read_lines(path)) == [(1, "a\rb"), (2, ""), (3, "\u2028\x85c\x0b")]
+    assert list(read_lines(write(gzip.compress(b"a\n\nb")))) == [(1, "a"), (2, ""), (3, "b")]
+
+
+def test_quotes_in_tsv_are_plain_characters(write):
+    path = write('a\tb\n"x\ty"\n"\t""\nz\t\n')
+    assert rows(path, ["b", "a"]) == [(2, 'y"', '"x'), (3, '""', '"'), (4, "", "z")]
+    assert rows(path, [-1, "0"], header=False)[0] == (1, "b", "a")
+
+
+def test_csv(write):
+    path = write('id,ending0,"end,ing1"\r\n1,"a, ""b""\nc",d\r\n2,,"é"\r\n'
+                 + f"3,{'x' * 200_000},\n")
+    found = rows(path, ["id", "end*"], "csv")
+    assert found[:2] == [(2, "1", 'a, "b"\nc', "d"), (4, "2", "", "é")]
+    assert len(found[2][2]) == 200_000
+
+
+def test_jsonl(write):
+    lines = [{"a": "x\ty", "n": 1}, {"a": "", "n": None, "more": 2}]
+    path = write("\n".join(map(json.dumps, lines)))
+    assert rows(path, ["n", "a"], "jsonl") == [(1, 1, "x\ty"), (2, None, "")]
+
+
+@pytest.mark.parametrize("name, content, where", [
+    ("a.tsv", "a\tb\n1\t2\n1\n1\t2\t3\n\n1\t2\n", ["line 3 has 1 columns where there must be 2"]),
+    ("a.csv", "a,b\n1,2\n1\n1,2,3\n\n1,2\n", ["line 3 has 1 columns where there must be 2"]),
+    ("a.jsonl", '{"a": 1, "b": 2}\n\n[]\n{"a"\n{"a": 1, "b": 2}\n',
+     ["line 2 is not a JSON object"]),
+])
+def test_malformed_lines_are_named_or_counted(write, name, content, where):
+    path = write(content, name)
+    layout = name[2:]
+    with pytest.raises(InputError) as error:
+        rows(path, ["a", "b"], layout)
+    assert all(part in str(error.value) for part in [name, "--skip_malformed_lines", *where])
+    omissions = Omissions(skip_malformed=True)
+    assert len(rows(path, ["a", "b"], layout, omissions=omissions)) == 2
+    assert omissions.malformed == 3
+
+
+@pytest.mark.parametrize("name, content, columns, parts", [
+    ("a.tsv", b"", ["a"], ["a.tsv is empty"]),
+    ("a.tsv", b"\n\n", ["a"], ["a.tsv is empty"]),
+    ("a.tsv", b"a\tb\n", ["a"], ["a.tsv is empty", "below its header"]),
+    ("a.jsonl", b"", ["a"], ["a.jsonl is empty"]),
+    ("a.tsv", b"a\tb\n1\t2\n", ["c"], ["a.tsv, line 1: there is no column 'c'", "are a, b"]),
+    ("a.tsv", b"a\tb\n1\t2\n", ["2"], ["there is no column '2'"]),
+    ("a.tsv", b"a\tb\n1\t2\n", ["c*"], ["there is no column 'c*'"]),
+    ("a.jsonl", b'{"a": 1}', ["0"], ["there is no column '0'", "are a"]),
+    ("a.tsv", b"a\tb\n1\t2\n1\t\xff\n", ["a"], ["a.tsv, line 3, byte 3 is not UTF-8"]),
+    ("a.csv", b'a,b\n1,2\n1,"2\n3\n', ["a"], ["a.csv, line 3 is not CSV"]),
+    ("a.csv", b'a,b\n1,"2"3\n', ["a"], ["a.csv, line 2 is not CSV"]),
+])
+def test_refused(write, name, content, columns, parts):
+    path = write(content, name)
+    with pytest.raises(InputError) as error:
+        rows(path, columns, name[2:])
+    assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_tensorflow_datasets(monkeypatch):
+    """The library's interface, in small: it is no dependency of the tests."""
+    def load(name, split, with_info):
+        assert (name, split, with_info) == ("glue/mrpc", "train", True)
+        data = [{"s": "é".encode(), "label": np.int64(1)}, {"s": b"b", "label": np.int64(-1)}]
+        label = types.SimpleNamespace(names=["no", "yes"])
+        return data, types.SimpleNamespace(features={"s": object(), "label": label})
+
+    stub = types.SimpleNamespace(load=load, as_numpy=iter)
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", stub)
+    assert rows("glue/mrpc:train", ["s", "label"], "tfds") == [(1, "é", "yes"), (2, "b", -1)]
+
+
+def test_tensorflow_datasets_is_absent(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    with pytest.raises(InputError, match="pip install"):
+        rows("glue/mrpc:train", ["s"], "tfds")
