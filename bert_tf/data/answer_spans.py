@@ -50,6 +50,7 @@ class AnswerSpans:
         tokens: int32 [T], those of all paragraphs, then those of all questions.
         token_words: int [T'], the word of its paragraph that each paragraph's token is part of.
         query_start, query_length: int [N], the question in `tokens`.
+        query_cut: bool [N], whether the question was longer.
         doc_start: int [N], the paragraph in `tokens`.
         answers: int [N, 2], first and last token of the answer within the paragraph; -1 for none.
         first_span: int [N + 1], the first span of each question, and M.
@@ -62,6 +63,7 @@ class AnswerSpans:
     token_words: np.ndarray
     query_start: np.ndarray
     query_length: np.ndarray
+    query_cut: np.ndarray
     doc_start: np.ndarray
     answers: np.ndarray
     first_span: np.ndarray
@@ -149,7 +151,8 @@ def cut_spans(paragraphs, tokenizer, options):
         tokens=np.concatenate([ids, query_ids]),
         token_words=np.repeat(np.arange(len(pieces)) - np.repeat(first_words[:-1], word_counts),
                               pieces),
-        query_start=query_start, query_length=query_length, doc_start=doc_start,
+        query_start=query_start, query_length=query_length, query_cut=query_length < query_lengths,
+        doc_start=doc_start,
         answers=_answer_tokens(questions, tokenizer, ids, word_tokens, first_words[asked],
                                doc_start),
         first_span=first_span, start=start, length=np.minimum(room[row], doc_length[row] - start))

@@ -9,6 +9,7 @@ from bert_tf.files import open_unpacked
 
 _BLOCK = 1 << 20
 _SPACE = re.compile(r"[ \t\n\r]*")
+_AFTER_VALUE = frozenset(",:]} \t\n\r")
 _DECODER = json.JSONDecoder()
 
 
@@ -49,7 +50,8 @@ class _Text:
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
-                complete = end < len(self._text)    # 1 may be the beginning of 1.5
+                # 1 and 1. may be the beginning of 1.5.
+                complete = self._text[end:end + 1] in _AFTER_VALUE
             except ValueError:
                 complete = False
             if complete or not self._more():
@@ -73,8 +75,6 @@ def read_elements(path, key):
         try:
             yield from _elements(text, key)
         except (ValueError, RecursionError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"{path} is not a JSON object with a list {key!r} ({error}); is it "
                              "another file, or cut short?") from error
 

@@ -7,6 +7,7 @@ import re
 from bert_tf.data.json_stream import read_elements
 from bert_tf.errors import InputError
 
+_PIECE_QUESTIONS = 1 << 13
 # The original's spaces. Others, a no-break space say, stand within words.
 _WORD = re.compile(r"[^ \t\r\n\u202f]+")
 
@@ -83,6 +84,22 @@ def read_paragraphs(path, is_training, version_2_with_negative=False):
         yield paragraph
     if empty:
         raise InputError(f"{path} holds no question; give a SQuAD file that does.")
+
+
+def read_pieces(path, is_training, version_2_with_negative=False, size=_PIECE_QUESTIONS):
+    """Yields the paragraphs of a SQuAD file in lists of at least `size` questions but for the last.
+
+    The other arguments and the errors are those of `read_paragraphs`.
+    """
+    piece, questions = [], 0
+    for paragraph in read_paragraphs(path, is_training, version_2_with_negative):
+        piece.append(paragraph)
+        questions += len(paragraph.questions)
+        if questions >= size:
+            yield piece
+            piece, questions = [], 0
+    if piece:
+        yield piece
 
 
 def read_answers(path):

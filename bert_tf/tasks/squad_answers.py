@@ -1,14 +1,17 @@
 """From the logits of spans to answers (google-research/bert run_squad.py, write_predictions)."""
 
 import dataclasses
+import json
 import math
 import os
 
 import numpy as np
 
+from bert_tf.data.answer_spans import cut_spans
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
-from bert_tf.tokenization.words import split_words
+from bert_tf.tasks.squad import read_pieces
+from bert_tf.tasks.squad_projection import project
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,12 +68,35 @@ def predict_answers(spans, start_logits, end_logits, tokenizer, options):
     Raises:
         InputError: the logits are not those of these spans.
     """
-    if not len(start_logits) == len(end_logits) == len(spans.start):
-        raise InputError(f"there are logits of {len(start_logits)} spans, but the questions have "
-                         f"{len(spans.start)}; predict with the file and flags that the records "
-                         "were made with.")
+    _check_count(len(spans.start), start_logits)
+    _check_count(len(spans.start), end_logits)
     finder = _Finder(spans, start_logits, end_logits, tokenizer, options)
     return [finder.predict(question) for question in range(len(spans.questions))]
+
+
+def predict_file(path, start_logits, end_logits, tokenizer, span_options, options):
+    """Chooses the answers to all questions of a SQuAD file, a piece of it in memory at a time.
+
+    Args:
+        path: the file that the records were made of, to predict.
+        start_logits, end_logits: float arrays [M, S], in the order of the records.
+        tokenizer, span_options: those that the records were made with.
+        options: `AnswerOptions`.
+
+    Yields:
+        `Prediction`, in the order of the file.
+
+    Raises:
+        InputError: the logits are not those of this file.
+    """
+    first = 0
+    for piece in read_pieces(path, is_training=False):
+        spans = cut_spans(piece, tokenizer, span_options)
+        last = first + len(spans.start)
+        yield from predict_answers(spans, start_logits[first:last], end_logits[first:last],
+                                   tokenizer, options)
+        first = last
+    _check_count(first, start_logits)
 
 
 def write_answers(folder, predictions, null_score_diff_threshold=0.0):
@@ -90,6 +116,31 @@ def write_answers(folder, predictions, null_score_diff_threshold=0.0):
         files["null_odds"] = {p.id: p.null_odds for p in predictions}
     for name, content in files.items():
         write_json(os.path.join(folder, f"{name}.json"), content)
+
+
+def read_predictions(path):
+    """Reads predictions.json or null_odds.json: an object of question id -> text or number.
+
+    Raises:
+        InputError: the file isn't that.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            predictions = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read as JSON ({error}); give the predictions that "
+                         "run_squad wrote.") from error
+    if not isinstance(predictions, dict):
+        raise InputError(f"{path} is not an object of question ids and answers; give the "
+                         "predictions that run_squad wrote.")
+    return predictions
+
+
+def _check_count(spans, logits):
+    if len(logits) != spans:
+        raise InputError(f"there are logits of {len(logits)} spans, but the questions have "
+                         f"{spans}; predict with the file and flags that the records were made "
+                         "with.")
 
 
 class _Finder:
@@ -122,7 +173,7 @@ class _Finder:
         return slice(*self._spans.first_span[question:question + 2])
 
     def _null_logits(self, question):
-        """Start and end logit of there being no answer: the least likely of the question's spans'."""
+        """Start and end logit of no answer, in the span where that is least likely."""
         logits = self._null[self._rows(question)]
         return tuple(logits[logits.sum(1).argmin()].tolist()) if len(logits) else (0.0, 0.0)
 
@@ -181,24 +232,3 @@ def _entries(n_best):
         total += power
     return [{"text": text, "probability": power / total, "start_logit": start, "end_logit": end}
             for power, (text, (start, end)) in zip(powers, n_best.items())]
-
-
-def project(text, original, lower):
-    """The part of `original` that is `text` before it was normalised (get_final_text).
-
-    Args:
-        text: words of WordPiece joined by spaces, lower-cased where the vocabulary is.
-        original: the words of the paragraph that hold it, joined by spaces.
-        lower: whether the tokenizer lower-cases.
-
-    Returns:
-        str; all of `original` where characters can't be matched one to one.
-    """
-    normal = " ".join(split_words(original, lower))
-    start = normal.find(text)
-    kept = [place for place, char in enumerate(original) if char != " "]
-    if not text or start < 0 or len(kept) != len(normal) - normal.count(" "):
-        return original
-    first = start - normal.count(" ", 0, start)
-    last = first + len(text) - text.count(" ") - 1
-    return original[kept[first]:kept[last] + 1]

@@ -5,13 +5,13 @@ A score is the best over the correct answers; scores are means in percent.
 """
 
 import collections
-import json
 import re
 import string
 
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.squad_thresholds import best_threshold
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -63,7 +63,7 @@ def score_v1(answers, predictions):
             raise InputError(f"question {name!r} has no correct answer, as only SQuAD v2.0 allows; "
                              "set --version_2_with_negative.")
         if name in predictions:
-            totals += _best_scores(map(normalize, texts), predictions[name], f1)
+            totals += _best_scores([*map(normalize, texts)], predictions[name], f1)
     exact_match, mean_f1 = (100.0 * totals / len(answers)).tolist()
     return {"exact_match": exact_match, "f1": mean_f1}
 
@@ -93,7 +93,7 @@ def score_v2(answers, predictions, null_odds=None, threshold=1.0):
         if missing:
             raise InputError(f"{len(missing)} of {len(answers)} questions have no {what}, question "
                              f"{missing[0]!r} for one; predict the whole file.")
-    raw = {name: _score_pair(texts, predictions[name]) for name, texts in answers.items()}
+    raw = question_scores(answers, predictions)
     scores = {name: [float(not answers[name])] * 2 if odds[name] > threshold else pair
               for name, pair in raw.items()}
     result = _means(scores, answers)
@@ -109,69 +109,20 @@ def score_v2(answers, predictions, null_odds=None, threshold=1.0):
     return result
 
 
-def best_threshold(answers, predictions, odds, scores):
-    """The threshold of the odds that makes the mean score best, as the official script finds it.
+def question_scores(answers, predictions):
+    """Exact match and F1 of v2.0 of each question: a dict of question id -> (0 or 1, 0.0 to 1.0).
 
-    It does not see that equal odds lie on one side of any threshold, and says 0.0 where it is best
-    to answer nothing; `reachable_threshold` does.
-
-    Args:
-        answers, predictions, odds: as `score_v2` takes them.
-        scores: dict of question id -> score of the prediction, whatever its odds.
-
-    Returns:
-        The mean score in percent, and the threshold.
+    An answer that is but articles and punctuation is none.
     """
-    totals, levels = _running_totals(answers, predictions, odds, scores)
-    best = totals.argmax()
-    return float(100.0 * totals[best] / len(scores)), [0.0, *levels][best]
-
-
-def reachable_threshold(answers, predictions, odds, metric="f1"):
-    """The threshold to apply to the odds so that the mean score is really the best.
-
-    Args:
-        answers, odds: as `score_v2` takes them.
-        predictions: dict of question id -> the best text, never "" because of a threshold.
-        metric: "exact" or "f1".
-    """
-    index = ("exact", "f1").index(metric)
-    scores = {name: _score_pair(answers[name], predictions[name])[index] for name in answers}
-    totals, levels = _running_totals(answers, predictions, odds, scores)
-    levels = np.array([np.nextafter(levels[0], -np.inf), *levels])
-    last_of_equals = np.append(levels[1:] != levels[:-1], True)
-    return float(levels[np.where(last_of_equals, totals, -np.inf).argmax()])
-
-
-def read_predictions(path):
-    """Reads predictions.json or null_odds.json: an object of question id -> text or number.
-
-    Raises:
-        InputError: the file isn't that.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            predictions = json.load(file)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} can't be read as JSON ({error}); give the predictions that "
-                         "run_squad wrote.") from error
-    if not isinstance(predictions, dict):
-        raise InputError(f"{path} is not an object of question ids and answers; give the "
-                         "predictions that run_squad wrote.")
-    return predictions
+    return {name: _best_scores([*filter(None, map(normalize, texts))] or [""], predictions[name],
+                               f1_or_none) for name, texts in answers.items()}
 
 
 def _best_scores(answers, prediction, overlap):
     """Exact match and `overlap` of a prediction with normalised answers, the best of each."""
-    answers, prediction = list(answers), normalize(prediction)
+    prediction = normalize(prediction)
     return (max(exact(answer, prediction) for answer in answers),
             max(overlap(answer, prediction) for answer in answers))
-
-
-def _score_pair(answers, prediction):
-    """Exact match and F1 of v2.0. An answer that is but articles and punctuation is none."""
-    answers = [*filter(None, map(normalize, answers))] or [""]
-    return _best_scores(answers, prediction, f1_or_none)
 
 
 def _means(scores, names):
@@ -179,15 +130,6 @@ def _means(scores, names):
     total = len(names)
     return {"exact": 100.0 * sum(scores[name][0] for name in names) / total,
             "f1": 100.0 * sum(scores[name][1] for name in names) / total, "total": total}
-
-
-def _running_totals(answers, predictions, odds, scores):
-    """The total score when nothing is answered, then with one question more answered at a time in
-    the order of the odds [N + 1]; and these odds (a list)."""
-    order = sorted((name for name in odds if name in scores), key=odds.get)
-    gains = [scores[name] if answers[name] else -bool(predictions[name]) for name in order]
-    impossible = sum(not texts for texts in answers.values())
-    return np.cumsum([impossible, *gains], dtype=np.float64), [odds[name] for name in order]
 
 
 def _check(values, kind, what):

@@ -1,0 +1,123 @@
+"""From a SQuAD file to records (google-research/bert run_squad.py, FeatureWriter)."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+
+import numpy as np
+
+from bert_tf.data import features, manifest, shards
+from bert_tf.data.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans
+from bert_tf.errors import InputError
+from bert_tf.tasks.squad import read_pieces
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+
+_ROWS = 1024            # spans made into bytes at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadRecords:
+    """Records to make of a SQuAD file; picklable, for the worker processes.
+
+    Attributes:
+        input_file: the SQuAD file.
+        output_file: the TFRecord file; of a large input several, named as `manifest.shard_name`.
+        tokenizer: `WordpieceTokenizer`.
+        is_training: whether the records have answers to learn. Without them there is a record for
+            every span of every question, in the file's order.
+        version_2_with_negative: whether questions may have no answer.
+        options: `SpanOptions`.
+    """
+
+    input_file: str
+    output_file: str
+    tokenizer: WordpieceTokenizer
+    is_training: bool
+    version_2_with_negative: bool = False
+    options: SpanOptions = SpanOptions()
+
+    def make(self, num_workers=0):
+        """Writes the records and their manifest; what is there already is not made again.
+
+        The file is read twice: a record's unique_ids count the spans before it, so that these
+        must be known before several processes start.
+
+        Args:
+            num_workers: processes, 0 for one a core; the records do not depend on it.
+
+        Returns:
+            The manifest, a dict whose `notes` are sentences about questions left out or cut; and
+            whether all was there already.
+
+        Raises:
+            InputError: the options can't work, or the file is not SQuAD.
+        """
+        self.options.check()
+        path = manifest.manifest_path(self.output_file)
+        vocabulary = self.tokenizer.vocabulary
+        settings = {"is_training": self.is_training, "do_lower_case": self.tokenizer.do_lower_case,
+                    "version_2_with_negative": self.version_2_with_negative,
+                    **dataclasses.asdict(self.options)}
+        counts = [self._count_spans(piece) for piece in self._pieces()]
+        if not sum(counts):
+            raise InputError(f"{self.input_file} gives no record: its paragraphs are blank or "
+                             "hold none of the answers; give another file.")
+        with open(self.input_file, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return shards.make_shards(
+            path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
+                   "output_file": [os.path.basename(self.output_file)], "pieces": counts},
+            self._numbered_pieces(counts), self._write_piece, num_workers,
+            functools.partial(self._describe, settings))
+
+    def _pieces(self):
+        return read_pieces(self.input_file, self.is_training, self.version_2_with_negative)
+
+    def _count_spans(self, piece):
+        return len(cut_spans(piece, self.tokenizer, self.options).start)
+
+    def _numbered_pieces(self, counts):
+        """Yields (number of pieces, first unique id, paragraphs)."""
+        first_ids = FIRST_UNIQUE_ID + np.cumsum([0, *counts])
+        for first_id, piece in zip(first_ids.tolist(), self._pieces()):
+            yield len(counts), first_id, piece
+
+    def _write_piece(self, index, numbered_piece):
+        """Writes one shard; returns its entry, counts and notes for the manifest."""
+        count, first_id, piece = numbered_piece
+        spans = cut_spans(piece, self.tokenizer, self.options)
+        path = os.path.abspath(manifest.shard_name(self.output_file, index, count))
+        try:
+            shard = shards.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
+        except OSError as error:
+            raise InputError(f"{path} can't be written ({error}); make room and start the command "
+                             "again, finished pieces are kept.") from error
+        skipped = [sentence for paragraph in piece for sentence in paragraph.skipped]
+        cut = [question.id for question, is_cut in zip(spans.questions, spans.query_cut) if is_cut]
+        notes = skipped + [
+            f"{self.input_file}: question {name!r} is cut to --max_query_length="
+            f"{self.options.max_query_length} tokens; raise it to keep all." for name in cut]
+        return {"shards": [shard], "notes": notes,
+                "counts": {"questions": len(spans.questions), "skipped": len(skipped),
+                           "cut": len(cut), "records": len(spans.start)}}
+
+    def _blocks(self, spans, first_id):
+        wanted = features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())
+        for first in range(0, len(spans.start), _ROWS):
+            last = min(first + _ROWS, len(spans.start))
+            block = spans.features(first, last, self.options, self.tokenizer.vocabulary)
+            block["unique_ids"] = np.arange(first_id + first, first_id + last)[:, None]
+            yield {feature.name: block[feature.name] for feature in wanted}
+
+    def _describe(self, settings, results):
+        return {
+            "format": "bert_tf answer span records 1",
+            "options": settings,
+            "vocabulary": {"size": self.tokenizer.vocabulary.size,
+                           "sha256": self.tokenizer.vocabulary.hash},
+            "inputs": [{"name": self.input_file, "bytes": os.path.getsize(self.input_file)}],
+            "counts": {name: sum(result["counts"][name] for result in results)
+                       for name in results[0]["counts"]},
+            "notes": [note for result in results for note in result["notes"]],
+        }

@@ -1,0 +1,95 @@
+"""Answers from logits, against the original's."""
+
+import random
+
+import numpy as np
+import pytest
+
+import squad_case
+from bert_tf.errors import InputError
+from bert_tf.tasks import squad
+from bert_tf.tasks.squad_answers import (
+    AnswerOptions, Prediction, predict_answers, predict_file, read_predictions, write_answers)
+from bert_tf.tasks.squad_projection import project
+from tests.make_squad_golden import WORDS, make_logits
+
+
+def logits_of(case):
+    spans = len(case.golden["predict"]["features"])
+    options = case.golden["options"]
+    return make_logits(spans, options["max_seq_length"], options["seed"])
+
+
+@pytest.mark.parametrize("name", squad_case.NAMES)
+def test_answers_lists_and_odds_are_the_originals(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(squad.read_pieces, "__defaults__", (False, 10))
+    case = squad_case.load(name, tmp_path)
+    predictions = list(predict_file(case.path, *logits_of(case), case.tokenizer, case.span_options,
+                                    case.answer_options))
+    threshold = case.golden["options"]["threshold"]
+    assert {p.id: p.answer(threshold) for p in predictions} == case.golden["answers"]
+    assert {p.id: p.n_best for p in predictions} == case.golden["n_best"]
+    write_answers(tmp_path, predictions, threshold)
+    files = {"predictions": "answers", "nbest_predictions": "n_best"}
+    if case.negative:
+        files["null_odds"] = "null_odds"
+    else:
+        assert not (tmp_path / "null_odds.json").exists()
+    for file, key in files.items():
+        assert read_predictions(tmp_path / f"{file}.json") == case.golden[key]
+
+
+def test_logits_of_another_file_are_refused(tmp_path):
+    case = squad_case.load("cased_v1", tmp_path)
+    logits = logits_of(case)
+    for first, last in ((0, -1), (1, None)):
+        with pytest.raises(InputError, match="questions have"):
+            list(predict_file(case.path, *logits[:, first:last], case.tokenizer,
+                              case.span_options, case.answer_options))
+    more = np.concatenate([logits, logits], 1)
+    with pytest.raises(InputError, match="questions have"):
+        list(predict_file(case.path, *more, case.tokenizer, case.span_options,
+                          case.answer_options))
+
+
+@pytest.mark.parametrize("negative, text, odds", [(False, "empty", None), (True, "", 2.0)])
+def test_no_answer_is_allowed_at_all(tmp_path, negative, text, odds):
+    case = squad_case.load("lower_v2", tmp_path)
+    spans = case.spans("predict")
+    logits = np.zeros([2, len(spans.start), case.span_options.max_seq_length], np.float32)
+    logits[:, :, 0] = 1
+    predictions = predict_answers(spans, *logits, case.tokenizer, AnswerOptions(3, 0, negative))
+    assert {(p.text, p.answer(-9), len(p.n_best), p.null_odds) for p in predictions} == {
+        (text, text, 1, odds)}
+
+
+def test_two_questions_of_one_id(tmp_path):
+    predictions = [Prediction(name, "x", []) for name in ("q1", "q2", "q1")]
+    with pytest.raises(InputError, match="'q1' stands twice"):
+        write_answers(tmp_path, predictions)
+
+
+@pytest.mark.parametrize("text, original, expected", [
+    ("steve smith", "Steve Smith's", "Steve Smith"), ("1895", "(1895-1943).", "1895"),
+    ("cafe", "«Café»,", "Café"), ("", "All of it", "All of it"), ("other", "All of", "All of"),
+    ("中", "x中y", "中"), ("a", "so\u00adft a", "so\u00adft a"),
+    ("e - mail", "an e-mail!", "e-mail"),
+])
+def test_projection(text, original, expected):
+    assert project(text, original, True) == expected
+
+
+def test_projection_of_any_text_is_a_part_of_it():
+    rng = random.Random(3)
+    for _ in range(2000):
+        original = " ".join(rng.choices(WORDS, k=rng.randint(1, 6)))
+        text = " ".join(rng.choices(original.lower().split(), k=rng.randint(1, 3)))
+        assert project(text, original, rng.random() < 0.5) in original
+
+
+@pytest.mark.parametrize("text, words", [("[1]", "is not an object"), ("{", "can't be read")])
+def test_files_that_are_no_predictions(tmp_path, text, words):
+    path = tmp_path / "predictions.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=words):
+        read_predictions(path)

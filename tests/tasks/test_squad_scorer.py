@@ -1,0 +1,105 @@
+"""Scores against those of the official scripts, and predictions that are none."""
+
+import pytest
+
+import squad_case
+from bert_tf.errors import InputError
+from bert_tf.tasks.squad_scorer import normalize, question_scores, score_v1, score_v2
+from bert_tf.tasks.squad_thresholds import best_threshold, reachable_threshold
+from tests.make_squad_golden import questions, with_more_answers
+
+ANSWERS = {"q1": ["the Kings"], "q2": ["1895", "in 1895"], "q3": []}
+RIGHT = {"q1": "kings", "q2": "1895", "q3": ""}
+
+
+def stored(name, tmp_path):
+    golden = squad_case.load(name, tmp_path).golden
+    answers = {q["id"]: [answer["text"] for answer in q["answers"]]
+               for q in questions(with_more_answers(golden["dataset"]))}
+    return answers, golden["scores"]
+
+
+def test_v1_scores_are_the_official(tmp_path):
+    answers, cases = stored("cased_v1", tmp_path)
+    for case in cases:
+        scores, official = score_v1(answers, case["predictions"]), case["scores"]
+        assert scores["exact_match"] == pytest.approx(100 * official["exact_match"], rel=1e-14)
+        assert scores["f1"] == pytest.approx(100 * official["final_f1"], rel=1e-14)
+
+
+def test_v2_scores_and_thresholds_are_the_official(tmp_path):
+    answers, cases = stored("lower_v2", tmp_path)
+    for case in cases:
+        official = {key.replace("final_", "best_"): value for key, value in case["scores"].items()
+                    if not key.startswith("pr_")}
+        assert score_v2(answers, case["predictions"], case["odds"]) == pytest.approx(
+            official, rel=1e-14)
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("The  King's, an apple!", "kings apple"), ("a", ""), ("", ""), ("THE\u00a0end", "end"),
+    ("theme", "theme"), ("İstanbul—A", "i̇stanbul—"), ("1,895", "1895"), ("$ 5 %", "5")])
+def test_normalised(text, expected):
+    assert normalize(text) == expected
+
+
+def test_empty_texts_agree_in_v2_and_overlap_nothing_in_v1():
+    assert score_v1({"q": ["the"]}, {"q": "an"}) == {"exact_match": 100.0, "f1": 0.0}
+    scores = score_v2({"q": ["the"]}, {"q": "an"})
+    assert scores["exact"] == scores["f1"] == scores["HasAns_f1"] == 100.0
+    assert "NoAns_f1" not in scores
+
+
+def test_missing_predictions_score_nothing_in_v1_and_are_refused_in_v2():
+    answers = {"q1": ["x"], "q2": ["y"]}
+    assert score_v1(answers, {"q1": "x", "unknown": "z"}) == {"exact_match": 50.0, "f1": 50.0}
+    with pytest.raises(InputError, match="1 of 2 questions have no prediction, question 'q2'"):
+        score_v2(answers, {"q1": "x"})
+    with pytest.raises(InputError, match="no null odds, question 'q1'"):
+        score_v2(answers, {"q1": "x", "q2": "y"}, {"q2": 0.5})
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ["1895"], {"text": "x"}, True])
+def test_what_is_no_text_is_named(wrong):
+    for score in (score_v1, score_v2):
+        with pytest.raises(InputError, match="prediction of question 'q2' is .* no text"):
+            score(ANSWERS, {**RIGHT, "q2": wrong})
+
+
+@pytest.mark.parametrize("wrong", [None, "3", True, [1.0]])
+def test_what_is_no_number_is_named(wrong):
+    with pytest.raises(InputError, match="null odds of question 'q1' is .* no number"):
+        score_v2(ANSWERS, RIGHT, {"q1": wrong, "q2": 0, "q3": 1})
+
+
+def test_v1_needs_answers():
+    with pytest.raises(InputError, match="'q3' has no correct answer"):
+        score_v1(ANSWERS, RIGHT)
+
+
+def test_odds_above_the_threshold_are_no_answer():
+    odds = {"q1": 1.5, "q2": 1.0, "q3": 5}
+    assert score_v2(ANSWERS, {**RIGHT, "q3": "x"}, odds)["exact"] == pytest.approx(200 / 3)
+    assert score_v2(ANSWERS, RIGHT, odds, threshold=2)["exact"] == 100
+
+
+def applied(texts, odds, threshold):
+    return {name: "" if odds[name] > threshold else text for name, text in texts.items()}
+
+
+@pytest.mark.parametrize("odds, texts, best", [
+    ({"q1": 1.0, "q2": 1.0, "q3": 1.0}, {**RIGHT, "q3": "x"}, 200 / 3),     # all equal
+    ({"q1": 2, "q2": 3, "q3": -4.5}, {"q1": "x", "q2": "y", "q3": "z"}, 100 / 3),   # none is best
+    ({"q1": -1, "q2": -7, "q3": 4}, {**RIGHT, "q3": "x"}, 100.0),
+])
+def test_the_reachable_threshold_is_reached(odds, texts, best):
+    for index, metric in enumerate(("exact", "f1")):
+        scores = {name: pair[index] for name, pair in question_scores(ANSWERS, texts).items()}
+        threshold = reachable_threshold(ANSWERS, texts, odds, scores)
+        assert score_v2(ANSWERS, applied(texts, odds, threshold))[metric] == pytest.approx(best)
+
+
+def test_the_official_threshold_does_not_see_ties():
+    odds, texts = {"q1": 1.0, "q3": 1.0}, {"q1": "kings", "q3": "x"}
+    answers = {name: ANSWERS[name] for name in odds}
+    assert best_threshold(answers, texts, odds, {"q1": 1, "q3": 0}) == (100.0, 1.0)
