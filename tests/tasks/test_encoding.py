@@ -9,8 +9,10 @@ from bert_tf.data.features import FINETUNING
 from bert_tf.data.windows import cut_windows
 from bert_tf.tasks.encoding import encode
 from bert_tf.tasks.own import own_task
-from bert_tf.tasks.reading import Example
+from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.table import TASKS
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
 
 def truncate(tokens_a, tokens_b, max_length):
@@ -64,6 +66,16 @@ def test_sentences_and_pairs(tokenizer, count, length):
             for e in examples]
     whole = [sum(len(tokenizer.encode(text)) for text in e.texts) for e in examples]
     assert cut == sum(map(int.__gt__, whole, room))
+
+
+def test_real_pairs(test_data):
+    vocabulary = Vocabulary.from_file(test_data / "vocabs/bert-base-cased/vocab.txt")
+    tokenizer = WordpieceTokenizer(vocabulary, do_lower_case=False)
+    examples = list(read_examples(TASKS["mrpc"], "dev", test_data / "glue/MRPC/dev.tsv"))
+    features, cut = encode(TASKS["mrpc"], examples, tokenizer, 48)
+    assert features["input_ids"].tolist() == [
+        slow_features(e.texts, tokenizer, 48)[0] for e in examples]
+    assert 0 < cut < 408
 
 
 def test_numbers_and_several_labels(tokenizer):

@@ -1,0 +1,182 @@
+"""Records of tasks: equal for any number of workers, whole or absent, made once."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.data.features import FINETUNING
+from bert_tf.errors import InputError
+from bert_tf.tasks import records
+from data_prep import create_finetuning_data
+from data_prep.task_flags import TaskFlags
+
+RTE = "index\tsentence1\tsentence2\tlabel\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The official files of RTE, in small, in data/."""
+    rng = random.Random(1)
+    (tmp_path / "data").mkdir()
+    for split, count in (("train", 23), ("dev", 4), ("test", 3)):
+        lines = [f"{i}\t{rng.choice(['the house', 'a', 'b c d'])}\tthe tree."
+                 + f"\t{rng.choice(['', 'not_']) + 'entailment'}" * (split != "test")
+                 for i in range(count)]
+        header = RTE if split != "test" else RTE.replace("\tlabel", "")
+        (tmp_path / "data" / f"{split}.tsv").write_text(header + "\n".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def prepare(folder, vocab_file, monkeypatch):
+    """function(**flags): runs the job on data/ into out/, five examples a shard."""
+    monkeypatch.setattr(records, "_SHARD_EXAMPLES", 5)
+    monkeypatch.setattr(records, "_BLOCK_EXAMPLES", 3)
+
+    def run(out="out", num_workers=1, splits=(), max_seq_length=16,
+            document_context=False, **task):
+        task = {"task": "rte", "data_dir": str(folder / "data"), **task}
+        job = create_finetuning_data.Job(
+            str(folder / out), str(vocab_file), splits=list(splits),
+            max_seq_length=max_seq_length, document_context=document_context,
+            num_workers=num_workers)
+        return create_finetuning_data.main(TaskFlags(**task), job)
+    return run
+
+
+def content(path):
+    """name -> bytes of a folder's files."""
+    return {file.name: file.read_bytes() for file in path.iterdir()} if path.exists() else {}
+
+
+def test_records_as_tensorflow_reads_them(prepare, folder):
+    manifests = prepare()
+    assert [m["counts"]["records"] for m in manifests] == [23, 4, 3]
+    assert [m["task"]["labelled"] for m in manifests] == [True, True, False]
+    spec = {feature.name: tf.io.FixedLenFeature([feature.length(16)], feature.dtype)
+            for feature in FINETUNING["classification"]}
+    paths = sorted(map(str, (folder / "out").glob("train.tfrecord-*-of-00005")))
+    parsed = [tf.io.parse_single_example(message, spec)
+              for message in tf.data.TFRecordDataset(paths)]
+    assert len(parsed) == 23
+    lines = (folder / "data/train.tsv").read_text(encoding="utf-8").split("\n")[1:]
+    assert [int(example["label_ids"][0]) for example in parsed] == [
+        int(line.endswith("not_entailment")) for line in lines]
+    assert manifests[0]["counts"]["labels"]["entailment"] == sum(
+        "\tentailment" in line for line in lines)
+    assert "the official file 2,490" in manifests[0]["notes"][0]
+
+
+def test_workers_change_nothing(prepare, folder):
+    prepare("one")
+    prepare("two", num_workers=2)
+    assert content(folder / "one") == content(folder / "two")
+
+
+def test_nothing_is_made_twice(prepare, folder, monkeypatch):
+    prepare()
+    before = content(folder / "out")
+    monkeypatch.setattr(records, "encode", None)
+    prepare(splits=["dev"])
+    prepare()
+    assert content(folder / "out") == before
+
+
+def test_a_stopped_job_goes_on(prepare, folder, monkeypatch):
+    prepare("whole")
+    calls, encode = [], records.encode
+
+    def stop(*arguments):
+        calls.append(arguments)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return encode(*arguments)
+
+    monkeypatch.setattr(records, "encode", stop)
+    with pytest.raises(KeyboardInterrupt):
+        prepare()
+    assert set(content(folder / "out/train.progress")) == {
+        "job.json", "piece-00000.json", "piece-00001.json"}
+    assert not list((folder / "out").glob("*.manifest.json"))
+    calls.clear()
+    monkeypatch.setattr(records, "encode", lambda *a: calls.append(a) or encode(*a))
+    prepare()
+    assert len(calls) == 6 - 1 + 2 + 1      # of train, after two pieces of two blocks; dev; test
+    assert content(folder / "out") == content(folder / "whole")
+
+
+def test_other_data_replaces_the_old(prepare, folder):
+    prepare()
+    (folder / "data/train.tsv").write_text(RTE + "0\ta\tb\tentailment\n", encoding="utf-8")
+    assert prepare()[0]["counts"]["records"] == 1
+    assert len(list((folder / "out").glob("train.tfrecord*"))) == 1
+
+
+@pytest.mark.parametrize("line, message", [
+    ("9\ta\tb\tmaybe\n", r"dev.tsv, line 6: label 'maybe' is none of entailment, not_entailment"),
+    ("9\ta\tb\n", r"dev.tsv, line 6 has 3 columns where there must be 4"),
+])
+def test_a_bad_line_leaves_nothing(prepare, folder, line, message):
+    with open(folder / "data/dev.tsv", "a", encoding="utf-8") as file:
+        file.write("\n" + line)
+    with pytest.raises(InputError, match=message):
+        prepare()
+    assert not content(folder / "out")
+
+
+def test_skipped_lines_stand_in_the_manifest(prepare, folder):
+    with open(folder / "data/dev.tsv", "a", encoding="utf-8") as file:
+        file.write("\n9\ta\tb\n")
+    [dev] = prepare(splits=["dev"], skip_malformed_lines=True)
+    assert dev["counts"]["malformed_lines"] == 1 and dev["counts"]["records"] == 4
+    assert any("1 malformed lines" in note for note in dev["notes"])
+
+
+def test_documents_stay_whole(prepare, folder):
+    document = "-DOCSTART- O\n\n" + "\n".join(["a O\nthe B-X\n"] * 3)
+    (folder / "data/words.txt").write_text("\n".join([document] * 4), encoding="utf-8")
+    words = {"task": "", "task_kind": "tagging", "train_file": "words.txt", "text_a_column": "0",
+             "label_column": "1"}
+    [alone] = prepare("alone", **words)
+    [manifest] = prepare(document_context=True, **words)
+    assert [shard["records"] for shard in alone["shards"]] == [5, 5, 2]
+    assert [shard["records"] for shard in manifest["shards"]] == [6, 6]
+    assert manifest["counts"]["tokens"] > alone["counts"]["tokens"]
+    assert manifest["task"]["labels"] == ("O", "B-X")
+
+
+@pytest.mark.parametrize("flags, message", [
+    ({"task": "cloa"}, "no task 'cloa'"),
+    ({"task": ""}, "--task must be given"),
+    ({"label_column": "x"}, "leave out either --task or --label_column"),
+    ({"data_dir": "absent"}, "no train.tsv in 'absent'"),
+    ({"splits": ["validation"]}, "no split 'validation'; it has train, dev, test"),
+    ({"max_seq_length": 3}, "--max_seq_length is 3"),
+    ({"num_workers": -1}, "--num_workers is -1"),
+])
+def test_bad_flags(prepare, folder, flags, message):
+    with pytest.raises(InputError, match=message):
+        prepare(**flags)
+    assert not content(folder / "out")
+
+
+def test_the_command_on_own_files(folder, vocab_file):
+    (folder / "mail.csv").write_text('body,folder\n"a, b",spam\nthe,ham\n', encoding="utf-8")
+    command = [sys.executable, "-m", "data_prep.create_finetuning_data", f"--data_dir={folder}",
+               "--train_file=mail.csv", "--text_a_column=body", f"--vocab_file={vocab_file}",
+               f"--output_dir={folder}/out"]
+    done = subprocess.run([*command, "--label_column=folder"], capture_output=True, text=True,
+                          check=True)
+    assert "train: 2 examples, 2 records" in done.stdout and "ham 1, spam 1" in done.stdout
+    manifest = json.loads((folder / "out/train.manifest.json").read_text(encoding="utf-8"))
+    assert manifest["task"]["labels"] == ["ham", "spam"]
+    assert manifest["options"]["max_seq_length"] == 128
+    done = subprocess.run([*command, "--label_column=label"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 1
+    assert done.stderr == (f"error: {folder}/mail.csv, line 1: there is no column 'label'; its "
+                           "columns are body, folder.\n")
