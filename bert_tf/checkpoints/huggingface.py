@@ -38,13 +38,14 @@ _HEADS = (
     ("masked_lm/transform/dense", "cls.predictions.transform.dense", _DENSE),
     ("masked_lm/transform/LayerNorm", "cls.predictions.transform.LayerNorm", _NORM),
     ("masked_lm/output_bias", "cls.predictions.bias", _SELF),
+    ("masked_lm/output_weights", "cls.predictions.decoder", _TABLE),
     ("next_sentence/dense", "cls.seq_relationship", _DENSE),
     ("answer_span/dense", "qa_outputs", _DENSE),
 )
 _IGNORED = (
     (r"(bert\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
-    (r"cls\.predictions\.decoder\.(weight|bias)", "a copy of a tied tensor"),
-    (r"untied\..*", "a head with an output matrix of its own, where ours is the embedding table"),
+    (r"copies\..*", "a copy of a tied tensor"),
+    (r"unused\..*", "a bias that isn't used where the output matrix isn't the embedding table"),
 )
 # Which classes have which heads; the first whose heads are all there is the one that is written.
 _CLASSES = (
@@ -61,8 +62,9 @@ _CLASSES = (
 # The heads that are all called `classifier`.
 _TASKS = ("classification", "regression", "tagging", "multiple_choice")
 
-_COPIES = {"cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
-           "cls.predictions.decoder.bias": "cls.predictions.bias"}
+# Two that are tied, each with its copy.
+_WORDS, _DECODER = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
+_BIAS, _DECODER_BIAS = "cls.predictions.bias", "cls.predictions.decoder.bias"
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 # Settings that would make another network of the same tensors.
@@ -113,6 +115,10 @@ def _standard_name(name):
     return f"bert.{name}" if bare else name
 
 
+def _same(found, one, other):
+    return np.array_equal(found[one].read(), found[other].read())
+
+
 def _tensors(file, tied):
     """A dict of the file's `Tensor`s by today's names.
 
@@ -121,18 +127,28 @@ def _tensors(file, tied):
     """
     found = {_standard_name(name): tensor
              for name, tensor in safetensors_files.tensors(file).items()}
-    for copy, original in _COPIES.items():
-        if copy not in found:
+    apart = not tied and {_DECODER, _WORDS} <= found.keys() and not _same(found, _DECODER, _WORDS)
+    for copy, original in {_DECODER: _WORDS, _DECODER_BIAS: _BIAS}.items():
+        if copy not in found or (apart and copy == _DECODER):
             continue
-        if original not in found:
+        if apart or original not in found:      # then the copy is the one that counts
+            if original in found:
+                found[f"unused.{original}"] = found[original]
             found[original] = found.pop(copy)
-        elif not np.array_equal(found[copy].read(), found[original].read()):
-            if tied:
-                raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but its "
-                                 "configuration ties them.")
-            return {name.replace("cls.predictions.", "untied."): tensor
-                    for name, tensor in found.items()}
+        elif _same(found, copy, original):
+            found[f"copies.{copy}"] = found.pop(copy)
+        else:
+            raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but its "
+                             "configuration ties them.")
     return found
+
+
+def _labels(values):
+    """The names of the classes, in the order of their numbers."""
+    numbered = values.get("id2label")
+    numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else []
+    labels = tuple(numbered.get(number) for number in numbers)
+    return labels if all(isinstance(label, str) for label in labels) else ()
 
 
 def _task(values, tensors):
@@ -163,7 +179,8 @@ def read(file, task=None):
     return Source(file, read_config(values, path) if path else None, tensors,
                   _table(_task(values, tensors) or (task if task in _TASKS else _TASKS[0])),
                   folders.vocabulary_beside(file),
-                  read_json(tokenizer).get("do_lower_case") if tokenizer else None)
+                  read_json(tokenizer).get("do_lower_case") if tokenizer else None,
+                  _labels(values))
 
 
 def table_for(weights):
@@ -180,8 +197,10 @@ def _config(weights):
     """The values of `config.json`."""
     heads, config = set(weights.heads), weights.config
     back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
-    labels = [tensor.shape[0] for name, tensor in weights.tensors.items()
-              if name.endswith("/dense/bias") and name.split("/")[0] in _TASKS]
+    counts = [tensor.shape[0] for name, tensor in weights.tensors.items()
+              if name in [f"{task}/dense/bias" for task in _TASKS]]
+    labels = [f"LABEL_{i}" for i in range(*counts[:1] or [0])]
+    labels = weights.labels if len(weights.labels) == len(labels) else labels
     dtypes = {tensor.dtype for tensor in weights.tensors.values()}
     return {
         "architectures": [next(name for name, needed in _CLASSES if needed <= heads)],
@@ -189,10 +208,10 @@ def _config(weights):
         **dataclasses.asdict(config),
         "hidden_act": back[config.hidden_act],
         "pad_token_id": 0,
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
         **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
-        **({"id2label": {str(i): f"LABEL_{i}" for i in range(labels[0])},
-            "label2id": {f"LABEL_{i}": i for i in range(labels[0])}} if labels else {}),
+        **({"id2label": {str(i): label for i, label in enumerate(labels)},
+            "label2id": {label: i for i, label in enumerate(labels)}} if labels else {}),
         **({"problem_type": "regression"} if "regression" in heads else {}),
     }
 
@@ -206,8 +225,10 @@ def write(folder, weights, tensors):
         weights: `Weights`.
         tensors: a dict of `Tensor` by Hugging Face's names.
     """
-    save_file({name: np.ascontiguousarray(tensor.read()) for name, tensor in tensors.items()},
-              os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    values = {name: np.ascontiguousarray(tensor.read()) for name, tensor in tensors.items()}
+    if _DECODER in values:      # which then isn't tied, and neither is its bias
+        values[_DECODER_BIAS] = values[_BIAS]
+    save_file(values, os.path.join(folder, "model.safetensors"), {"format": "pt"})
     write_json(os.path.join(folder, "config.json"), _config(weights))
     folders.copy_vocabulary(weights, os.path.join(folder, folders.VOCABULARY))
     if weights.vocab_file:

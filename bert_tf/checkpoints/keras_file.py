@@ -41,7 +41,7 @@ FORMAT = Format(
         ("pooler/dense", "encoder/layers/dense", _DENSE),
         ("masked_lm/transform/dense", "layers/masked_lm/transform", _DENSE),
         ("masked_lm/transform/LayerNorm", "layers/masked_lm/norm", _NORM),
-        ("masked_lm/output_bias", "layers/masked_lm/vars/0", (("", ""),)),
+        ("masked_lm", "layers/masked_lm/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))),
         ("next_sentence/dense", "layers/sentence_prediction/classifier", _DENSE),
         *((f"{head}/dense", f"layers/{head}/classifier", _DENSE)
           for head in ("classification", "regression", "tagging", "answer_span",

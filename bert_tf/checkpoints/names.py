@@ -35,6 +35,7 @@ SHAPES = {
     **_dense("masked_lm/transform/dense", "H", "H"),
     **_norm("masked_lm/transform/LayerNorm"),
     "masked_lm/output_bias": "V",
+    "masked_lm/output_weights": "VH",
     **_dense("next_sentence/dense", "H", "C"),
     **_dense("classification/dense", "H", "C"),
     **_dense("regression/dense", "H", "C"),
@@ -42,6 +43,8 @@ SHAPES = {
     **_dense("answer_span/dense", "H", "2"),
     **_dense("multiple_choice/dense", "H", "1"),
 }
+# What a head may lack: without a matrix of its own, the masked LM takes the word embeddings.
+OPTIONAL = ("masked_lm/output_weights",)
 # What is no part of the encoder proper, and may be absent.
 HEADS = ("pooler", "masked_lm", "next_sentence", "classification", "regression", "tagging",
          "answer_span", "multiple_choice")

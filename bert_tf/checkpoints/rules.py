@@ -95,6 +95,7 @@ class Source:
         table: the `Format`.
         vocab_file: the vocabulary beside it, or None.
         do_lower_case: whether its tokenizer lower-cases, or None if that is not written anywhere.
+        labels: the names of the classes, if they are known.
     """
 
     file: str
@@ -103,6 +104,7 @@ class Source:
     table: Format
     vocab_file: str | None = None
     do_lower_case: bool | None = None
+    labels: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Weights:
         config: the `EncoderConfig`.
         tensors: a dict of `Tensor` by our names.
         ignored: the reason by the name of the file's tensor.
-        vocab_file, do_lower_case: as in `Source`.
+        vocab_file, do_lower_case, labels: as in `Source`.
     """
 
     source: str
@@ -123,6 +125,7 @@ class Weights:
     ignored: dict
     vocab_file: str | None = None
     do_lower_case: bool | None = None
+    labels: tuple = ()
 
     @property
     def heads(self):
@@ -179,7 +182,8 @@ def _check_complete(tensors, rules, source):
     begun = set(map(names.head, tensors))
     for rule in rules:
         owner = names.head(rule.ours)
-        if rule.ours not in tensors and (owner in begun or owner not in names.HEADS):
+        if rule.ours not in (*tensors, *names.OPTIONAL) and (
+                owner in begun or owner not in names.HEADS):
             raise InputError(f"{source}: tensor {rule.theirs!r}, which the "
                              f"{owner if owner in names.HEADS else 'encoder'} needs, is missing.")
 
@@ -210,7 +214,8 @@ def translate(source, config):
                              "use the configuration of the checkpoint, or another checkpoint.")
     _check_complete(tensors, rules, source.file)
     lower = source.do_lower_case if isinstance(source.do_lower_case, bool) else None
-    return Weights(source.file, config, tensors, ignored, source.vocab_file, lower)
+    return Weights(source.file, config, tensors, ignored, source.vocab_file, lower,
+                   source.labels)
 
 
 def to_table(weights, table):
@@ -253,6 +258,10 @@ def assign(model, weights):
         InputError: a tensor doesn't fit the model, or can't be read.
     """
     named = variables(model)
+    apart = sorted(set(names.OPTIONAL) & set(weights.tensors).difference(named))
+    if any(names.head(name) in map(names.head, named) for name in apart):
+        raise InputError(f"{weights.source} has {', '.join(apart)}, an output matrix that isn't "
+                         "the embedding table; build MaskedLM with tied=False.")
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
         _check(tensor, variable.shape, weights.source)

@@ -92,6 +92,11 @@ def _change(weights, changes):
 def _account(weights, tensors, table, name, notes):
     """The `Account` of a conversion to the format `name`."""
     written = {rule.ours for rule in table.rules(weights.config) if rule.theirs in tensors}
+    torn = {names.head(ours) for ours in set(weights.tensors) - written} & set(
+        map(names.head, written))
+    if torn:
+        raise InputError(f"the format {name} has no place for all of {', '.join(sorted(torn))} of "
+                         f"{weights.source}; give --leave_out={','.join(sorted(torn))}.")
     left = {tensor.name: f"the format {name} has no {names.head(ours)}"
             for ours, tensor in weights.tensors.items() if ours not in written}
     return Account(
@@ -120,7 +125,8 @@ def convert(path, output, form, changes=Changes(), dry_run=False):
     writer = FORMATS[form]
     table = writer.table_for(weights)
     tensors = to_table(weights, table)
+    account = _account(weights, tensors, table, form, notes)
     if not dry_run:
         with folder_aside(output) as folder:
             writer.write(folder, weights, tensors)
-    return _account(weights, tensors, table, form, notes)
+    return account

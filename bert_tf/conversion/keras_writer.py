@@ -1,5 +1,6 @@
 """Writes a Learner with the heads that a checkpoint has, as a `.keras` file."""
 
+import functools
 import os
 
 from bert_tf.checkpoints import folders, keras_file
@@ -24,7 +25,9 @@ def _learner(weights):
     from bert_tf.training.learner import Learner
 
     config = weights.config
-    plain = {"masked_lm": MaskedLM, "answer_span": AnswerSpan, "multiple_choice": MultipleChoice}
+    tied = "masked_lm/output_weights" not in weights.tensors
+    plain = {"masked_lm": functools.partial(MaskedLM, tied=tied), "answer_span": AnswerSpan,
+             "multiple_choice": MultipleChoice}
     labelled = {"next_sentence": SentencePrediction, "classification": Classification,
                 "regression": Regression, "tagging": Tagging}
     objectives = [plain[head](config) for head in weights.heads if head in plain]

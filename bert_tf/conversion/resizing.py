@@ -8,7 +8,8 @@ from bert_tf.checkpoints.rules import FLOATS
 from bert_tf.errors import InputError
 
 # Our names of the tensors that have a row for each word or position, by the key of their size.
-TABLES = {"vocab_size": ("embeddings/word_embeddings", "masked_lm/output_bias"),
+TABLES = {"vocab_size": ("embeddings/word_embeddings", "masked_lm/output_bias",
+                         "masked_lm/output_weights"),
           "max_position_embeddings": ("embeddings/position_embeddings",)}
 
 

@@ -22,11 +22,16 @@ class MaskedLM(Objective):
     """Predicts the tokens at masked positions (google-research/bert, `get_masked_lm_output`).
 
     Shapes: B batch, S sequence, P predictions, H hidden, V vocabulary. Only masked positions meet
-    the vocabulary matrix, which is the word embedding table.
+    the vocabulary matrix.
+
+    Attributes:
+        tied: whether that matrix is the word embedding table, as in the original; if not, it is
+            the variable `output_weights` [V, H].
     """
 
-    def __init__(self, config, name="masked_lm", **kwargs):
+    def __init__(self, config, tied=True, name="masked_lm", **kwargs):
         super().__init__(config, name=name, **kwargs)
+        self.tied = tied
         self.transform = self.dense(config.hidden_size, activation=ACTIVATIONS[config.hidden_act])
         self.norm = LayerNorm(config, dtype=self.dtype_policy)
         self.build()
@@ -37,6 +42,10 @@ class MaskedLM(Objective):
             self.norm.build()
         self.output_bias = self.add_weight(
             (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
+        if not self.tied:
+            self.output_weights = self.add_weight(
+                (self.config.vocab_size, self.config.hidden_size), self.initializer(),
+                name="output_weights", autocast=False)
 
     def call(self, outputs, batch, embedding_table, dropout_seed=None):
         """
@@ -51,10 +60,13 @@ class MaskedLM(Objective):
         """
         x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])
         x = self.norm(self.transform(x))
-        table = ops.cast(embedding_table, x.dtype)
+        table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
         logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
         return logits + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch):
         """Labels and weights [B, P]; the weight of an unused slot is 0."""
         return batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")
+
+    def get_config(self):
+        return {**super().get_config(), "tied": self.tied}

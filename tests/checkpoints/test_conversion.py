@@ -64,7 +64,7 @@ def vocab_file(tmp_path):
 def test_our_names_are_those_of_the_model():
     config = checkpoints.read_config(GOLDEN / "hf_gelu")
     learner = Learner(BertEncoder(config), [
-        MaskedLM(config), SentencePrediction(config), *(make(config) for make in HEADS.values())])
+        MaskedLM(config, tied=False), SentencePrediction(config), *(make(config) for make in HEADS.values())])
     sizes = {**names.sizes(config), "C": 0}
     ours = {name: tuple(sizes[letter] for letter in shape)
             for pattern, shape in names.SHAPES.items() for name in names.expand(pattern, config)}
@@ -215,11 +215,41 @@ def test_shards(hf, tmp_path):
 def test_an_output_matrix_of_its_own(hf, tmp_path):
     folder, change = hf
     change(lambda tensors: tensors.update({DECODER: tensors[WORDS] + 1}), tie_word_embeddings=False)
-    account = convert(folder, tmp_path / "out", "google")
-    assert "masked_lm" in account.missing and "output matrix of its own" in str(account)
+    wanted = values(folder)
+    with pytest.raises(InputError, match="--leave_out=masked_lm"):
+        convert(folder, tmp_path / "out", "google")
+    convert(folder, tmp_path / "out", "google", Changes(leave_out=("masked_lm",)))
+    convert(folder, tmp_path / "keras", "keras")
+    convert(tmp_path / "keras", tmp_path / "back", "huggingface")
+    assert_same(values(tmp_path / "keras"), wanted)
+    there, back = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "back"))
+    assert_same(back, {**there, "cls.predictions.decoder.bias": there["cls.predictions.bias"]})
+    assert_same(values(tmp_path / "back"), wanted)
+    config = checkpoints.read_config(folder)
+    with pytest.raises(InputError, match="tied=False"):
+        checkpoints.load(folder, Learner(BertEncoder(config), [MaskedLM(config)]))
+    learner = Learner(BertEncoder(config), [MaskedLM(config, tied=False)])
+    assert not checkpoints.load(folder, learner).missing
+
+
+def test_a_copy_of_the_embedding_table(hf, tmp_path):
+    folder, change = hf
     change(lambda tensors: tensors.update({DECODER: tensors[WORDS].copy()}))
-    account = convert(folder, tmp_path / "out2", "google")
+    account = convert(folder, tmp_path / "out", "google")
     assert not account.missing and account.ignored == {DECODER: "a copy of a tied tensor"}
+
+
+def test_names_of_classes(tmp_path):
+    config = checkpoints.read_config(GOLDEN / "google_gelu")
+    Learner(BertEncoder(config), [Tagging(config, 3)]).save(tmp_path / "model.keras")
+    convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    path = tmp_path / "hf" / "config.json"
+    found = json.loads(path.read_text())
+    assert found["id2label"] == {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
+    path.write_text(json.dumps({**found, "id2label": {"0": "O", "1": "B", "2": "I"}}))
+    convert(tmp_path / "hf", tmp_path / "back", "huggingface")
+    found = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert found["label2id"] == {"O": 0, "B": 1, "I": 2}
 
 
 def test_positions_and_padding_are_cut_when_asked(hf, tmp_path):

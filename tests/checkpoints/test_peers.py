@@ -1,11 +1,13 @@
 """What we write loads in the other systems' own loaders and computes the same there."""
 
 import pathlib
+import warnings
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import checkpoints, conversion
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -48,6 +50,57 @@ def test_transformers(name, tmp_path):
     assert_equal(at_positions(out.prediction_logits, wanted["masked_lm_positions"]),
                  wanted["masked_lm"])
     assert_equal(out.seq_relationship_logits, wanted["next_sentence"])
+
+
+# The class of transformers for each objective of ours.
+TASKS = [
+    ("BertForSequenceClassification", bert_tf.Classification, {"num_labels": 4}),
+    ("BertForSequenceClassification", bert_tf.Regression, {}),
+    ("BertForTokenClassification", bert_tf.Tagging, {"num_labels": 5}),
+    ("BertForQuestionAnswering", bert_tf.AnswerSpan, {}),
+    ("BertForMultipleChoice", bert_tf.MultipleChoice, {}),
+    ("BertForMaskedLM", bert_tf.MaskedLM, {}),
+    ("BertForMaskedLM", bert_tf.MaskedLM, {"tied": False}),
+    ("BertForNextSentencePrediction", bert_tf.SentencePrediction, {}),
+]
+
+
+@pytest.mark.parametrize("kind, objective, options", TASKS)
+def test_heads_of_transformers(kind, objective, options, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    torch = pytest.importorskip("torch", reason="torch isn't installed")
+
+    torch.manual_seed(3)
+    theirs = getattr(transformers, kind)(transformers.BertConfig(
+        vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=40, max_position_embeddings=16, initializer_range=0.3,
+        num_labels=options.get("num_labels", 1 if objective is bert_tf.Regression else 2),
+        tie_word_embeddings=options.get("tied", True))).eval()
+    theirs.save_pretrained(tmp_path / "hf", max_shard_size="10KB")      # several files
+    assert len(list((tmp_path / "hf").glob("*.safetensors"))) > 1
+    ids = np.random.default_rng(0).integers(1, 50, (3, 8))
+    if kind == "BertForMultipleChoice":
+        ids = ids[:, None, :].repeat(2, axis=1) + np.array([0, 1])[None, :, None] * (ids[0] > 40)
+    batch = {"input_ids": ids, "masked_lm_positions": np.tile(np.arange(8), (3, 1))}
+    with torch.no_grad():
+        wanted = theirs(torch.from_numpy(ids))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)    # of a pooler that some classes don't have
+        learner = objective.from_pretrained(tmp_path / "hf", **options)
+    name = learner.objectives[0].name
+    found = np.asarray(learner(batch)[name])
+    for ours, name_of_theirs in ((found[:, 0], "start_logits"), (found[:, -1], "end_logits"),
+                                 (found, "logits")):
+        if name_of_theirs in wanted:
+            assert_equal(ours, wanted[name_of_theirs].numpy())
+
+    account = conversion.convert(tmp_path / "hf", tmp_path / "out", "huggingface")
+    assert f"{name}/" in " ".join(account.mapped)
+    again, info = getattr(transformers, kind).from_pretrained(
+        tmp_path / "out", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    for key, value in theirs.state_dict().items():
+        assert torch.equal(value, again.state_dict()[key]), key
 
 
 def test_tensorflow_under_the_original_names(expected, tmp_path):
