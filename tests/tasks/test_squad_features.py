@@ -35,7 +35,7 @@ def test_hard_questions(tmp_path, name, mode):
     ("squad_v1_seed1", SpanOptions(128, 48, 32), False),
     ("squad_v2_seed1", SpanOptions(192, 64, 32), True)])
 def test_real_paragraphs(test_data, name, options, negative, mode):
-    golden = np.load(test_data / f"golden/{name}_{mode}.npz")
+    golden = dict(np.load(test_data / f"golden/{name}_{mode}.npz"))
     vocabulary = Vocabulary.from_file(test_data / "vocabs/bert-base-uncased/vocab.txt")
     paragraphs = read_paragraphs(test_data / f"golden/{name}.json", mode == "train", negative)
     spans = cut_spans(list(paragraphs), WordpieceTokenizer(vocabulary), options)
