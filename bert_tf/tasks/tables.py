@@ -111,18 +111,27 @@ def _tfds_rows(path):
         raise InputError("--tfds_name needs tensorflow_datasets: pip install "
                          "'bert_tf[tfds]'.") from error
     name, _, split = path.rpartition(":")
-    rows, info = tfds.load(name, split=split, with_info=True)
-    classes = {key: feature.names for key, feature in info.features.items()
-               if getattr(feature, "names", None)}
+    try:
+        rows, info = tfds.load(name, split=split, with_info=True)
+    except (ImportError, OSError, ValueError) as error:
+        raise InputError(f"--tfds_name: tensorflow_datasets has no split {split!r} of {name!r} "
+                         f"({str(error).strip().splitlines()[0]}); name those it has with "
+                         "--train_file, --dev_file, --test_file.") from error
+    # A list of classes is a feature of features.
+    classes = {key: getattr(getattr(feature, "feature", feature), "names", None)
+               for key, feature in info.features.items()}
     for number, row in enumerate(tfds.as_numpy(rows), 1):
-        for key, value in row.items():
-            if isinstance(value, bytes):
-                row[key] = value.decode("utf-8")
-            elif hasattr(value, "item") and not value.shape:
-                # A class of -1 says that the label is hidden.
-                named = key in classes and value >= 0
-                row[key] = classes[key][value] if named else value.item()
-        yield number, row
+        yield number, {key: _plain(value, classes[key]) for key, value in row.items()}
+
+
+def _plain(value, names):
+    """str, int, float or a list of these, from bytes or numpy's."""
+    value = getattr(value, "tolist", lambda: value)()
+    if isinstance(value, list):
+        return [_plain(part, names) for part in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    return names[value] if names and value >= 0 else value      # a class of -1 is hidden
 
 
 _READERS = {"tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows, "tfds": _tfds_rows}

@@ -94,17 +94,49 @@ def test_refused(write, name, content, columns, parts):
     assert all(part in str(error.value) for part in parts), error.value
 
 
-def test_tensorflow_datasets(monkeypatch):
-    """The library's interface, in small: it is no dependency of the tests."""
+def test_tensorflow_datasets_in_small(monkeypatch):
+    """The library's interface, retold: it is no dependency of the tests."""
     def load(name, split, with_info):
         assert (name, split, with_info) == ("glue/mrpc", "train", True)
-        data = [{"s": "é".encode(), "label": np.int64(1)}, {"s": b"b", "label": np.int64(-1)}]
+        data = [{"s": "é".encode(), "label": np.int64(1), "all": np.array([1, 0])},
+                {"s": b"b", "label": np.int64(-1), "all": np.zeros(0, int)}]
         label = types.SimpleNamespace(names=["no", "yes"])
-        return data, types.SimpleNamespace(features={"s": object(), "label": label})
+        features = {"s": object(), "label": label, "all": types.SimpleNamespace(feature=label)}
+        return data, types.SimpleNamespace(features=features)
 
     stub = types.SimpleNamespace(load=load, as_numpy=iter)
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", stub)
-    assert rows("glue/mrpc:train", ["s", "label"], "tfds") == [(1, "é", "yes"), (2, "b", -1)]
+    assert rows("glue/mrpc:train", ["s", "label", "all"], "tfds") == [
+        (1, "é", "yes", ["yes", "no"]), (2, "b", -1, [])]
+
+
+def test_tensorflow_datasets(tmp_path, monkeypatch):
+    """A data set that is built here, where the library is installed."""
+    tfds = pytest.importorskip("tensorflow_datasets")
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+
+    class SmallPairs(tfds.core.GeneratorBasedBuilder):
+        VERSION = tfds.core.Version("1.0.0")
+
+        def _info(self):
+            return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict({
+                "s": tfds.features.Text(),
+                "label": tfds.features.ClassLabel(names=["no", "yes"]),
+                "all": tfds.features.Sequence(tfds.features.ClassLabel(names=["a", "b"]))}))
+
+        def _split_generators(self, dl_manager):
+            return {"train": self._generate_examples()}
+
+        def _generate_examples(self):
+            yield 0, {"s": "é", "label": "yes", "all": ["b", "a"]}
+
+    SmallPairs(data_dir=str(tmp_path)).download_and_prepare()
+    assert rows("small_pairs:train", ["s", "label", "all"], "tfds") == [
+        (1, "é", "yes", ["b", "a"])]
+    with pytest.raises(InputError, match="no split 'absent' of 'small_pairs'"):
+        rows("small_pairs:absent", ["s"], "tfds")
+    with pytest.raises(InputError, match="of 'no_such_data_set'"):
+        rows("no_such_data_set:train", ["s"], "tfds")
 
 
 def test_tensorflow_datasets_is_absent(monkeypatch):
