@@ -1,16 +1,14 @@
 """From the logits of spans to answers (google-research/bert run_squad.py, write_predictions)."""
 
 import dataclasses
-import json
 import math
-import os
 
 import numpy as np
 
 from bert_tf.data.answer_spans import cut_spans
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
 from bert_tf.tasks.squad import read_pieces
+from bert_tf.tasks.squad_predictions import Prediction
 from bert_tf.tasks.squad_projection import project
 
 
@@ -29,30 +27,6 @@ class AnswerOptions:
     version_2_with_negative: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Prediction:
-    """The answers to one question.
-
-    Attributes:
-        id: of the question.
-        text: the best answer; "" if only none was found.
-        n_best: list of dicts text, probability, start_logit, end_logit, best first.
-        null_odds: by how much the score of no answer exceeds that of `text`, or the score itself
-            if `text` is ""; None where there must be an answer.
-    """
-
-    id: str
-    text: str
-    n_best: list
-    null_odds: float | None = None
-
-    def answer(self, null_score_diff_threshold=0.0):
-        """The answer: "" if the odds of there being none exceed the threshold."""
-        if self.null_odds is not None and self.null_odds > null_score_diff_threshold:
-            return ""
-        return self.text
-
-
 def predict_answers(spans, start_logits, end_logits, tokenizer, options):
     """Chooses the answers to all questions of some spans.
 
@@ -66,10 +40,13 @@ def predict_answers(spans, start_logits, end_logits, tokenizer, options):
         list of `Prediction`, in the order of the questions.
 
     Raises:
-        InputError: the logits are not those of these spans.
+        InputError: the logits are not those of these spans, or no numbers.
     """
-    _check_count(len(spans.start), start_logits)
-    _check_count(len(spans.start), end_logits)
+    for logits in (start_logits, end_logits):
+        _check_count(len(spans.start), logits)
+        if not np.isfinite(logits).all():
+            raise InputError("the model gives logits that are infinite or no numbers; take an "
+                             "earlier checkpoint, or train with a smaller --learning_rate.")
     finder = _Finder(spans, start_logits, end_logits, tokenizer, options)
     return [finder.predict(question) for question in range(len(spans.questions))]
 
@@ -97,43 +74,6 @@ def predict_file(path, start_logits, end_logits, tokenizer, span_options, option
                                    tokenizer, options)
         first = last
     _check_count(first, start_logits)
-
-
-def write_answers(folder, predictions, null_score_diff_threshold=0.0):
-    """Writes predictions.json, nbest_predictions.json and, of v2.0, null_odds.json.
-
-    Raises:
-        InputError: two questions have one id.
-    """
-    predictions = list(predictions)
-    if len({p.id for p in predictions}) < len(predictions):
-        seen = set()
-        twice = next(p.id for p in predictions if p.id in seen or seen.add(p.id))
-        raise InputError(f"question {twice!r} stands twice in the file to predict; leave one out.")
-    files = {"predictions": {p.id: p.answer(null_score_diff_threshold) for p in predictions},
-             "nbest_predictions": {p.id: p.n_best for p in predictions}}
-    if any(p.null_odds is not None for p in predictions):
-        files["null_odds"] = {p.id: p.null_odds for p in predictions}
-    for name, content in files.items():
-        write_json(os.path.join(folder, f"{name}.json"), content)
-
-
-def read_predictions(path):
-    """Reads predictions.json or null_odds.json: an object of question id -> text or number.
-
-    Raises:
-        InputError: the file isn't that.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            predictions = json.load(file)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} can't be read as JSON ({error}); give the predictions that "
-                         "run_squad wrote.") from error
-    if not isinstance(predictions, dict):
-        raise InputError(f"{path} is not an object of question ids and answers; give the "
-                         "predictions that run_squad wrote.")
-    return predictions
 
 
 def _check_count(spans, logits):

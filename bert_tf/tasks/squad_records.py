@@ -99,8 +99,10 @@ class SquadRecords:
             f"{self.input_file}: question {name!r} is cut to --max_query_length="
             f"{self.options.max_query_length} tokens; raise it to keep all." for name in cut]
         return {"shards": [shard], "notes": notes,
-                "counts": {"questions": len(spans.questions), "skipped": len(skipped),
-                           "cut": len(cut), "records": len(spans.start)}}
+                "counts": {"questions": len(spans.questions),
+                           "impossible": sum(q.is_impossible for q in spans.questions),
+                           "skipped": len(skipped), "cut": len(cut),
+                           "records": shard["records"]}}
 
     def _blocks(self, spans, first_id):
         wanted = features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())

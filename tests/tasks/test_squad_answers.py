@@ -8,8 +8,8 @@ import pytest
 import squad_case
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad
-from bert_tf.tasks.squad_answers import (
-    AnswerOptions, Prediction, predict_answers, predict_file, read_predictions, write_answers)
+from bert_tf.tasks.squad_answers import AnswerOptions, predict_answers, predict_file
+from bert_tf.tasks.squad_predictions import Prediction, read_predictions, write_predictions
 from bert_tf.tasks.squad_projection import project
 from tests.make_squad_golden import WORDS, make_logits
 
@@ -29,7 +29,7 @@ def test_answers_lists_and_odds_are_the_originals(tmp_path, monkeypatch, name):
     threshold = case.golden["options"]["threshold"]
     assert {p.id: p.answer(threshold) for p in predictions} == case.golden["answers"]
     assert {p.id: p.n_best for p in predictions} == case.golden["n_best"]
-    write_answers(tmp_path, predictions, threshold)
+    write_predictions(tmp_path, predictions, threshold)
     files = {"predictions": "answers", "nbest_predictions": "n_best"}
     if case.negative:
         files["null_odds"] = "null_odds"
@@ -52,6 +52,14 @@ def test_logits_of_another_file_are_refused(tmp_path):
                           case.answer_options))
 
 
+def test_logits_that_are_no_numbers_are_refused(tmp_path):
+    case = squad_case.load("cased_v1", tmp_path)
+    logits = logits_of(case)
+    logits[1, 2, 3] = np.nan
+    with pytest.raises(InputError, match="no numbers"):
+        predict_answers(case.spans("predict"), *logits, case.tokenizer, case.answer_options)
+
+
 @pytest.mark.parametrize("negative, text, odds", [(False, "empty", None), (True, "", 2.0)])
 def test_no_answer_is_allowed_at_all(tmp_path, negative, text, odds):
     case = squad_case.load("lower_v2", tmp_path)
@@ -65,8 +73,8 @@ def test_no_answer_is_allowed_at_all(tmp_path, negative, text, odds):
 
 def test_two_questions_of_one_id(tmp_path):
     predictions = [Prediction(name, "x", []) for name in ("q1", "q2", "q1")]
-    with pytest.raises(InputError, match="'q1' stands twice"):
-        write_answers(tmp_path, predictions)
+    with pytest.raises(InputError, match="'q1' stands 2 times"):
+        write_predictions(tmp_path, predictions)
 
 
 @pytest.mark.parametrize("text, original, expected", [
