@@ -115,6 +115,7 @@ def write(folder, weights, tensors):
     write_json(os.path.join(folder, "metadata.json"),
                {"keras_version": "3.15.0", "keras_hub_version": "0.32.0"})
     if weights.vocab_file:
+        lower = bool(weights.do_lower_case)
         assets = os.path.join(folder, "assets", "tokenizer")
         os.makedirs(assets)
         folders.copy_vocabulary(weights, os.path.join(assets, "vocabulary.txt"))
@@ -122,4 +123,4 @@ def write(folder, weights, tensors):
             "module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer",
             "registered_name": "keras_hub>BertTokenizer",
             "config": {"name": "bert_tokenizer", "config_file": "tokenizer.json",
-                       "lowercase": bool(weights.do_lower_case)}})
+                       "lowercase": lower, "strip_accents": lower}})

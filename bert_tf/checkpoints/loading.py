@@ -4,7 +4,8 @@ import os
 
 from bert_tf.checkpoints import (google, huggingface, keras_file, keras_hub, model_garden,
                                  training_checkpoint)
-from bert_tf.checkpoints.rules import assign, translate
+from bert_tf.checkpoints.assignment import assign
+from bert_tf.checkpoints.weights import translate
 from bert_tf.errors import InputError
 
 _FORMATS = (google, model_garden, huggingface, keras_hub, keras_file, training_checkpoint)

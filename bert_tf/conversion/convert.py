@@ -8,8 +8,9 @@ import dataclasses
 
 from bert_tf.checkpoints import (google, huggingface, keras_hub, model_garden, names,
                                  training_checkpoint)
+from bert_tf.checkpoints.account import Account
 from bert_tf.checkpoints.loading import config_of, read_source
-from bert_tf.checkpoints.rules import Account, to_table, translate
+from bert_tf.checkpoints.weights import to_table, translate
 from bert_tf.conversion import keras_writer, resizing, vocabulary_growth
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside

@@ -4,8 +4,8 @@ import functools
 import os
 
 from bert_tf.checkpoints import folders, keras_file
+from bert_tf.checkpoints.assignment import assign
 from bert_tf.checkpoints.exact import as_float32
-from bert_tf.checkpoints.rules import assign
 
 
 def table_for(weights):  # pylint: disable=unused-argument

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from bert_tf.checkpoints.rules import FLOATS
+from bert_tf.checkpoints.weights import FLOATS
 from bert_tf.errors import InputError
 
 # Our names of the tensors that have a row for each word or position, by the key of their size.

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import names
+from bert_tf.checkpoints.assignment import variables
 from bert_tf.conversion import FORMATS, Changes, convert
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -68,10 +69,10 @@ def test_our_names_are_those_of_the_model():
     sizes = {**names.sizes(config), "C": 0}
     ours = {name: tuple(sizes[letter] for letter in shape)
             for pattern, shape in names.SHAPES.items() for name in names.expand(pattern, config)}
-    variables = checkpoints.rules.variables(learner)
-    assert ours.keys() == variables.keys()
+    held = variables(learner)
+    assert ours.keys() == held.keys()
     for name, shape in ours.items():
-        assert all(a in (0, b) for a, b in zip(shape, variables[name].shape, strict=True)), name
+        assert all(a in (0, b) for a, b in zip(shape, held[name].shape, strict=True)), name
 
 
 @pytest.mark.parametrize("source", FORMATS)
@@ -98,7 +99,7 @@ def test_training_checkpoints(target, tmp_path):
     account = convert(tmp_path, tmp_path / "out", target)
     assert "state of the training" in account.ignored.values()
     wanted = {name: variable.numpy() for name, variable in
-              checkpoints.rules.variables(trainer.learner).items()}
+              variables(trainer.learner).items()}
     assert_same(values(tmp_path / "out"),
                 encoder_only(wanted) if target == "keras_hub" else wanted)
     file = next(tmp_path.glob("checkpoint-*"))

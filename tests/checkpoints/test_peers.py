@@ -174,3 +174,34 @@ def test_keras_hub(expected, tmp_path):
     backbone.save_to_preset(str(tmp_path / "again"))
     account = conversion.convert(tmp_path / "again", tmp_path / "tf1", "google")
     assert account.missing == ["masked_lm", "next_sentence"]
+
+
+@pytest.fixture(params=[True, False], ids=["uncased", "cased"])
+def with_vocabulary(request, tmp_path):
+    """Our tokenizer, and the changes that give a golden checkpoint its vocabulary."""
+    words = ["hello", "##s", "cafe"] if request.param else ["Hello", "##s", "café"]
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "!", "中"]
+    path = tmp_path / "words.txt"
+    path.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    tokenizer = bert_tf.WordpieceTokenizer(bert_tf.Vocabulary.from_file(path), request.param)
+    # That they lower-case or not is guessed from the words.
+    return tokenizer, conversion.Changes(vocab_file=str(path))
+
+
+TEXT = "Hellos hello, café Café! 中中"
+
+
+def test_the_tokenizer_of_transformers(with_vocabulary, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    ours, changes = with_vocabulary
+    conversion.convert(GOLDEN / "google_gelu", tmp_path / "hf", "huggingface", changes)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    assert theirs(TEXT, add_special_tokens=False).input_ids == ours.encode(TEXT)
+
+
+def test_the_tokenizer_of_keras_hub(with_vocabulary, tmp_path):
+    keras_hub = pytest.importorskip("keras_hub", reason="keras-hub isn't installed")
+    ours, changes = with_vocabulary
+    conversion.convert(GOLDEN / "google_gelu", tmp_path / "hub", "keras_hub", changes)
+    theirs = keras_hub.models.BertTokenizer.from_preset(str(tmp_path / "hub"))
+    assert np.asarray(theirs(TEXT)).tolist() == ours.encode(TEXT)
