@@ -11,7 +11,7 @@ from bert_tf.data import tfrecord
 from bert_tf.errors import InputError
 
 MESSAGES = [b"", b"one", bytes(range(40))]
-EDGES = [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**28 - 1]
+EDGES = [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**35 - 1]
 
 
 def write(path, messages, pack=bytes):
