@@ -1,4 +1,4 @@
-"""Checks pre-training records: every byte, every record, and what the manifest says of them.
+"""Checks records: every byte, every record, and what the manifest says of them.
 
 Each problem is printed with its file and record (counted from 0); the exit status is 1 if there is
 any. Without a manifest beside the shards only the records themselves are checked.
@@ -19,6 +19,7 @@ from bert_tf.data import features, manifest, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
+from data_prep.record_checks import find_problems, label_count
 
 _BATCH = 2048
 
@@ -94,68 +95,41 @@ def _file_crc(path):
 
 
 def _check_messages(messages, vocab_size, record):
-    """Yields (row, problem) for the records that can't be what the original writes."""
-    arrays = {feature.name: [] for feature in features.PRETRAINING}
+    """Yields (row, problem) for the records that can't be what a job writes."""
+    wanted, sizes = manifest.record_features(record) if record else (features.PRETRAINING, None)
+    arrays = {feature.name: [] for feature in wanted}
     rows = []
-    lengths = None
-    if record:
-        lengths = record["options"]["max_seq_length"], record["options"]["max_predictions_per_seq"]
     for row, message in enumerate(messages):
         try:
             values = tfrecord.parse_example(message)
-            if lengths is None:
-                lengths = len(values["input_ids"]), len(values["masked_lm_positions"])
-            _check_lengths(values, lengths)
+            if sizes is None:
+                sizes = {"max_seq_length": len(values["input_ids"]),
+                         "max_predictions_per_seq": len(values["masked_lm_positions"])}
+            _check_lengths(values, wanted, sizes)
         except (ValueError, KeyError) as error:
             yield row, str(error)
             continue
         rows.append(row)
-        for feature in features.PRETRAINING:
-            arrays[feature.name].append(values[feature.name])
+        for name, column in arrays.items():
+            column.append(values[name])
     if rows:
-        checks = _check_values({k: np.array(v) for k, v in arrays.items()}, vocab_size)
-        for problem, wrong in checks.items():
+        columns = {name: np.array(column) for name, column in arrays.items()}
+        num_labels = label_count(record["task"]) if record and "task" in record else None
+        for problem, wrong in find_problems(columns, sizes, vocab_size, num_labels).items():
             for row in np.flatnonzero(wrong):
                 yield rows[row], problem
 
 
-def _check_lengths(values, lengths):
-    for feature in features.PRETRAINING:
+def _check_lengths(values, wanted, sizes):
+    for feature in wanted:
         if feature.name not in values:
             raise ValueError(f"has no {feature.name}.")
-        wanted = feature.length(*lengths)
+        length = feature.length(**sizes)
         if getattr(values[feature.name], "dtype", None) != feature.dtype:
             raise ValueError(f"{feature.name} is not a list of {feature.dtype}.")
-        if len(values[feature.name]) != wanted:
+        if len(values[feature.name]) != length:
             raise ValueError(f"{feature.name} has {len(values[feature.name])} values, "
-                             f"not {wanted}.")
-
-
-def _check_values(f, vocab_size):
-    """dict of problem -> bool [B]."""
-    ids, mask, positions = f["input_ids"], f["input_mask"], f["masked_lm_positions"]
-    length = mask.sum(1)
-    used = f["masked_lm_weights"] > 0
-    limit = vocab_size or np.iinfo(np.int64).max
-    column = np.arange(mask.shape[1])
-
-    def outside(values, end):
-        return ((values < 0) | (values >= end)).any(1)
-
-    return {
-        "an input id is outside the vocabulary.": outside(ids, limit),
-        "a label is outside the vocabulary.": outside(f["masked_lm_ids"], limit),
-        "input_mask is not ones, then zeros.": (mask != (column < length[:, None])).any(1),
-        "segment_ids are not 0 or 1.": outside(f["segment_ids"], 2),
-        "next_sentence_labels is not 0 or 1.": outside(f["next_sentence_labels"], 2),
-        "a masked position is [CLS] or lies in the padding.":
-            (used & ((positions < 1) | (positions >= length[:, None] - 1))).any(1),
-        "masked positions are not in order.":
-            (used[:, 1:] & (np.diff(positions, axis=1) <= 0)).any(1),
-        "masked_lm_weights are not ones, then zeros.":
-            (f["masked_lm_weights"] != (np.arange(used.shape[1]) < used.sum(1)[:, None])).any(1),
-        "nothing is masked.": ~used.any(1),
-    }
+                             f"not {length}.")
 
 
 def main(job):

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 
+from bert_tf.data import features
 from bert_tf.errors import InputError
 
 SUFFIX = ".manifest.json"
@@ -37,6 +38,25 @@ def load_manifest(path):
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is not a manifest of records ({error}).") from error
     return manifest
+
+
+def record_features(manifest):
+    """The features of the records that a manifest describes.
+
+    Returns:
+        tuple of `Feature`s, and the sizes that their `length` takes, a dict.
+    """
+    options, task = manifest["options"], manifest.get("task")
+    sizes = {"max_seq_length": options["max_seq_length"]}
+    if task:
+        sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
+        kind = "multi_label" if task["multi_label"] else task["kind"]
+        return features.FINETUNING[kind], sizes
+    if "doc_stride" in options:
+        labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
+        return features.ANSWER_SPAN + labels, sizes
+    sizes["max_predictions_per_seq"] = options["max_predictions_per_seq"]
+    return features.PRETRAINING, sizes
 
 
 def find_manifests(shards):

@@ -37,8 +37,8 @@ TASKS = (
          metrics=("f1", "accuracy"), label="Quality"),
     _row("sts-b", _SENTENCES, (), (5749, 1500, 1379), ("STS-B.tsv",),
          metrics=("pearson", "spearman"), kind="regression", label="score", bounds=(0, 5)),
-    # Without the few lines that are broken in the file.
-    _row("qqp", ("question1", "question2"), _BINARY, (363846, 40430, 390965), ("QQP.tsv",),
+    # The whole lines; a few of train and dev are broken.
+    _row("qqp", ("question1", "question2"), _BINARY, (363849, 40430, 390965), ("QQP.tsv",),
          metrics=("f1", "accuracy"), label="is_duplicate"),
     _row("mnli", _SENTENCES, _MNLI, (392702, 9815, 9832, 9796, 9847), ("MNLI-m.tsv", "MNLI-mm.tsv"),
          label="gold_label", files={

@@ -8,10 +8,11 @@ import sys
 import pytest
 import tensorflow as tf
 
+from bert_tf.data import tfrecord
 from bert_tf.data.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.tasks import records
-from data_prep import create_finetuning_data
+from data_prep import create_finetuning_data, verify_records
 from data_prep.task_flags import TaskFlags
 
 RTE = "index\tsentence1\tsentence2\tlabel\n"
@@ -116,6 +117,37 @@ def test_other_data_replaces_the_old(prepare, folder):
     assert len(list((folder / "out").glob("train.tfrecord*"))) == 1
 
 
+def verify(path):
+    verify_records.main(verify_records.Job(input_file=[str(path)]))
+
+
+WORDS = {"task": "", "task_kind": "tagging", "text_a_column": "0", "label_column": "1"}
+CHOICES = {"task": "", "task_kind": "multiple_choice", "text_a_column": "a", "label_column": "l",
+           "choice_columns": ["e*"]}
+LABELS = {"task": "", "multi_label": True, "text_a_column": "a", "label_column": "l"}
+NUMBERS = {"task": "", "task_kind": "regression", "text_a_column": "a", "label_column": "l"}
+
+
+@pytest.mark.parametrize("file, content, flags, wrong", [
+    ("w.txt", "the O\ntree B-X\n", WORDS, "label_ids"),
+    ("c.csv", "a,e1,e2,l\nb,c,d,1\n", CHOICES, "label_ids"),
+    ("l.csv", 'a,l\nb,"x,y"\nc,x\n', LABELS, "label_ids"),
+    ("n.csv", "a,l\nb,-1.5\n", NUMBERS, "segment_ids")])
+def test_records_of_every_kind_are_verified(prepare, folder, capsys, file, content, flags, wrong):
+    (folder / "data" / file).write_text(content, encoding="utf-8")
+    [manifest] = prepare(train_file=file, **flags)
+    verify(folder / "out")
+    assert "is sound" in capsys.readouterr().out
+    path = folder / "out/train.tfrecord"
+    example = tf.train.Example.FromString(next(tfrecord.read_records(path)))
+    example.features.feature[wrong].int64_list.value[-1] = 9
+    path.write_bytes(tfrecord.frame(example.SerializeToString()))
+    with pytest.raises(InputError, match="problems"):
+        verify(path)
+    assert "train.tfrecord: record 0: " in capsys.readouterr().out
+    assert manifest["task"]["kind"] == flags.get("task_kind", "classification")
+
+
 @pytest.mark.parametrize("line, message", [
     ("9\ta\tb\tmaybe\n", r"dev.tsv, line 6: label 'maybe' is none of entailment, not_entailment"),
     ("9\ta\tb\n", r"dev.tsv, line 6 has 3 columns where there must be 4"),
@@ -139,10 +171,8 @@ def test_skipped_lines_stand_in_the_manifest(prepare, folder):
 def test_documents_stay_whole(prepare, folder):
     document = "-DOCSTART- O\n\n" + "\n".join(["a O\nthe B-X\n"] * 3)
     (folder / "data/words.txt").write_text("\n".join([document] * 4), encoding="utf-8")
-    words = {"task": "", "task_kind": "tagging", "train_file": "words.txt", "text_a_column": "0",
-             "label_column": "1"}
-    [alone] = prepare("alone", **words)
-    [manifest] = prepare(document_context=True, **words)
+    [alone] = prepare("alone", train_file="words.txt", **WORDS)
+    [manifest] = prepare(document_context=True, train_file="words.txt", **WORDS)
     assert [shard["records"] for shard in alone["shards"]] == [5, 5, 2]
     assert [shard["records"] for shard in manifest["shards"]] == [6, 6]
     assert manifest["counts"]["tokens"] > alone["counts"]["tokens"]
