@@ -60,8 +60,10 @@ def write_predictions(folder, predictions, null_score_diff_threshold=0.0):
 def read_predictions(path):
     """Reads predictions.json or null_odds.json: an object of question id -> text or number.
 
+    The scorer checks what it holds.
+
     Raises:
-        InputError: the file isn't that.
+        InputError: the file isn't an object of JSON.
     """
     try:
         with open(path, encoding="utf-8") as file:
