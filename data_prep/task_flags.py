@@ -13,7 +13,7 @@ class TaskFlags:
     """Which task, and where its files stand."""
 
     task: str = option("", f"One of {', '.join(TASKS)}, in its official files. Without it, the "
-                       "flags from --task_kind on describe files of your own.")
+                       "flags from --task_kind on describe files of your own.", alias="task_name")
     data_dir: str = option("", "Folder of the task's files; of your own, where their names begin.")
     task_kind: str = option("classification", "What is asked of an example.", choices=[
         "classification", "regression", "multiple_choice", "tagging"])

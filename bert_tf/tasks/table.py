@@ -9,12 +9,14 @@ TASKS = {task.name: task for task in (*glue.TASKS, *inference.TASKS, SWAG, CONLL
 
 
 def find_task(name):
-    """The `Task` of this name, in capitals or not.
+    """The `Task` of this name, in capitals or not, with hyphens or not.
 
     Raises:
         InputError: there is none.
     """
-    if name.lower() not in TASKS:
+    plain = name.lower().replace("-", "")
+    found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
+    if not found:
         raise InputError(f"there is no task {name!r}; choose from {', '.join(TASKS)}, or describe "
                          "your own file with --text_a_column and --label_column.")
-    return TASKS[name.lower()]
+    return found[0]

@@ -152,18 +152,32 @@ class Table:
     def __init__(self, path, layout, omissions):
         self._path, self._omissions = path, omissions
         self._keyed = layout.format in ("jsonl", "tfds")
-        self._rows = _READERS[layout.format](path)
-        first = next(self._rows, None)
-        self._names = None
-        if first is not None and layout.header and not self._keyed:
-            self._names, first = first[1], next(self._rows, None)
+        self._names = self._width = None
+        rows = self._whole(_READERS[layout.format](path))
+        if layout.header and not self._keyed:
+            _, self._names = next(rows, (1, None))
+            self._width = self._names and len(self._names)
+        first = next(rows, None)
         if first is None:
             raise InputError(f"{path} is empty: it must hold at least one example"
                              f"{' below its header' if self._names else ''}.")
         if self._keyed:
-            self._names = list(first[1] or ())
-        self._width = len(self._names or first[1])
-        self._rows = itertools.chain([first], self._rows)
+            self._names = list(first[1])
+        else:
+            self._width = len(first[1])
+        self._rows = itertools.chain([first], rows)
+
+    def _whole(self, rows):
+        """The rows that are whole."""
+        for number, row in rows:
+            if row is None:
+                problem = "is not a JSON object"
+            elif self._width and len(row) != self._width:
+                problem = f"has {len(row)} columns where there must be {self._width}"
+            else:
+                yield number, row
+                continue
+            self._omissions.add_malformed(f"{self._path}, line {number}", problem)
 
     def keys(self, columns):
         """The keys of columns given by name, number or, for several, a name such as "ending*".
@@ -186,17 +200,7 @@ class Table:
 
     def __iter__(self):
         """Yields (line number, row): a list of str, or a dict of a row whose cells have names."""
-        for number, row in self._rows:
-            where = f"{self._path}, line {number}"
-            if self._keyed:
-                if row is None:
-                    self._omissions.add_malformed(where, "is not a JSON object")
-                    continue
-            elif len(row) != self._width:
-                self._omissions.add_malformed(
-                    where, f"has {len(row)} columns where there must be {self._width}")
-                continue
-            yield number, row
+        return self._rows
 
 
 def _is_number(column):

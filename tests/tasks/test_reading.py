@@ -144,7 +144,7 @@ def test_missing_files_splits_and_tasks(tmp_path):
         TASKS["ax"].split("train")
     with pytest.raises(InputError, match="no task 'cloa'; choose from cola, "):
         find_task("cloa")
-    assert find_task("CoLA") is TASKS["cola"]
+    assert find_task("CoLA") is TASKS["cola"] and find_task("SST2") is TASKS["sst-2"]
 
 
 def test_tables_are_whole():

@@ -62,6 +62,8 @@ def test_jsonl(write):
     ("a.csv", "a,b\n1,2\n1\n1,2,3\n\n1,2\n", ["line 3 has 1 columns where there must be 2"]),
     ("a.jsonl", '{"a": 1, "b": 2}\n\n[]\n{"a"\n{"a": 1, "b": 2}\n',
      ["line 2 is not a JSON object"]),
+    ("b.jsonl", '1\n{"a": 1, "b": 2}\n[]\nnull\n{"a": 1, "b": 2}\n',
+     ["line 1 is not a JSON object"]),
 ])
 def test_malformed_lines_are_named_or_counted(write, name, content, where):
     path = write(content, name)
