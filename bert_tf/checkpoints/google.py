@@ -2,7 +2,7 @@
 
 import os
 
-from bert_tf.checkpoints import folders, tensor_bundle
+from bert_tf.checkpoints import folders, names, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source
 from bert_tf.errors import InputError
 
@@ -35,8 +35,6 @@ _ENCODER = (
     ("answer_span/dense", "cls/squad/output_", _HEAD),
 )
 _IGNORED = ((r"global_step|.*/adam_[mv]", "state of the optimizer"),)
-# The heads that run_classifier.py and its many descendants all call `output_weights`.
-_TASKS = ("classification", "regression", "tagging", "multiple_choice")
 
 
 def _table(task):
@@ -60,7 +58,7 @@ def read(prefix, task=None):
         InputError: a file is damaged.
     """
     return Source(prefix, folders.read_config(prefix), tensor_bundle.tensors(prefix),
-                  _table(task if task in _TASKS else "classification"),
+                  _table(task if task in names.TASKS else names.TASKS[0]),
                   folders.vocabulary_beside(prefix))
 
 
@@ -71,11 +69,11 @@ def table_for(weights):
         InputError: the original's code would compute something else from them.
     """
     folders.check_original(weights)
-    tasks = [name for name in _TASKS if name in weights.heads]
+    tasks = [name for name in names.TASKS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
                          "checkpoints all call output_weights; take one out.")
-    return _table(tasks[0] if tasks else "classification")
+    return _table(tasks[0] if tasks else names.TASKS[0])
 
 
 def write(folder, weights, tensors):

@@ -4,7 +4,6 @@ The archive is read as data: no class that it names is made.
 """
 
 import os
-import re
 import zipfile
 
 from bert_tf.checkpoints import folders, hdf5, training_checkpoint
@@ -123,6 +122,6 @@ def read(file, task=None):  # pylint: disable=unused-argument
     values = parse_json(members["config.json"], f"{file}, config.json")
     config = _config(values, f"{file}, config.json")
     prefix = "" if values["class_name"] == "Learner" else "encoder/"
-    found = {re.sub("transformer_layer/", "transformer_layer_0/", prefix + name): tensor
+    found = {(prefix + name).replace("transformer_layer/", "transformer_layer_0/"): tensor
              for name, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
     return Source(file, config, found, FORMAT, folders.vocabulary_beside(file))

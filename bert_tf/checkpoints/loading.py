@@ -3,7 +3,7 @@
 import os
 
 from bert_tf.checkpoints import (google, huggingface, keras_file, keras_hub, model_garden,
-                                 training_checkpoint)
+                                 names, training_checkpoint)
 from bert_tf.checkpoints.assignment import assign
 from bert_tf.checkpoints.weights import translate
 from bert_tf.errors import InputError
@@ -27,8 +27,8 @@ def _find(path):
         return found[0]
     if found:
         raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one.")
-    names = os.listdir(path) if os.path.isdir(path) else [path]
-    pickles = sorted(name for name in names if name.endswith(_PICKLES))
+    files = os.listdir(path) if os.path.isdir(path) else [path]
+    pickles = sorted(name for name in files if name.endswith(_PICKLES))
     if pickles:
         raise InputError(f"{pickles[0]} isn't read, because such files can run code or "
                          "need other libraries; convert it to model.safetensors.")
@@ -104,7 +104,7 @@ def load(path, model):
         InputError: anything is wrong; the model is unchanged then.
     """
     heads = [objective.name for objective in getattr(model, "objectives", ())]
-    source = read_source(path, heads[-1] if heads else None)
+    source = read_source(path, next((head for head in heads if head in names.TASKS), None))
     ours = getattr(model, "encoder", model).config
     for key in _UNSEEN if source.config else ():
         if getattr(source.config, key) != getattr(ours, key):

@@ -121,7 +121,7 @@ def write(folder, weights, tensors):
     """
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
-    class Node(tf.Module):
+    class Node(tf.Module):  # pylint: disable=abstract-method
         """An object that is tracked; its attributes are the edges to others."""
 
     def grow(node, steps, value):
@@ -143,9 +143,10 @@ def write(folder, weights, tensors):
         steps = name.replace("output_bias/", "output_bias\0").split("/")
         grow(model, [step.replace("\0", "/") for step in steps], value)
     items = {"encoder": model.encoder, "model": model}
-    model.encoder_network = model.encoder
+    setattr(model, "encoder_network", model.encoder)
     if hasattr(model, "masked_lm"):
-        model.masked_lm.embedding_table = model.encoder._embedding_layer.embeddings
+        table = getattr(model.encoder, "_embedding_layer").embeddings
+        model.masked_lm.embedding_table = table
         items["masked_lm"] = model.masked_lm
     if hasattr(model, "classification_heads"):
         items["next_sentence.pooler_dense"] = getattr(model.classification_heads, "0").dense

@@ -49,6 +49,9 @@ OPTIONAL = ("masked_lm/output_weights",)
 HEADS = ("pooler", "masked_lm", "next_sentence", "classification", "regression", "tagging",
          "answer_span", "multiple_choice")
 
+# The heads that Google's and Hugging Face's files call by one name, whichever it is.
+TASKS = ("classification", "regression", "tagging", "multiple_choice")
+
 
 def head(name):
     """The head or part of the encoder that a name belongs to."""

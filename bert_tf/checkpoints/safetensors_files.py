@@ -38,11 +38,11 @@ def _of_shards(index):
                          "the same folder.")
     found = {}
     for shard in sorted(set(places.values())):
-        tensors = _of_file(os.path.join(os.path.dirname(index), shard))
-        if tensors.keys() != {name for name, place in places.items() if place == shard}:
+        held = _of_file(os.path.join(os.path.dirname(index), shard))
+        if held.keys() != {name for name, place in places.items() if place == shard}:
             raise InputError(f"{index}: {shard} doesn't hold the tensors that are listed for it; "
                              "fetch all files of the checkpoint again.")
-        found |= tensors
+        found |= held
     return found
 
 

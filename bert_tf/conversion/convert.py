@@ -103,7 +103,7 @@ def _account(weights, tensors, table, name, notes):
     return Account(
         weights.source, {ours: weights.tensors[ours].name for ours in sorted(written)},
         {**weights.ignored, **left},
-        [head for head in _USUAL_HEADS if head not in weights.heads], "not written", tuple(notes))
+        [head for head in _USUAL_HEADS if head not in weights.heads], "so not converted", tuple(notes))
 
 
 def convert(path, output, form, changes=Changes(), dry_run=False):
