@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import fnmatch
 import itertools
 import json
 
@@ -189,8 +188,9 @@ class Table:
 
     def _find(self, column):
         names = self._names or []
-        found = [name for name in names if fnmatch.fnmatchcase(name, str(column))
-                 ] if str(column).endswith("*") else [column] * (column in names)
+        found = [name for name in names if name == column][:1]
+        if not found and str(column).endswith("*"):
+            found = [name for name in names if name.startswith(column[:-1])]
         if found:
             return found if self._keyed else [names.index(name) for name in found]
         if not self._keyed and _is_number(column) and -self._width <= int(column) < self._width:
