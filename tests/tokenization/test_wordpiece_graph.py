@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
+from bert_tf.tokenization.words_graph import words_graph
 from hard_lines import HARD_LINES, random_lines
 
 GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]
@@ -86,3 +87,40 @@ def test_it_is_saved_and_loaded(pair, tmp_path):
     loaded = tf.saved_model.load(str(tmp_path))
     lines = [line for line in HARD_LINES if line]
     assert loaded(lines).to_list() == pair[1](lines).to_list()
+
+
+def offsets_in_bytes(python, line):
+    ids, offsets = python.encode_with_offsets(line)
+    return ids, [tuple(len(line[:end].encode()) for end in pair) for pair in offsets]
+
+
+def test_offsets_are_those_of_python(pair):
+    python, graph = pair
+    lines = HARD_LINES + random_lines(1000, seed=6) + ["\u302e\u302ea"]
+    ids, first, last = (x.to_list() for x in graph.with_offsets(lines))
+    for row, line in enumerate(lines):
+        assert (ids[row], list(zip(first[row], last[row]))) == offsets_in_bytes(python, line)
+
+
+def test_offsets_are_refused_where_signs_change_places(pair):
+    python, graph = pair
+    line = "a\u302e\U00016ff0b"
+    if python.do_lower_case:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="change places here; leave"):
+            graph.with_offsets([line])
+    else:
+        graph.with_offsets([line])
+
+
+def test_whatever_differs_is_refused(pair):
+    python, graph = pair
+    lines = [context.format(c).encode() for context in ("{}", "a{}Σ", "aΣ{}a", "\u302e{}\U00016ff0")
+             for c in CHARACTERS]
+    wrong = differing(pair, lines)
+    assert not wrong or np.all(words_graph(python.do_lower_case).is_unsure(wrong))
+    graph.checked(HARD_LINES + ["a\u0898"])
+    assert graph.checked([b"a\xffb"]) == b"ab"
+    if python.do_lower_case:
+        for line in ("\ua7c0", "a\u0898Σ"):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="younger than"):
+                graph.checked(["fine", line])
