@@ -30,7 +30,7 @@ ALLOWED = {
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
     # These are handed a network that was built.
-    "checkpoints": COMMON, "export": COMMON,
+    "checkpoints": COMMON, "export": COMMON | {"networks", "tokenization"},
     "recipes": COMMON,
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"checkpoints", "networks", "objectives", "training"},

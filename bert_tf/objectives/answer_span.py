@@ -30,3 +30,7 @@ class AnswerSpan(LinearHead):
                             for name in ("start_positions", "end_positions")], axis=1)
         weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)
         return labels, ops.broadcast_to(weights, ops.shape(labels))
+
+    def answers(self, logits):
+        """`start_logits` and `end_logits` [B, S]."""
+        return {"start_logits": logits[:, 0], "end_logits": logits[:, 1]}

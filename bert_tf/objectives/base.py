@@ -34,5 +34,9 @@ class Objective(FromConfig, keras.layers.Layer):
         correct = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
         return ops.sum(ops.cast(correct, weights.dtype) * weights), ops.sum(weights)
 
+    def answers(self, logits):
+        """What the logits say to those who use the model: a dict of named float32 tensors."""
+        return {"logits": logits, "probabilities": ops.softmax(logits)}
+
     def get_config(self):
         return {**super().get_config(), "loss_weight": self.loss_weight}

@@ -53,3 +53,7 @@ class Regression(LabelHead):
         """The weighted number of outputs less than half a unit off, and the sum of the weights."""
         correct = ops.cast(ops.abs(logits - labels) < 0.5, weights.dtype)
         return ops.sum(correct * weights), ops.sum(weights)
+
+    def answers(self, logits):
+        """`values` [B, num_labels]."""
+        return {"values": logits}

@@ -1,0 +1,44 @@
+"""A model as a function of ids, which every runtime can run."""
+
+import tensorflow as tf
+
+from bert_tf.networks.encoder import INPUTS
+
+
+def answers(model, features):
+    """What a model says: a dict of named float32 tensors.
+
+    Args:
+        model: an encoder, which gives `sequence_output` and `pooled_output`; or a Learner, which
+            gives what its one objective calls its answers.
+        features: dict of int32 [B, S].
+    """
+    outputs = model(features)
+    if hasattr(model, "objectives"):
+        objective, = model.objectives
+        named = objective.answers(outputs[objective.name])
+    else:
+        named = {name: outputs[name] for name in ("sequence_output", "pooled_output")}
+    return {name: tf.cast(value, tf.float32) for name, value in named.items()}
+
+
+class IdsModel(tf.Module):
+    """Takes `input_ids`, `input_mask` and `segment_ids`, int32 [B, S], and gives `answers`.
+
+    Attributes:
+        function: the tf.function.
+        functions: the signatures of a SavedModel by name.
+    """
+
+    def __init__(self, model, length=None):
+        """
+        Args:
+            model: the model.
+            length: the one S that it takes, for runtimes that ask for it; any S if None.
+        """
+        super().__init__()
+        self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
+        self.function = tf.function(
+            lambda *ids: answers(model, dict(zip(INPUTS, ids))), autograph=False,
+            input_signature=[tf.TensorSpec([None, length], tf.int32, name) for name in INPUTS])
+        self.functions = {"serving_default": self.function}

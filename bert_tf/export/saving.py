@@ -1,0 +1,75 @@
+"""Writes a model in the format of a runtime, whole or not at all."""
+
+import contextlib
+import io
+import os
+import tempfile
+
+import tensorflow as tf
+
+from bert_tf.errors import InputError
+from bert_tf.files import write_aside
+
+_OPSET = 18
+
+
+def save_model(module, folder, version=1):
+    """Writes a TensorFlow SavedModel in the layout of TensorFlow Serving.
+
+    Args:
+        module: a tf.Module whose `functions` are to be its signatures.
+        folder: the model's folder; the files go to `folder/version`.
+        version: int.
+
+    Returns:
+        The path of the version.
+
+    Raises:
+        InputError: it exists.
+    """
+    path = os.path.join(folder, str(version))
+    if os.path.exists(path):
+        raise InputError(f"{path} is there already; give another version, or remove it.")
+    os.makedirs(folder, exist_ok=True)
+    # TensorFlow Serving takes no notice of folders whose names are not numbers.
+    with tempfile.TemporaryDirectory(prefix=f".{version}.tmp-", dir=folder) as aside:
+        whole = os.path.join(aside, "whole")
+        tf.saved_model.save(module, whole, signatures=module.functions)
+        os.rename(whole, path)
+    return path
+
+
+def save_onnx(module, path):
+    """Writes an `IdsModel` as an ONNX file.
+
+    Raises:
+        InputError: tf2onnx isn't installed.
+    """
+    try:
+        import tf2onnx  # pylint: disable=import-outside-toplevel
+    except ImportError as error:
+        raise InputError("ONNX needs the package tf2onnx: pip install 'bert_tf[onnx]'.") from error
+    model, _ = tf2onnx.convert.from_function(
+        module.function, input_signature=module.function.input_signature, opset=_OPSET)
+    _write(path, model.SerializeToString())
+
+
+def save_lite(module, path, int8=False):
+    """Writes an `IdsModel` as a LiteRT file.
+
+    Args:
+        module: of one fixed length.
+        path: where.
+        int8: whether matrices are kept in 8 bits, with scales found while it runs.
+    """
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [module.function.get_concrete_function()], module)
+    if int8:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    with contextlib.redirect_stdout(io.StringIO()):
+        _write(path, converter.convert())
+
+
+def _write(path, content):
+    with write_aside(path, "wb") as file:
+        file.write(content)

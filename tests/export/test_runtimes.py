@@ -1,0 +1,74 @@
+"""ONNX, LiteRT and a SavedModel of ids, each run by its own runtime."""
+
+import importlib.util
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import InputError
+from bert_tf.export.ids_model import IdsModel, answers
+from bert_tf.export.saving import save_lite, save_model, save_onnx
+
+TASKS = ("encoder", "classification", "regression", "answer_span", "tagging")
+
+
+def make_features(length=16):
+    rng = np.random.default_rng(0)
+    mask = np.arange(length) < [[length], [9], [3]]
+    return {"input_ids": rng.integers(1, 50, (3, length)).astype("int32"),
+            "input_mask": mask.astype("int32"),
+            "segment_ids": (np.tile(np.arange(length) > 6, (3, 1)) & mask).astype("int32")}
+
+
+def largest_difference(outputs, model, features):
+    """Of all outputs, and the largest of the values."""
+    expected = answers(model, features)
+    assert set(outputs) == set(expected)
+    return (max(np.abs(outputs[name] - expected[name]).max() for name in expected),
+            max(np.abs(value).max() for value in expected.values()))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_saved_model_of_ids(task, make_model, tmp_path):
+    model, features = make_model(task, 50), make_features()
+    path = save_model(IdsModel(model), tmp_path / "m", 3)
+    assert path.endswith("3")
+    outputs = tf.saved_model.load(path).signatures["serving_default"](
+        **{name: tf.constant(value) for name, value in features.items()})
+    assert largest_difference(outputs, model, features)[0] < 1e-5
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_onnx(task, make_model, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    model = make_model(task, 50)
+    save_onnx(IdsModel(model), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    names = [output.name for output in session.get_outputs()]
+    for length in (16, 11):
+        features = make_features(length)
+        outputs = dict(zip(names, session.run(names, features)))
+        assert largest_difference(outputs, model, features)[0] < 1e-5
+
+
+@pytest.mark.parametrize("task, activation", [("encoder", "gelu"), ("encoder", "gelu_erf"),
+                                              *((task, "gelu") for task in TASKS[1:])])
+def test_lite(task, activation, make_model, tmp_path):
+    model, features = make_model(task, 50, activation), make_features()
+    for int8, tolerance in ((False, 1e-5), (True, 0.05)):
+        path = tmp_path / f"{int8}.tflite"
+        save_lite(IdsModel(model, 16), path, int8)
+        run = tf.lite.Interpreter(str(path)).get_signature_runner("serving_default")
+        difference, largest = largest_difference(run(**features), model, features)
+        assert difference < tolerance * max(1, largest)
+    assert os.path.getsize(tmp_path / "True.tflite") < os.path.getsize(tmp_path / "False.tflite")
+
+
+def test_onnx_says_what_it_needs(make_model, tmp_path):
+    if importlib.util.find_spec("tf2onnx"):
+        pytest.skip("tf2onnx is installed")
+    with pytest.raises(InputError, match=r"pip install 'bert_tf\[onnx\]'"):
+        save_onnx(IdsModel(make_model("encoder", 50)), tmp_path / "m.onnx")

@@ -1,0 +1,174 @@
+"""Models that take strings: equal to Python, in a process that knows neither us nor Keras."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import InputError
+from bert_tf.export.saving import save_model
+from bert_tf.export.text_model import AnswerModel, TaggerModel, TextModel
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.tokenization.words_graph import words_graph
+from tests.tokenization.hard_lines import HARD_LINES, random_lines
+
+# No lone surrogates here, and nothing that is refused; lines that JSON and UTF-8 can carry.
+LINES = HARD_LINES + random_lines(40, seed=2)
+SERVE = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+inputs = json.load(open(sys.argv[3], encoding="utf-8"))
+outputs = model.signatures[sys.argv[2]](**{k: tf.constant(v) for k, v in inputs.items()})
+np.savez(sys.argv[4], **{k: v.numpy().astype("S" if v.dtype == tf.string else v.numpy().dtype)
+                         for k, v in outputs.items()})
+assert "bert_tf" not in sys.modules
+"""
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """A function that saves a module, and gives its outputs in a fresh process."""
+    def run(module, signature="serving_default", **inputs):
+        path = save_model(module, tmp_path / "served")
+        (tmp_path / "in.json").write_text(json.dumps(inputs), encoding="utf-8")
+        subprocess.run([sys.executable, "-c", SERVE, path, signature, tmp_path / "in.json",
+                        tmp_path / "out.npz"], check=True, cwd=tmp_path)
+        return dict(np.load(tmp_path / "out.npz"))
+    return run
+
+
+@pytest.mark.parametrize("task", ["encoder", "classification"])
+def test_one_text(task, make_model, vocabulary, tokenizer, serve, check_equal):
+    model = make_model(task, vocabulary.size)
+    outputs = serve(TextModel(model, vocabulary, max_seq_length=40), text=LINES)
+    check_equal(outputs, model, tokenizer, [(line, "") for line in LINES], longest=40)
+
+
+def test_two_texts(make_model, vocabulary, tokenizer, check_equal):
+    model = make_model("regression", vocabulary.size)
+    pairs = list(zip(LINES, LINES[7:] + LINES[:7]))
+    a, b = map(list, zip(*pairs))
+    module = TextModel(model, vocabulary, max_seq_length=25)
+    outputs = module.functions["pair"](tf.constant(a), tf.constant(b))
+    check_equal(outputs, model, tokenizer, pairs, longest=25)
+
+
+def test_labels(make_model, vocabulary):
+    module = TextModel(make_model("classification", vocabulary.size), vocabulary,
+                       max_seq_length=64, labels=["no", "maybe", "yes"])
+    outputs = module.functions["serving_default"](tf.constant(["plain", "word"]))
+    best = np.argmax(outputs["probabilities"], axis=1)
+    assert outputs["label"].numpy().tolist() == [[b"no", b"maybe", b"yes"][i] for i in best]
+
+
+def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer, check_equal):
+    model, lines = make_model("tagging", vocabulary.size), ["", "Plaining, WORDé", "a 中b", " the"]
+    outputs = TaggerModel(model, vocabulary, max_seq_length=64, labels="ABC").functions["serving_default"](lines)
+    outputs = {name: value.numpy() for name, value in outputs.items()}
+    check_equal(outputs, model, tokenizer, [(line, "") for line in lines])
+    for row, line in enumerate(lines):
+        ids, offsets = tokenizer.encode_with_offsets(line)
+        spans = list(zip(outputs["start"][row], outputs["end"][row]))
+        expected = [(len(line[:i].encode()), len(line[:j].encode())) for i, j in offsets]
+        assert spans == [(-1, -1), *expected] + [(-1, -1)] * (len(spans) - 1 - len(ids))
+    assert outputs["is_word_start"][1].tolist() == [0, 1, 0, 1, 1, 0, 0]
+    assert set(outputs["label"].ravel()) <= {b"A", b"B", b"C"}
+
+
+def best_answer(model, tokenizer, question, passage, longest):
+    """The answer's text and score, by trying all spans."""
+    ids, offsets = tokenizer.encode_with_offsets(passage)
+    features = {"input_ids": np.array([[2, *tokenizer.encode(question), 3, *ids, 3]])}
+    at = len(tokenizer.encode(question)) + 2
+    features["segment_ids"] = (np.arange(features["input_ids"].shape[1]) >= at)[None].astype(int)
+    (start, end), = np.array(model(features)["answer_span"])
+    score, i, j = max((start[at + i] + end[at + j], i, j) for i in range(len(ids))
+                      for j in range(i, min(len(ids), i + longest)))
+    return passage[offsets[i][0]:offsets[j][1]], score
+
+
+def test_an_answer_is_text_of_the_passage(make_model, vocabulary, tokenizer, serve):
+    model = make_model("answer_span", vocabulary.size)
+    passages = [line for line in LINES if 0 < len(tokenizer.encode(line)) < 40]
+    questions = [f"what {i}?" for i in range(len(passages))]
+    outputs = serve(AnswerModel(model, vocabulary, max_seq_length=64, max_answer_length=4),
+                    question=questions, passage=passages)
+    different = set()
+    for row, (question, passage) in enumerate(zip(questions, passages)):
+        answer, score = best_answer(model, tokenizer, question, passage, 4)
+        assert outputs["answer"][row].decode() == answer
+        assert abs(outputs["score"][row] - score) < 1e-5
+        different.add(answer)
+    assert len(different) > 20
+
+
+@pytest.mark.parametrize("passage", ["", " ", "a " * 60])
+def test_an_answer_needs_the_whole_passage(passage, make_model, vocabulary):
+    ask = AnswerModel(make_model("answer_span", vocabulary.size), vocabulary,
+                      max_seq_length=64).functions["serving_default"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="empty or too long; cut it"):
+        ask(tf.constant(["what?"]), tf.constant([passage]))
+
+
+def test_a_tagger_cuts_nothing_off(make_model, vocabulary):
+    tag = TaggerModel(make_model("tagging", vocabulary.size), vocabulary,
+                      max_seq_length=16).functions["serving_default"]
+    assert tag(tf.constant(["a " * 14]))["input_ids"].shape == (1, 16)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="empty or too long; cut it"):
+        tag(tf.constant(["a " * 15]))
+
+
+def test_what_the_graph_is_not_sure_of_is_refused(make_model, vocabulary, tmp_path):
+    path = save_model(TextModel(make_model("encoder", vocabulary.size), vocabulary,
+                                max_seq_length=64), tmp_path)
+    serve = tf.saved_model.load(path).signatures["serving_default"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="younger than .* leave it out"):
+        serve(tf.constant(["fine", "\ua7c0"]))
+
+
+def test_golden_lines_of_the_original(make_model, test_data, serve, check_equal):
+    folder = test_data / "vocabs/bert-base-uncased"
+    vocabulary = Vocabulary.from_file(folder / "vocab.txt")
+    with open(test_data / "golden/tokenization_seed1.jsonl", encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
+    refused = words_graph(True).is_unsure([record["text"] for record in records]).numpy()
+    assert refused.sum() < 0.02 * len(records)
+    records = [record for record, is_refused in zip(records, refused) if not is_refused]
+    model = make_model("classification", vocabulary.size)
+    outputs = serve(TextModel(model, vocabulary, max_seq_length=64),
+                    text=[record["text"] for record in records])
+    for row, record in zip(outputs["input_ids"], records):
+        ids = [101, *record["bert-base-uncased"][:62], 102]
+        assert row.tolist() == ids + [0] * (len(row) - len(ids))
+    check_equal({name: value[:150] for name, value in outputs.items()}, model,
+                WordpieceTokenizer(vocabulary), [(r["text"], "") for r in records[:150]])
+
+
+def test_bad_settings(make_model, vocabulary):
+    model = make_model("encoder", vocabulary.size - 1)
+    with pytest.raises(InputError, match="give the model's own vocab.txt"):
+        TextModel(model, vocabulary)
+    with pytest.raises(InputError, match="from 8 to the model's 64"):
+        TextModel(make_model("encoder", vocabulary.size), vocabulary, max_seq_length=65)
+
+
+def test_a_version_is_never_overwritten_and_whole(make_model, vocabulary, tmp_path, monkeypatch):
+    module = TextModel(make_model("encoder", vocabulary.size), vocabulary, max_seq_length=32)
+    monkeypatch.setattr(tf.saved_model, "save", lambda _, path, **__: os.makedirs(path) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        save_model(module, tmp_path / "m")
+    assert not os.listdir(tmp_path / "m")
+    monkeypatch.setattr(tf.saved_model, "save", lambda _, path, **__: os.makedirs(path))
+    assert save_model(module, tmp_path / "m", 7) == str(tmp_path / "m" / "7")
+    with pytest.raises(InputError, match="7 is there already; give another version"):
+        save_model(module, tmp_path / "m", 7)
+    assert os.listdir(tmp_path / "m") == ["7"]
