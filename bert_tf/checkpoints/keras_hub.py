@@ -41,6 +41,8 @@ FORMAT = Format((
 _WEIGHTS = "model.weights.h5"
 _CLASS = {"module": "keras_hub.src.models.bert.bert_backbone", "class_name": "BertBackbone",
           "registered_name": "keras_hub>BertBackbone"}
+# The versions that write such a preset.
+_METADATA = {"keras_version": "3.15.1", "keras_hub_version": "0.32.0"}
 # Ours by theirs; dropout is one number there.
 _SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
           "num_heads": "num_attention_heads", "hidden_dim": "hidden_size",
@@ -112,8 +114,7 @@ def write(folder, weights, tensors):
             file[name.replace("encoder_0/", "encoder/")] = as_float32(tensor, weights.source)
     config = {theirs: getattr(weights.config, ours) for theirs, ours in _SIZES.items()}
     write_json(os.path.join(folder, "config.json"), {**_CLASS, "config": config})
-    write_json(os.path.join(folder, "metadata.json"),
-               {"keras_version": "3.15.0", "keras_hub_version": "0.32.0"})
+    write_json(os.path.join(folder, "metadata.json"), _METADATA)
     if weights.vocab_file:
         lower = bool(weights.do_lower_case)
         assets = os.path.join(folder, "assets", "tokenizer")

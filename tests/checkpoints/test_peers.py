@@ -153,11 +153,17 @@ def test_the_model_garden(kind, expected, tmp_path):
     assert_equal(out["mlm_logits"], wanted["masked_lm"])
     assert_equal(out["next_sentence"], wanted["next_sentence"])
 
-    for name, items in (("model", {"model": model}), ("encoder", {"encoder": encoder}),
+    optimizers = [tf_keras.optimizers.legacy.Adam(), tf_keras.optimizers.Adam()]
+    for optimizer in optimizers:
+        optimizer.apply_gradients([(tf.zeros_like(v), v) for v in model.trainable_variables])
+    steps = {"global_step": tf.Variable(3)}
+    for name, items in (("model", {"model": model, "optimizer": optimizers[0], **steps}),
+                        ("new", {"model": model, "optimizer": optimizers[1]}),
+                        ("encoder", {"encoder": encoder}),
                         ("both", {"encoder": encoder, "model": model}),
                         ("bare", {"model": encoder}), ("items", model.checkpoint_items)):
         theirs = tmp_path / name
-        tf.train.Checkpoint(**items).write(str(theirs / "ckpt-1"))
+        tf.train.Checkpoint(**items).save(str(theirs / "ckpt"))
         config.to_json_file(theirs / "bert_config.json")
         found = conversion.convert(theirs, theirs / "hf", "huggingface")
         assert len(found.mapped) >= 5 + 16 * config.num_hidden_layers + 2
