@@ -71,7 +71,8 @@ def test_labels(make_model, vocabulary):
 
 def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer, check_equal):
     model, lines = make_model("tagging", vocabulary.size), ["", "Plaining, WORDé", "a 中b", " the"]
-    outputs = TaggerModel(model, vocabulary, max_seq_length=64, labels="ABC").functions["serving_default"](lines)
+    module = TaggerModel(model, vocabulary, max_seq_length=64, labels="ABC")
+    outputs = module.functions["serving_default"](tf.constant(lines))
     outputs = {name: value.numpy() for name, value in outputs.items()}
     check_equal(outputs, model, tokenizer, [(line, "") for line in lines])
     for row, line in enumerate(lines):
