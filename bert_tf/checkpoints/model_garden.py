@@ -1,8 +1,10 @@
 """Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, or of
-a BertPretrainerV2 around one, as TensorFlow 2 tracks them, beside a `bert_config.json`.
+a model around one, as TensorFlow 2 tracks them, beside a `bert_config.json`.
 
 The encoder may be saved alone or in a model, by either of its two classes; `_standard_name` brings
-all of these to the names that a `tf.train.Checkpoint(encoder=..., model=...)` gives.
+all of these to the names that a `tf.train.Checkpoint(encoder=..., model=...)` gives. The models are
+BertPretrainerV2, BertClassifier, BertTokenClassifier and BertSpanLabeler; "head" is that of the
+last three.
 """
 
 import os
@@ -39,10 +41,16 @@ _ROWS = (
     ("masked_lm/transform/LayerNorm", "masked_lm/layer_norm", _NORM),
     ("masked_lm/output_bias", "masked_lm/output_bias/bias", _SELF),
     ("next_sentence/dense", "classification_heads/0/out_proj", _DENSE),
+    ("tagging/dense", "head", _DENSE),
+    ("answer_span/dense", "head/layer_with_weights-0", _DENSE),
 )
-# The pre-trainer's sentence head has a pooler of its own, and leaves the encoder's untrained.
-_POOLERS = _HEADS_POOLER, _ENCODERS_POOLER = ("classification_heads/0/dense",
-                                              "encoder/_pooler_layer")
+# A sentence head may have a pooler of its own, as the pre-trainer's has, and then leaves the
+# encoder's untrained; the first that is there counts.
+_HEADS_POOLER, _ENCODERS_POOLER = "classification_heads/0/dense", "encoder/_pooler_layer"
+_POOLERS = (_HEADS_POOLER, "head/dense", _ENCODERS_POOLER)
+# The heads of which a model has one, and those of a BertClassifier.
+_MODELS = ("classification", "regression", "tagging", "answer_span")
+_CLASSIFIERS = _MODELS[:2]
 _IGNORED = (
     (folders.OBJECT_GRAPH, "the graph of objects"),
     (r"(.*/)?(optimizer|save_counter|global_step)(/.*)?|.*/\.OPTIMIZER_SLOT/.*",
@@ -55,8 +63,9 @@ _NUMBERED = ("_embedding_layer", "_position_embedding_layer", "_type_embedding_l
              "_embedding_norm_layer")
 
 
-def _table(pooler):
-    return Format((*_ROWS, ("pooler/dense", pooler, _DENSE)), _IGNORED)
+def _table(pooler, task):
+    return Format((*_ROWS, ("pooler/dense", pooler, _DENSE),
+                   (f"{task}/dense", "head/out_proj", _DENSE)), _IGNORED)
 
 
 def _standard_name(name):
@@ -64,7 +73,8 @@ def _standard_name(name):
     name = name.removeprefix("model/").replace("encoder_network/", "encoder/", 1)
     name = name.replace("masked_lm/embedding_table", "encoder/_embedding_layer/embeddings")
     name = name.replace("next_sentence.pooler_dense", _HEADS_POOLER)
-    name = re.sub(r"^(?=_[a-z])", "encoder/", name)
+    name = re.sub(r"^layer_with_weights-0/(?=layer_with_weights-|_)|^(?=_[a-z])", "encoder/", name)
+    name = re.sub(r"^layer_with_weights-1/(?!embeddings)", "head/", name)
     return re.sub(r"^(?:encoder/)?layer_with_weights-(\d+)/(\w+)", _numbered_name, name)
 
 
@@ -84,8 +94,12 @@ def find(path):
     return prefix if prefix and folders.is_object_checkpoint(prefix) else None
 
 
-def read(prefix, task=None):  # pylint: disable=unused-argument
+def read(prefix, task=None):
     """The `Source` of a checkpoint.
+
+    Args:
+        prefix: what `find` gave.
+        task: the head of a BertClassifier, which the file doesn't tell.
 
     Raises:
         InputError: a file is damaged, or two of its tensors are one and the same of the encoder.
@@ -98,21 +112,31 @@ def read(prefix, task=None):  # pylint: disable=unused-argument
                              f"encoder's {standard}; keep one.")
         found[standard] = tensor
     pooler = next((name for name in _POOLERS if f"{name}/kernel" in found), _ENCODERS_POOLER)
-    return Source(prefix, folders.read_config(prefix), found, _table(pooler),
+    table = _table(pooler, task if task in _CLASSIFIERS else _CLASSIFIERS[0])
+    return Source(prefix, folders.read_config(prefix), found, table,
                   folders.vocabulary_beside(prefix))
 
 
 def table_for(weights):
-    """The table to write `weights` with."""
+    """The table to write `weights` with.
+
+    Raises:
+        InputError: the Model Garden has no such model, or would compute something else.
+    """
     folders.check_original(weights)
-    return _table(_HEADS_POOLER if "next_sentence" in weights.heads else _ENCODERS_POOLER)
+    tasks = [name for name in _MODELS if name in weights.heads]
+    if len(tasks) > 1:
+        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, of which a model "
+                         "of the Model Garden has one; take the others out.")
+    return _table(_HEADS_POOLER if "next_sentence" in weights.heads else _ENCODERS_POOLER,
+                  "regression" if "regression" in tasks else "classification")
 
 
 def write(folder, weights, tensors):
     """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` into `folder`.
 
-    The checkpoint can be read as `tf.train.Checkpoint(encoder=encoder)`, as `(model=pretrainer)`
-    and with the pre-trainer's `checkpoint_items`.
+    The checkpoint can be read as `tf.train.Checkpoint(encoder=encoder)`, as `(model=model)` and
+    with the pre-trainer's `checkpoint_items`.
 
     Args:
         folder: where.
@@ -143,7 +167,10 @@ def write(folder, weights, tensors):
         steps = name.replace("output_bias/", "output_bias\0").split("/")
         grow(model, [step.replace("\0", "/") for step in steps], value)
     items = {"encoder": model.encoder, "model": model}
-    setattr(model, "encoder_network", model.encoder)
+    for name in ("encoder_network", "layer_with_weights-0"):
+        setattr(model, name, model.encoder)
+    if hasattr(model, "head"):
+        setattr(model, "layer_with_weights-1", model.head)
     if hasattr(model, "masked_lm"):
         table = getattr(model.encoder, "_embedding_layer").embeddings
         model.masked_lm.embedding_table = table

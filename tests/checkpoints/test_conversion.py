@@ -65,7 +65,8 @@ def vocab_file(tmp_path):
 def test_our_names_are_those_of_the_model():
     config = checkpoints.read_config(GOLDEN / "hf_gelu")
     learner = Learner(BertEncoder(config), [
-        MaskedLM(config, tied=False), SentencePrediction(config), *(make(config) for make in HEADS.values())])
+        MaskedLM(config, tied=False), SentencePrediction(config),
+        *(make(config) for make in HEADS.values())])
     sizes = {**names.sizes(config), "C": 0}
     ours = {name: tuple(sizes[letter] for letter in shape)
             for pattern, shape in names.SHAPES.items() for name in names.expand(pattern, config)}
@@ -110,8 +111,9 @@ def test_training_checkpoints(target, tmp_path):
         convert(tmp_path, tmp_path / "again", target)
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("target", ("google", "huggingface"))
+@pytest.mark.parametrize("target, head", [
+    *((target, head) for target in ("google", "huggingface") for head in HEADS),
+    *(("model_garden", head) for head in HEADS if head != "multiple_choice")])
 def test_heads_of_tasks(head, target, tmp_path):
     config = checkpoints.read_config(GOLDEN / "google_gelu")
     learner = Learner(BertEncoder(config), [HEADS[head](config)])

@@ -116,31 +116,41 @@ def test_tensorflow_under_the_original_names(expected, tmp_path):
             assert before.get_tensor(name).tobytes() == after.get_tensor(name).tobytes()
 
 
+def garden_gelu(x):
+    """The GELU of the original."""
+    import tf_keras
+    return tf_keras.activations.gelu(x, approximate=True)
+
+
+def make_garden_encoder(kind, config):
+    """An encoder of the Model Garden, of one of its two classes."""
+    from official.nlp.modeling import networks
+
+    options = {
+        "BertEncoder": {"intermediate_size": config.intermediate_size, "activation": garden_gelu,
+                        "dict_outputs": True},
+        "BertEncoderV2": {"inner_dim": config.intermediate_size,
+                          "inner_activation": garden_gelu}}[kind]
+    return getattr(networks, kind)(
+        vocab_size=config.vocab_size, hidden_size=config.hidden_size,
+        num_layers=config.num_hidden_layers, num_attention_heads=config.num_attention_heads,
+        max_sequence_length=config.max_position_embeddings,
+        type_vocab_size=config.type_vocab_size, **options)
+
+
 @pytest.mark.parametrize("kind", ["BertEncoder", "BertEncoderV2"])
 def test_the_model_garden(kind, expected, tmp_path):
     pytest.importorskip("official.nlp", reason="tf-models-official isn't installed")
-    from official.nlp.modeling import layers, models, networks
+    from official.nlp.modeling import layers, models
     import tf_keras
 
     folder, wanted = expected
     conversion.convert(folder, tmp_path / "mg", "model_garden")
     prefix = str(tmp_path / "mg" / "bert_model.ckpt")
     config = checkpoints.read_config(folder)
-
-    def gelu(x):
-        return tf_keras.activations.gelu(x, approximate=True)
-
-    inner = config.intermediate_size
-    options = {"BertEncoder": {"intermediate_size": inner, "activation": gelu,
-                               "dict_outputs": True},
-               "BertEncoderV2": {"inner_dim": inner, "inner_activation": gelu}}[kind]
-    encoder = getattr(networks, kind)(
-        vocab_size=config.vocab_size, hidden_size=config.hidden_size,
-        num_layers=config.num_hidden_layers, num_attention_heads=config.num_attention_heads,
-        max_sequence_length=config.max_position_embeddings,
-        type_vocab_size=config.type_vocab_size, **options)
+    encoder = make_garden_encoder(kind, config)
     model = models.BertPretrainerV2(
-        encoder, mlm_activation=gelu, classification_heads=[
+        encoder, mlm_activation=garden_gelu, classification_heads=[
             layers.ClassificationHead(config.hidden_size, 2, name="next_sentence")])
     inputs = {"input_word_ids": wanted["input_ids"], "input_mask": wanted["input_mask"],
               "input_type_ids": wanted["segment_ids"],
@@ -167,6 +177,46 @@ def test_the_model_garden(kind, expected, tmp_path):
         config.to_json_file(theirs / "bert_config.json")
         found = conversion.convert(theirs, theirs / "hf", "huggingface")
         assert len(found.mapped) >= 5 + 16 * config.num_hidden_layers + 2
+
+
+@pytest.mark.parametrize("kind", ["BertEncoder", "BertEncoderV2"])
+@pytest.mark.parametrize("name, objective, options, field", [
+    ("BertClassifier", bert_tf.Classification, {"num_labels": 3}, "num_classes"),
+    ("BertClassifier", bert_tf.Regression, {"num_labels": 1}, "num_classes"),
+    ("BertTokenClassifier", bert_tf.Tagging, {"num_labels": 4}, "num_classes"),
+    ("BertSpanLabeler", bert_tf.AnswerSpan, {}, "")])
+def test_models_of_the_model_garden(kind, name, objective, options, field, tmp_path):
+    pytest.importorskip("official.nlp", reason="tf-models-official isn't installed")
+    from official.nlp.modeling import models
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)    # of the head, which is new
+        learner = objective.from_pretrained(GOLDEN / "google_gelu", **options)
+    config = learner.encoder.config
+    for variable in learner.objectives[0].weights:
+        variable.assign(np.random.default_rng(2).normal(size=variable.shape))
+    learner.save(tmp_path / "model.keras")
+    head = learner.objectives[0].name
+    conversion.convert(tmp_path / "model.keras", tmp_path / "mg", "model_garden")
+
+    model = getattr(models, name)(make_garden_encoder(kind, config),
+                                  **({field: options["num_labels"]} if field else {}))
+    tf.train.Checkpoint(model=model).read(
+        str(tmp_path / "mg" / "bert_model.ckpt")).assert_existing_objects_matched()
+    inputs = dict(np.load(GOLDEN / "google_gelu" / "expected.npz"))
+    found = model({"input_word_ids": inputs["input_ids"], "input_mask": inputs["input_mask"],
+                   "input_type_ids": inputs["segment_ids"]}, training=False)
+    wanted = np.asarray(learner(inputs)[head])
+    if name == "BertSpanLabeler":
+        found = np.stack(found, axis=1)
+    found = found["logits"] if isinstance(found, dict) else found
+    assert_equal(found, wanted)
+
+    tf.train.Checkpoint(model=model).write(str(tmp_path / "theirs" / "ckpt"))
+    config.to_json_file(tmp_path / "theirs" / "bert_config.json")
+    again = objective.from_pretrained(tmp_path / "theirs", **options)
+    for one, other in zip(learner.trainable_variables, again.trainable_variables, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_keras_hub(expected, tmp_path):
