@@ -24,7 +24,8 @@ _DTYPES = {bytes.fromhex(description): name for name, description in (
     ("float64", "11203f00 08000000 00004000 340b0034 ff030000"),
     ("int32", "10080000 04000000 00002000"),
     ("int64", "10080000 08000000 00004000"))}
-_DEEPEST, _LONGEST_NAME = 32, 255
+# Of groups in groups, and of one name; Keras needs about half.
+_DEEPEST, _LONGEST_NAME = 16, 100
 
 
 class _Damaged(Exception):

@@ -22,6 +22,8 @@ _FOOTER = 48
 _DTYPES = {1: np.dtype("float32"), 2: np.dtype("float64"), 3: np.dtype("int32"),
            9: np.dtype("int64"), 14: np.dtype(ml_dtypes.bfloat16), 19: np.dtype("float16")}
 _STRING = 7
+# All names together; each may repeat the one before at the cost of three bytes.
+_LONGEST_NAMES = 1 << 26
 
 
 class _Damaged(Exception):
@@ -109,14 +111,18 @@ def _entries(data):
     for _ in range(2):      # the first pair is the block of metadata, which holds nothing
         offset, at = _varint(footer, at)
         size, at = _varint(footer, at)
-    end = 0
+    end = names = 0
     for _, handle in _block(data, offset, size):
         start, at = _varint(handle, 0)
         length, _ = _varint(handle, at)
         if start < end:
             raise _Damaged("its blocks overlap")
         end = start + length
-        yield from _block(data, start, length)
+        for key, value in _block(data, start, length):
+            names += len(key)
+            if names > _LONGEST_NAMES:
+                raise _Damaged("its names are too long")
+            yield key, value
 
 
 def _shape(message):

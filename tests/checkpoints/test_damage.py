@@ -172,6 +172,27 @@ def test_mutants_with_right_checksums(folders):
     assert refused > MUTANTS
 
 
+def test_an_index_of_endless_names(tmp_path):
+    """Each entry of three bytes would make a name as long as the first."""
+    def number(value):
+        return bytes([value & 127 | 128]) + number(value >> 7) if value > 127 else bytes([value])
+
+    def block(content):
+        content += struct.pack("<II", 0, 1)
+        return content + b"\0" + struct.pack("<I", tensor_bundle._crc(content, b"\0"))
+
+    length = 1 << 18
+    names = block(b"\0" + number(length) + b"\0" + b"x" * length +
+                  (number(length) + b"\1\0y") * 100_000)
+    index = block(b"\0\1" + bytes([1 + len(number(len(names) - 5))]) + b"z" + b"\0" +
+                  number(len(names) - 5))
+    footer = b"\0\0" + number(len(names)) + number(len(index) - 5)
+    (tmp_path / "x.index").write_bytes(names + index + footer.ljust(40, b"\0") +
+                                       tensor_bundle._MAGIC)
+    with pytest.raises(InputError, match="names are too long"):
+        checkpoints.read(tmp_path)
+
+
 def header(path, entries):
     """A safetensors file whose header promises `entries`."""
     text = json.dumps(entries).encode()
