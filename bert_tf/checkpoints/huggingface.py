@@ -3,7 +3,7 @@
 import os
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from bert_tf.checkpoints import (config_json, folders, names, safetensors_files,
                                  training_checkpoint)
@@ -147,7 +147,8 @@ def write(folder, weights, tensors):
     values = {name: np.ascontiguousarray(tensor.read()) for name, tensor in tensors.items()}
     if _DECODER in values:      # which then isn't tied, and neither is its bias
         values[_DECODER_BIAS] = values[_BIAS]
-    save_file(values, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(save(values, {"format": "pt"}))
     write_json(os.path.join(folder, "config.json"), config_json.describe(weights))
     folders.copy_vocabulary(weights, os.path.join(folder, folders.VOCABULARY))
     if weights.vocab_file:

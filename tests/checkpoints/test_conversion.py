@@ -324,6 +324,14 @@ def test_what_their_code_would_compute_otherwise(target, tmp_path):
     assert checkpoints.read_config(tmp_path / "out").hidden_act == "gelu"
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_can_be_read_by_whom_the_umask_lets(form, tmp_path, vocab_file):
+    convert(GOLDEN / "google_gelu", tmp_path / "out", form, Changes(vocab_file=str(vocab_file)))
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "out").rglob("*.*")
+             if path.is_file()}
+    assert modes == {vocab_file.stat().st_mode & 0o777}
+
+
 def test_heads_can_be_left_out(tmp_path):
     account = convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface",
                       Changes(leave_out=("masked_lm", "next_sentence")))
