@@ -58,6 +58,8 @@ def folder_aside(path):
     aside = f"{path}.tmp-{os.getpid()}"
     if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
         raise InputError(f"{path} is there already and isn't an empty folder; name another.")
+    for leftover in glob.glob(f"{glob.escape(path)}.tmp-*"):    # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     try:
         try:
             os.makedirs(aside)

@@ -314,6 +314,11 @@ def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
     with pytest.raises(InputError, match="isn't an empty folder"):
         convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
+    (tmp_path / "out" / "mine").unlink()
+    (tmp_path / "out.tmp-1").mkdir()        # what a killed process leaves
+    convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "config.json", "model.safetensors", "out"]
 
 
 @pytest.mark.parametrize("target", ["google", "model_garden", "keras_hub"])
