@@ -15,10 +15,9 @@ _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
 _NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
 NAME = "model.keras"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
-# The class of each head, and Keras's name for an object of it.
-_CLASSES = {"MaskedLM": "masked_lm", "SentencePrediction": "sentence_prediction",
-            "Classification": "classification", "Regression": "regression", "Tagging": "tagging",
-            "AnswerSpan": "answer_span", "MultipleChoice": "multiple_choice"}
+# The classes of objectives.
+_CLASSES = ("MaskedLM", "SentencePrediction", "Classification", "Regression", "Tagging",
+            "AnswerSpan", "MultipleChoice")
 
 FORMAT = Format(
     rows=(
@@ -102,7 +101,7 @@ def _config(values, source):
     if values["class_name"] == "Learner":
         objectives = config.get("objectives")
         for objective in objectives if isinstance(objectives, list) else [objectives]:
-            _describe(objective, tuple(_CLASSES), source)
+            _describe(objective, _CLASSES, source)
         config = _describe(config.get("encoder"), ("BertEncoder",), source)
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")

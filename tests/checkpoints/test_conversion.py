@@ -111,6 +111,21 @@ def test_training_checkpoints(target, tmp_path):
         convert(tmp_path, tmp_path / "again", target)
 
 
+def test_encoders_and_compiled_models_of_keras(tmp_path):
+    config = checkpoints.read_config(GOLDEN / "google_gelu")
+    encoder = BertEncoder(config)
+    learner = Learner(encoder, [Classification(config, 3)])
+    learner.compile("adam")
+    learner.fit({"input_ids": np.ones((2, 4), "int32"), "label_ids": np.ones(2, "int32")},
+                verbose=0)
+    learner.save(tmp_path / "learner.keras")
+    encoder.save(tmp_path / "encoder.keras")
+    found = values(tmp_path / "learner.keras")
+    assert_same(found, {name: v.numpy() for name, v in variables(learner).items()
+                        if "seed_generator" not in name})
+    assert_same(values(tmp_path / "encoder.keras"), encoder_only(found))
+
+
 @pytest.mark.parametrize("target, head", [
     *((target, head) for target in ("google", "huggingface") for head in HEADS),
     *(("model_garden", head) for head in HEADS if head != "multiple_choice")])
