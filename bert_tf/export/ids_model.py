@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from bert_tf.errors import InputError
 from bert_tf.networks.encoder import INPUTS
 
 
@@ -12,7 +13,14 @@ def answers(model, features):
         model: an encoder, which gives `sequence_output` and `pooled_output`; or a Learner, which
             gives what its one objective calls its answers.
         features: dict of int32 [B, S].
+
+    Raises:
+        InputError: the Learner has several objectives.
     """
+    if len(getattr(model, "objectives", ())) > 1:
+        names = ", ".join(objective.name for objective in model.objectives)
+        raise InputError(f"the model has several objectives ({names}); export its encoder, or a "
+                         "Learner of the encoder and one of them.")
     outputs = model(features)
     if hasattr(model, "objectives"):
         objective, = model.objectives

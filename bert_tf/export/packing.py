@@ -41,6 +41,8 @@ class Packer:
                          _first(b, of_b), _repeated(sep, pair)], axis=1)
         lengths = ids.row_lengths()
         ids = ids.to_tensor(self._vocabulary.pad_id)
+        # Even no text at all is to have a first position, which the pooler reads.
+        ids = tf.pad(ids, [[0, 0], [0, tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)]])
         positions = tf.range(tf.shape(ids, tf.int64)[1])
         mask = tf.cast(positions < lengths[:, None], tf.int32)
         return {"input_ids": ids, "input_mask": mask,

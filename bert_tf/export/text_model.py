@@ -124,10 +124,11 @@ class AnswerModel(TextModel):
         first, last = outputs["start_logits"], outputs["end_logits"]
         length = tf.shape(first, tf.int64)[1]
         offset = asked.row_lengths() + 2
-        places = tf.range(length) - offset[:, None]
+        positions = tf.range(length)
+        places = positions - offset[:, None]
         inside = (places >= 0) & (places < ids.row_lengths()[:, None])
-        near = tf.linalg.band_part(tf.ones([length, length], tf.bool), 0,
-                                   self._max_answer_length - 1)
+        further = positions - positions[:, None]
+        near = (further >= 0) & (further < self._max_answer_length)
         allowed = inside[:, :, None] & inside[:, None, :] & near
         scores = tf.where(allowed, first[:, :, None] + last[:, None, :], first.dtype.min)
         scores = tf.reshape(scores, [-1, length * length])

@@ -45,9 +45,8 @@ def serve(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("task", ["encoder", "classification"])
-def test_one_text(task, make_model, vocabulary, tokenizer, serve, check_equal):
-    model = make_model(task, vocabulary.size)
+def test_one_text(make_model, vocabulary, tokenizer, serve, check_equal):
+    model = make_model("encoder", vocabulary.size)
     outputs = serve(TextModel(model, vocabulary, max_seq_length=40), text=LINES)
     check_equal(outputs, model, tokenizer, [(line, "") for line in LINES], longest=40)
 
@@ -117,6 +116,16 @@ def test_an_answer_needs_the_whole_passage(passage, make_model, vocabulary):
                       max_seq_length=64).functions["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="empty or too long; cut it"):
         ask(tf.constant(["what?"]), tf.constant([passage]))
+
+
+def test_no_text_and_a_short_one(make_model, vocabulary):
+    for kind, task, inputs in ((TextModel, "encoder", 1), (TaggerModel, "tagging", 1),
+                               (AnswerModel, "answer_span", 2)):
+        function = kind(make_model(task, vocabulary.size), vocabulary,
+                        max_seq_length=64).functions["serving_default"]
+        for texts in ([], ["a"]):
+            outputs = function(*[tf.constant(texts, tf.string)] * inputs)
+            assert {len(value) for value in outputs.values()} == {len(texts)}
 
 
 def test_a_tagger_cuts_nothing_off(make_model, vocabulary):
