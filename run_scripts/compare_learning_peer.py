@@ -77,6 +77,15 @@ def evaluate(model, arrays, batch_size):
     return results
 
 
+def make_model(config_file, seed):
+    """The model with its initial weights, a function of the seed."""
+    torch.manual_seed(seed)
+    with open(config_file, encoding="utf-8") as file:
+        config = json.load(file)
+    config["hidden_act"] = _ACTIVATIONS.get(config["hidden_act"], config["hidden_act"])
+    return BertForPreTraining(BertConfig(**config))
+
+
 def main(config_file, seed, weight_decay, batch_size, training, held_out, metrics):
     """Trains, evaluates, and writes the metrics.
 
@@ -89,11 +98,7 @@ def main(config_file, seed, weight_decay, batch_size, training, held_out, metric
             has `learning_rates` [steps].
         metrics: the JSON file to write.
     """
-    torch.manual_seed(seed)
-    with open(config_file, encoding="utf-8") as file:
-        config = json.load(file)
-    config["hidden_act"] = _ACTIVATIONS.get(config["hidden_act"], config["hidden_act"])
-    model = BertForPreTraining(BertConfig(**config))
+    model = make_model(config_file, seed)
     print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
     arrays = dict(np.load(training))
     train(model, arrays, arrays.pop("learning_rates"), weight_decay)
@@ -102,5 +107,11 @@ def main(config_file, seed, weight_decay, batch_size, training, held_out, metric
         json.dump(results, file)
 
 
+def save_initial(config_file, seed, initial):
+    """Writes the model as it is before training to the folder `initial`."""
+    make_model(config_file, seed).save_pretrained(initial)
+
+
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    options = json.loads(sys.argv[1])
+    (save_initial if "initial" in options else main)(**options)

@@ -62,6 +62,7 @@ def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatc
     # run_pretraining sets TensorFlow's global seed too, on which the order must not depend.
     monkeypatch.setattr(loop.Trainer, "train", train)
     values = {**compare_learning.training_flags(job, 5), "iterations_per_loop": 1, "do_eval": False,
+              "init_checkpoint": "",        # which the peer would write
               "deterministic": False}       # which would hold for all later tests
     run_pretraining.main(*(
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)
