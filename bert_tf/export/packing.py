@@ -31,7 +31,11 @@ class Packer:
         Returns:
             dict of `input_ids`, `input_mask` and `segment_ids`, int32 [B, S]; S is as long as the
             longest needs.
+
+        Raises:
+            tf.errors.InvalidArgumentError: there are more of one than of the other.
         """
+        tf.debugging.assert_equal(a.nrows(), b.nrows(), "give as many second texts as first ones")
         room = self.room(b)
         of_a = tf.minimum(a.row_lengths(), tf.maximum(room - b.row_lengths(), room - room // 2))
         of_b = tf.minimum(b.row_lengths(), room - of_a)

@@ -118,6 +118,13 @@ def test_an_answer_needs_the_whole_passage(passage, make_model, vocabulary):
         ask(tf.constant(["what?"]), tf.constant([passage]))
 
 
+def test_texts_come_in_pairs(make_model, vocabulary):
+    module = TextModel(make_model("encoder", vocabulary.size), vocabulary, max_seq_length=64)
+    for counts in ((1, 2), (2, 1)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="as many second texts as first"):
+            module.functions["pair"](*(tf.constant(["a b"] * count) for count in counts))
+
+
 def test_no_text_and_a_short_one(make_model, vocabulary):
     for kind, task, inputs in ((TextModel, "encoder", 1), (TaggerModel, "tagging", 1),
                                (AnswerModel, "answer_span", 2)):
