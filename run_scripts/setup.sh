@@ -17,7 +17,7 @@ if [ ! -x "$python" ]; then
     "$base" -m venv .venv || { rm -rf .venv; exit 1; }
 fi
 if [ ! -e "$stamp" ] || [ setup.cfg -nt "$stamp" ] || [ run_scripts/constraints.txt -nt "$stamp" ]; then
-    echo "== installing bert_tf and what it needs (about 1 GB, a few minutes)"
+    echo "== installing bert_tf and what it needs (2.5 GB on disk, a few minutes)"
     "$python" -m pip install --quiet --disable-pip-version-check \
         --constraint run_scripts/constraints.txt --editable ".$extras"
     touch "$stamp"
