@@ -75,9 +75,10 @@ def main(job):
                 start, _ = _measure(python, module, arguments(one_line))
                 total, memory = _measure(python, module, arguments(job.input_file))
                 seconds[name] = (total - start, total)
-                print(f"  dupe_factor {dupe_factor:>3}  {name:<20} work {(total - start) / megabytes:6.3f}"
-                      f"  with start-up {total / megabytes:6.3f}  peak memory {memory:5.0f} MB",
-                      flush=True)
+                print(f"  dupe_factor {dupe_factor:>3}  {name:<20}"
+                      f" work {(total - start) / megabytes:6.3f}"
+                      f"  with start-up {total / megabytes:6.3f}"
+                      f"  peak memory {memory:5.0f} MB", flush=True)
             if not job.skip_peer:
                 ours, peer = seconds["bert_tf"], seconds["tf-models-official"]
                 print(f"  dupe_factor {dupe_factor:>3}  ratio: work {peer[0] / ours[0]:.1f}, "

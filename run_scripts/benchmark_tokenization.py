@@ -46,7 +46,7 @@ def _peers(job):
 
 def _available():
     try:
-        from official.nlp.tools import tokenization
+        import official.nlp.tools.tokenization  # noqa: F401  pylint: disable=unused-import
     except ImportError:
         print("tf-models-official is not installed: no ratio. (pip install 'bert_tf[official]')")
         return {"ours": _ours}

@@ -2,9 +2,10 @@
 
 Both train a model of the same size and function on the same batches in the same order, with the
 same optimizer, learning rates and number of steps, once for each seed (of initial weights, order
-of records and dropout), from the same initial weights, and both are measured on all masked positions and pairs of the same
-held-out records. The verdict is about the mean over the seeds of the held-out masked LM loss: ours
-may be above the peer's by at most two standard errors of the difference,
+of records and dropout), from the same initial weights, and both are measured on all masked
+positions and pairs of the same held-out records. The verdict is about the mean over the seeds of
+the held-out masked LM loss: ours may be above the peer's by at most two standard errors of the
+difference,
 2 * sqrt((s_ours^2 + s_peer^2) / n), with s the sample standard deviations over the n seeds. The
 exit status is 1 if it is above that.
 
@@ -60,7 +61,8 @@ class Job:
     num_seeds: int = option(3, "Seeds, at least 2.")
     model_size: str = option("tiny", "Size of both models.", choices=tuple(PRESETS))
     initial_weights: str = option(
-        "shared", "shared: both begin with the weights that the peer draws; own: each with its own.",
+        "shared", "shared: both begin with the weights that the peer draws; own: each draws its "
+        "own.",
         choices=("shared", "own"))
     num_train_steps: int = option(800, "Steps of each run; the rate falls to 0 there.")
     num_warmup_steps: int = option(80, "Steps in which the rate rises.")

@@ -32,8 +32,8 @@ class Job:
     """The flags."""
 
     input_file: list[str] = option(
-        [], "Your own plain text: files, globs or folders, plain or .gz. Default: the documentation "
-        "of Python and of the installed packages.")
+        [], "Your own plain text: files, globs or folders, plain or .gz. Default: the "
+        "documentation of Python and of the installed packages.")
     output_dir: str = option("quickstart_output", "Where everything is written.")
     num_train_steps: int = option(2000, "Training steps, of 32 sequences of 128 tokens each.")
     random_seed: int = option(12345, "Seed of everything.")
@@ -139,7 +139,7 @@ def main(job):
     for name, what in (("train.txt", "the text, and held_out.txt"),
                        ("vocab.txt", "the vocabulary"),
                        ("train.tfrecord", "the records, with train.manifest.json"),
-                       ("model/model.keras", "the model: keras.models.load_model after import bert_tf"),
+                       ("model/model.keras", "the model, for keras.models.load_model"),
                        ("model/metrics.jsonl", "all figures"),
                        ("curves.png", "the curves, a picture")):
         print(f"   {name:<20} {what}")

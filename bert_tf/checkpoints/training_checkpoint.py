@@ -4,7 +4,7 @@ import glob
 import os
 import re
 
-from bert_tf.checkpoints import folders, names, safetensors_files
+from bert_tf.checkpoints import folders, names, safetensors_files, sealed
 from bert_tf.checkpoints.rules import Format, Source
 
 FORMAT = Format(
@@ -32,8 +32,9 @@ def read(file, task=None):  # pylint: disable=unused-argument
     """The `Source` of a checkpoint.
 
     Raises:
-        InputError: it is damaged.
+        DamagedError: it is not as it was written.
     """
+    sealed.verify(file)
     found = {_our_name(name): tensor
              for name, tensor in safetensors_files.tensors(file).items()}
     return Source(file, folders.read_config(file), found, FORMAT,

@@ -6,8 +6,7 @@ holds float32.
 
 import dataclasses
 
-from bert_tf.checkpoints import (google, huggingface, keras_hub, model_garden, names,
-                                 training_checkpoint)
+from bert_tf.checkpoints import google, huggingface, keras_hub, model_garden, names
 from bert_tf.checkpoints.account import Account
 from bert_tf.checkpoints.loading import config_of, read_source
 from bert_tf.checkpoints.weights import to_table, translate
@@ -15,7 +14,6 @@ from bert_tf.conversion import keras_writer, resizing, vocabulary_growth
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.training import resume
 
 # Each has `table_for(weights)` and `write(folder, weights, tensors)`.
 FORMATS = {"google": google, "huggingface": huggingface, "model_garden": model_garden,
@@ -54,8 +52,6 @@ class Changes:
 def _read(path, changes):
     """The `Weights` at `path` as they are, but for the sizes that are to change anyway."""
     source = read_source(path, changes.task)
-    if training_checkpoint.find(source.file):
-        resume.read_checkpoint(source.file)     # which is sealed by a checksum
     return translate(source, resizing.adopt(config_of(source), source, changes))
 
 
@@ -103,7 +99,8 @@ def _account(weights, tensors, table, name, notes):
     return Account(
         weights.source, {ours: weights.tensors[ours].name for ours in sorted(written)},
         {**weights.ignored, **left},
-        [head for head in _USUAL_HEADS if head not in weights.heads], "so not converted", tuple(notes))
+        [head for head in _USUAL_HEADS if head not in weights.heads], "so not converted",
+        tuple(notes))
 
 
 def convert(path, output, form, changes=Changes(), dry_run=False):

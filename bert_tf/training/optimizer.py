@@ -127,7 +127,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
 @register
 class LayerwiseAdaptiveMoments(AdamWeightDecay):
-    """LAMB: AdamW whose step of each variable is as long as the variable itself (arXiv:1904.00962)."""
+    """LAMB: AdamW whose steps are as long as the variables themselves (arXiv:1904.00962)."""
 
     def __init__(self, *args, name="lamb", **kwargs):
         super().__init__(*args, name=name, **kwargs)

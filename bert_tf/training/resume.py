@@ -1,34 +1,20 @@
 """Training checkpoints: one safetensors file each, whole or absent, verified when read.
 
-A checkpoint holds every variable of the Learner and of its optimizer under its path, and the state
-of the Trainer. Its metadata hold what the caller adds as JSON, after the file's own checksum: eight
-digits that count as zeros when it is computed.
+A checkpoint is a sealed file of every variable of the Learner and of its optimizer, by its path,
+and of the state of the Trainer; what the caller adds is kept as JSON.
 """
 
 import glob
-import json
 import os
 import re
 
-import google_crc32c
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
+from bert_tf.checkpoints import sealed
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
 
 _NAME = "checkpoint-{:09d}.safetensors"
 _PATTERN = re.compile(r"checkpoint-(\d+)\.safetensors$")
-
-_UNSEALED = b"0" * 8
-# What stands before the checksum, after the eight bytes of the header's length.
-_BEFORE_SEAL = b'{"__metadata__":{"bert_tf":"'
-_HEAD_SIZE = 8 + len(_BEFORE_SEAL)
-
-
-class DamagedError(InputError):
-    """A checkpoint is not as it was written."""
 
 
 def _variables(trainer):
@@ -73,43 +59,11 @@ def save_checkpoint(folder, trainer, extra, keep):
         if not np.isfinite(value).all():
             raise InputError(f"{name} is not finite after step {int(trainer.step.numpy())}, which "
                              "is not saved: lower --learning_rate and start again.")
-    # One entry: safetensors writes several in any order, and equal states shall be equal files.
-    data = save(tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
-    head, rest = data[:_HEAD_SIZE], memoryview(data)[_HEAD_SIZE + len(_UNSEALED):]
     path = os.path.join(folder, _NAME.format(int(trainer.step.numpy())))
-    with write_aside(path, "wb") as file:
-        file.writelines((head, b"%08x" % google_crc32c.value(data), rest))
+    sealed.write(path, tensors, extra)
     for old in checkpoints(folder)[:-keep]:
         os.remove(old)
     return path
-
-
-def _verify(path):
-    """Raises DamagedError if any byte of a checkpoint is not as it was written."""
-    with open(path, "rb") as file:
-        head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
-        found = google_crc32c.value(head + _UNSEALED)
-        while chunk := file.read(1 << 20):
-            found = google_crc32c.extend(found, chunk)
-    if head[8:] != _BEFORE_SEAL or seal != b"%08x" % found:
-        raise DamagedError(f"{path} is damaged, or no training checkpoint of bert_tf: its checksum "
-                           "is wrong; remove it to go on from the one before.")
-
-
-def read_checkpoint(path):
-    """The tensors and the extra value of a checkpoint.
-
-    Raises:
-        DamagedError: it is not as it was written; names the file.
-    """
-    try:
-        _verify(path)
-        with safe_open(path, framework="numpy") as file:
-            extra = json.loads(file.metadata()["bert_tf"][len(_UNSEALED):])
-            return {name: file.get_tensor(name) for name in file.keys()}, extra
-    except (SafetensorError, OSError) as error:
-        raise DamagedError(f"{path} can't be read ({error}); remove it to go on from the one "
-                           "before.") from error
 
 
 def restore(path, trainer, weights_only=False):
@@ -127,7 +81,7 @@ def restore(path, trainer, weights_only=False):
         DamagedError: it is not as it was written.
         InputError: it does not fit the model; names the tensor.
     """
-    tensors, extra = read_checkpoint(path)
+    tensors, extra = sealed.read(path)
     named = _variables(trainer)
     if weights_only:
         named = {name: v for name, v in named.items() if name.startswith("learner/")}

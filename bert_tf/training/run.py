@@ -5,6 +5,7 @@ import signal
 
 import tensorflow as tf
 
+from bert_tf.checkpoints import sealed
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_aside
 from bert_tf.training import resume
@@ -52,7 +53,7 @@ class Run:
                 self.restore(path)
                 print(f"going on from step {self.step:,}: {path}", flush=True)
                 return True
-            except resume.DamagedError as error:
+            except sealed.DamagedError as error:
                 print(f"warning: {error}", flush=True)
                 damaged = error
         if damaged:

@@ -1,0 +1,64 @@
+"""Safetensors files that are sealed by a checksum of all their bytes.
+
+The one entry of the metadata holds the checksum, eight digits that count as zeros when it is
+computed, and after it what the writer adds as JSON. One entry, since safetensors writes several in
+any order, and equal contents shall be equal files.
+"""
+
+import json
+
+import google_crc32c
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from bert_tf.errors import InputError
+from bert_tf.files import write_aside
+
+_UNSEALED = b"0" * 8
+# What stands before the checksum, after the eight bytes of the header's length.
+_BEFORE_SEAL = b'{"__metadata__":{"bert_tf":"'
+_HEAD_SIZE = 8 + len(_BEFORE_SEAL)
+
+
+class DamagedError(InputError):
+    """A sealed file is not as it was written."""
+
+
+def write(path, tensors, extra):
+    """Writes a dict of NumPy arrays and a JSON value, whole or not at all."""
+    data = save(tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
+    head, rest = data[:_HEAD_SIZE], memoryview(data)[_HEAD_SIZE + len(_UNSEALED):]
+    with write_aside(path, "wb") as file:
+        file.writelines((head, b"%08x" % google_crc32c.value(data), rest))
+
+
+def verify(path):
+    """Raises DamagedError if any byte of a sealed file is not as it was written."""
+    try:
+        with open(path, "rb") as file:
+            head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
+            found = google_crc32c.value(head + _UNSEALED)
+            while chunk := file.read(1 << 20):
+                found = google_crc32c.extend(found, chunk)
+    except OSError as error:
+        raise DamagedError(f"{path} can't be read ({error.strerror}); remove it to go on from the "
+                           "one before.") from error
+    if head[8:] != _BEFORE_SEAL or seal != b"%08x" % found:
+        raise DamagedError(f"{path} is damaged, or no training checkpoint of bert_tf: its checksum "
+                           "is wrong; remove it to go on from the one before.")
+
+
+def read(path):
+    """The tensors and the JSON value of a sealed file.
+
+    Raises:
+        DamagedError: it is not as it was written; names the file.
+    """
+    verify(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            extra = json.loads(file.metadata()["bert_tf"][len(_UNSEALED):])
+            return {name: file.get_tensor(name) for name in file.keys()}, extra
+    except (SafetensorError, OSError) as error:
+        raise DamagedError(f"{path} can't be read ({error}); remove it to go on from the one "
+                           "before.") from error
