@@ -47,6 +47,8 @@ class TrainSettings:
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
     tpu_zone: str = option("", "Zone of the TPU.")
     gcp_project: str = option("", "Project of the TPU.")
+    master: str = option("", "Of TensorFlow 1: taken from old command lines, without effect.")
+    num_tpu_cores: int = option(8, "Likewise: TensorFlow 2 finds the cores by itself.")
 
     def __post_init__(self):
         if self.use_tpu:
