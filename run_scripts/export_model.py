@@ -90,7 +90,13 @@ def make_module(model, job):
         job.task, text_model.TextModel)
     options = {"max_query_length": job.max_query_length,
                "max_answer_length": job.max_answer_length} if job.task == "answer_span" else {}
-    return kind(model, Vocabulary.from_file(job.vocab_file), do_lower_case=job.do_lower_case,
+    vocabulary = Vocabulary.from_file(job.vocab_file)
+    rows = getattr(model, "encoder", model).config.vocab_size
+    # Tables are padded to a multiple of 8 or 128 at most.
+    if not rows - 128 < vocabulary.size <= rows:
+        raise InputError(f"--vocab_file: {job.vocab_file} has {vocabulary.size} tokens, the model "
+                         f"{rows}; give the model's own vocabulary.")
+    return kind(model, vocabulary, do_lower_case=job.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels, **options)
 
 

@@ -121,6 +121,10 @@ def main(job, settings):
     if job.do_eval:
         eval_records = records if not job.eval_input_file else open_records(
             job, job.eval_input_file, "eval_input_file", config)
+        hashes = records.vocab_hash, eval_records.vocab_hash
+        if None not in hashes and hashes[0] != hashes[1]:
+            raise InputError("--input_file and --eval_input_file were made with different "
+                             "vocabularies, as their manifests say; make one of them again.")
     make_folder(settings.output_dir, "output_dir")
     trainer = make_trainer(config, settings, job.do_eval)
 

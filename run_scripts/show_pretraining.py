@@ -163,6 +163,9 @@ def show(output_dir, vocab_file, train_records, eval_records, eval_text, picture
         print(f"{name:<24}{loss:>10.3f}{accuracy:>10.1%}")
 
     learner = keras.models.load_model(os.path.join(output_dir, "model.keras"), compile=False)
+    if vocabulary.size != learner.encoder.config.vocab_size:
+        raise InputError(f"--vocab_file: {vocab_file} has {vocabulary.size} tokens, the model "
+                         f"{learner.encoder.config.vocab_size}; give that of its records.")
     with open(eval_text, encoding="utf-8") as file:
         lines = [line.strip() for line in itertools.islice(file, 4000)]
     lines = [line for line in lines if 8 <= len(line.split()) <= 25]

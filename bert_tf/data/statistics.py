@@ -103,7 +103,7 @@ def report(record):
         f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} [UNK], "
         f"{rates['repeated_lines']:.1%} repeated lines",
         f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
-        f"({rates['full_length']:.0%} full), "
+        f"({rates['full_length']:.0%} of that length), "
         f"{rates['random_next']:.1%} with a random next sentence",
         f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the tokens: "
         f"{rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, {rates['replaced']:.1%} replaced",

@@ -59,7 +59,7 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
             tpu or "", zone=tpu_zone, project=gcp_project)
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+    except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         raise InputError(f"--distribution_strategy=tpu: no TPU can be reached ({error}); name it "
                          "with --tpu.") from error
     return tf.distribute.TPUStrategy(resolver)

@@ -4,6 +4,7 @@ import json
 import os
 import time
 
+from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 
 
@@ -106,6 +107,13 @@ def _keep_lines(path, is_kept):
 
 
 def read_metrics(folder, kind):
-    """The JSON lines of one kind ("train" or "eval") of a run: list of dicts."""
-    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+    """The JSON lines of one kind ("train" or "eval") of a run: list of dicts.
+
+    Raises:
+        InputError: the folder is not that of a run.
+    """
+    path = os.path.join(folder, "metrics.jsonl")
+    if not os.path.exists(path):
+        raise InputError(f"{folder} is not the --output_dir of a run: it holds no metrics.jsonl.")
+    with open(path, encoding="utf-8") as file:
         return [line for line in map(json.loads, file) if line["kind"] == kind]
