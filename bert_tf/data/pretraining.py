@@ -101,6 +101,7 @@ def create_instances(documents, vocabulary, seed, options):
                 pending.append(pair)
                 masks.draw(*pair[:4])
     place()
+    stream.before_refill = None     # or the two would keep each other, and all these arrays, alive
     order = list(range(sum(map(len, pairs))))
     stream.shuffle(order)
     positions, replacements, counts = map(np.concatenate, zip(*parts))

@@ -43,12 +43,13 @@ class PythonRandom:
                                  "state": {"key": np.array(key[:-1], np.uint32), "pos": key[-1]}}
         self._words = np.zeros(0, np.uint32)
         self.position = 0
-        self.before_refill = lambda: None
+        self.before_refill = None
         self.refill()
 
     def refill(self):
         """Replaces the words already read by fresh ones. Positions taken before are void."""
-        self.before_refill()
+        if self.before_refill:
+            self.before_refill()
         fresh = self._generator.random_raw(_BLOCK).astype(np.uint32)
         self._words = np.concatenate([self._words[self.position:], fresh])
         self.position = 0
