@@ -1,5 +1,6 @@
 """What is true of instances on average over many seeds, and what of every single one."""
 
+import gc
 import types
 
 import numpy as np
@@ -186,3 +187,15 @@ def test_seeds_differ():
         _, f = instances(seed, text)
         shuffled.add(f["input_ids"].tobytes())
     assert len(shuffled) == len(SEEDS)
+
+
+def test_nothing_of_a_piece_outlives_it():
+    # What only the garbage collector frees would stand in memory beside the next piece.
+    instances(0)
+    gc.collect()
+    gc.disable()
+    try:
+        instances(0)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
