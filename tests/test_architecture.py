@@ -31,12 +31,11 @@ ALLOWED = {
                           "flags"},
     # These are handed a network that was built.
     "checkpoints": COMMON, "export": COMMON | {"networks", "tokenization"},
-    "recipes": COMMON,
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"checkpoints", "networks", "objectives", "training"},
     "conversion": COMMON | {"checkpoints", "networks", "objectives", "tokenization", "training"},
     "": {"registration"},
-    "data_prep": COMMON | {"recipes", "flags", "tokenization", "data", "tasks"},
+    "data_prep": COMMON | {"flags", "tokenization", "data", "tasks"},
 }
 SETTINGS = "bert_tf/training/settings.py"
 
