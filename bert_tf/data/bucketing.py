@@ -1,0 +1,66 @@
+"""Batches of examples of like length, each padded to one of a few lengths.
+
+Padding every example to the longest possible one wastes most of the work where texts are short.
+The lengths are few and fixed, because XLA and TPUs compile a program for each.
+"""
+
+import numpy as np
+
+_LENGTHS = 8            # at most so many different lengths
+_MULTIPLE = 8           # lengths are multiples of this, which vector units like
+_POOL_BATCHES = 32      # so many batches are sorted at a time: short ones shall not meet forever
+
+
+def padded_lengths(max_seq_length):
+    """The lengths that batches may have: integer [at most 8], ascending, the last the longest."""
+    step = -(-max_seq_length // (_LENGTHS * _MULTIPLE)) * _MULTIPLE
+    return np.append(np.arange(step, max_seq_length, step), max_seq_length)
+
+
+def padded_length(lengths, max_seq_length):
+    """The least of them that holds examples of these lengths, int [B]."""
+    choices = padded_lengths(max_seq_length)
+    return int(choices[np.searchsorted(choices, np.max(lengths))])
+
+
+def sorted_batches(lengths, batch_size):
+    """Batches in which to go once through all examples: list of int [up to B], the long ones first.
+
+    Args:
+        lengths: int [N], tokens of each example.
+        batch_size: B.
+    """
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    return [order[first:first + batch_size] for first in range(0, len(order), batch_size)]
+
+
+def epoch_batches(lengths, batch_size, seed, epoch):
+    """The batches of one epoch of training: int [steps, B], a function of the arguments alone.
+
+    Every example comes once, but for those, fewer than a batch and others in each epoch, that are
+    left over; where there are fewer examples than B, all of them come again until one batch is
+    full. Examples are shuffled, sorted by length within pools of batches, and the batches are
+    shuffled again.
+
+    Args:
+        lengths: int [N], tokens of each example.
+        batch_size: B.
+        seed, epoch: ints of at least 0.
+    """
+    lengths = np.asarray(lengths)
+    rng = np.random.Generator(np.random.PCG64([seed, epoch]))
+    order = np.concatenate([rng.permutation(len(lengths))
+                            for _ in range(-(-batch_size // len(lengths)))])
+    steps = len(order) // batch_size
+    if len(order) > len(lengths):
+        steps = 1
+    order = order[:steps * batch_size]
+    pool = _POOL_BATCHES * batch_size
+    pools = [order[first:first + pool] for first in range(0, len(order), pool)]
+    order = np.concatenate([pool[np.argsort(lengths[pool], kind="stable")] for pool in pools])
+    return rng.permutation(order.reshape(steps, batch_size))
+
+
+def steps_of_epoch(examples, batch_size):
+    """The steps of `epoch_batches`."""
+    return max(examples // batch_size, 1)
