@@ -19,7 +19,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
-from bert_tf.training.settings import POLICIES, TrainSettings
+from bert_tf.training.settings import TrainSettings
 
 
 @dataclasses.dataclass
@@ -48,40 +48,11 @@ def open_records(job, patterns, flag, config):
         flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size)
 
 
-def make_trainer(config, settings, evaluates):
-    """Learner, optimizer and Trainer under the strategy of the settings."""
-    # TensorFlow is imported only after the flags were found good.
-    import keras  # pylint: disable=import-outside-toplevel
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
-    from bert_tf.networks.encoder import BertEncoder  # pylint: disable=import-outside-toplevel
+def make_objectives(config, dtype):
+    """Masked LM and next sentence prediction."""
     from bert_tf.objectives.masked_lm import MaskedLM  # pylint: disable=import-outside-toplevel
     from bert_tf.objectives.sentence import SentencePrediction  # pylint: disable=C0415
-    from bert_tf.training import distribution  # pylint: disable=import-outside-toplevel
-    from bert_tf.training.learner import Learner  # pylint: disable=import-outside-toplevel
-    from bert_tf.training.loop import Trainer  # pylint: disable=import-outside-toplevel
-    from bert_tf.training.optimizer import (  # pylint: disable=import-outside-toplevel
-        WarmupLinearDecay, make_optimizer)
-
-    strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
-                                          settings.tpu_zone, settings.gcp_project)
-    settings.check_replicas(strategy.num_replicas_in_sync, evaluates)
-    jit_compile = {"auto": distribution.has_accelerator(strategy),
-                   "true": True, "false": False}[settings.jit_compile]
-    if settings.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    keras.utils.set_random_seed(settings.random_seed)
-    policy = POLICIES[settings.dtype]
-    with strategy.scope():
-        learner = Learner(BertEncoder(config, dtype=policy),
-                          [MaskedLM(config, dtype=policy),
-                           SentencePrediction(config, dtype=policy)])
-        optimizer = make_optimizer(
-            settings.optimizer,
-            WarmupLinearDecay(settings.learning_rate, settings.num_train_steps,
-                              settings.num_warmup_steps),
-            weight_decay=settings.weight_decay, skip_nonfinite=settings.dtype == "float16")
-    return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
-                   settings.gradient_accumulation_steps)
+    return [MaskedLM(config, dtype=dtype), SentencePrediction(config, dtype=dtype)]
 
 
 def initialize(run, trainer, job):
@@ -126,10 +97,14 @@ def main(job, settings):
             raise InputError("--input_file and --eval_input_file were made with different "
                              "vocabularies, as their manifests say; make one of them again.")
     make_folder(settings.output_dir, "output_dir")
-    trainer = make_trainer(config, settings, job.do_eval)
 
-    from bert_tf.training.run import Run  # pylint: disable=import-outside-toplevel
-    run = Run(trainer, settings, records, eval_records)
+    # TensorFlow is imported only after the flags were found good.
+    from bert_tf.training.building import make_trainer, open_strategy  # pylint: disable=C0415
+    from bert_tf.training.run import Run, make_evaluation  # pylint: disable=C0415
+    strategy = open_strategy(settings, job.do_eval)
+    trainer = make_trainer(strategy, settings, config, make_objectives)
+    run = Run(trainer, settings, records,
+              make_evaluation(trainer, settings, eval_records) if job.do_eval else None)
     if not run.resume():
         initialize(run, trainer, job)
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "

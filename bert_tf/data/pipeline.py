@@ -100,25 +100,25 @@ class RecordSet:
             raise InputError(f"vocab_size is {vocab_size} in --bert_config_file, but the records "
                              f"of --{flag} were made with {self.vocab_size} tokens.")
         known = dataclasses.replace(self, vocab_size=vocab_size)
-        for path in self.paths:
-            known.locate_damage(path, _SAMPLE)
+        known.locate_damage(_SAMPLE)
         return known
 
     def identity(self):
         """What must be equal for a position in the stream to mean the same records."""
         return [self.counts, self.max_seq_length, self.max_predictions_per_seq]
 
-    def locate_damage(self, path, most=None):
-        """Reads a file, or its first `most` records, to find what is wrong with it.
+    def locate_damage(self, most=None):
+        """Reads the files, or the first `most` records of each, to find what is wrong with them.
 
         Raises:
             InputError: a record is damaged or can't be trained on; names it.
         """
-        for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
-            try:
-                self._check_example(tfrecord.parse_example(message))
-            except ValueError as error:
-                raise InputError(f"{path}: record {number} {error}") from error
+        for path in self.paths:
+            for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
+                try:
+                    self._check_example(tfrecord.parse_example(message))
+                except ValueError as error:
+                    raise InputError(f"{path}: record {number} {error}") from error
 
     def _check_example(self, example):
         for feature in features.PRETRAINING:

@@ -60,9 +60,10 @@ class Learner(keras.Model):
 
     def measure(self, batch, training=False, dropout_seed=None):
         """A dict, by objective, of {"loss": (sum, count), "accuracy": (sum, count)}."""
-        return self._measure(self(batch, training=training, dropout_seed=dropout_seed), batch)
+        return self.measure_logits(self(batch, training=training, dropout_seed=dropout_seed), batch)
 
-    def _measure(self, logits, batch):
+    def measure_logits(self, logits, batch):
+        """The same, from what `call` returned."""
         targets = self.targets(batch)
         return {
             objective.name: {
@@ -86,7 +87,7 @@ class Learner(keras.Model):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """For `fit`: labels and weights are among the features `x`."""
-        return self.total_loss(self._measure(y_pred, x))
+        return self.total_loss(self.measure_logits(y_pred, x))
 
     def get_config(self):
         return {**super().get_config(),

@@ -50,6 +50,7 @@ class Trainer:
         self._gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
                                       autograph=False)
         self._forward = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
+        self._answers = tf.function(self._answer, jit_compile=jit_compile, autograph=False)
 
     # One replica
 
@@ -64,6 +65,13 @@ class Trainer:
 
     def _measure(self, batch):
         return self._pack(self.learner.measure(batch))
+
+    def _answer(self, batch):
+        """The measures of a batch, and by objective what its logits say."""
+        logits = self.learner(batch)
+        return (self._pack(self.learner.measure_logits(logits, batch)),
+                {objective.name: objective.answers(logits[objective.name])
+                 for objective in self.learner.objectives})
 
     def _pack(self, measures):
         """float32 [objectives * 2, 2] of (sum, count)."""
@@ -151,14 +159,8 @@ class Trainer:
                 f"the loss or the gradient of step {int(bad_step) + 1} is not a finite number. The "
                 "last checkpoint is from before: lower --learning_rate, or raise "
                 "--num_warmup_steps, and start again.")
-        return {**self._means(sums), "grad_norm": float(norm),
+        return {**self.means(sums.numpy()), "grad_norm": float(norm),
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
-
-    def _means(self, sums):
-        sums = sums.numpy()
-        means = {name: float(total / max(count, 1)) for name, (total, count)
-                 in zip(self._names, sums)}
-        return {"loss": float(self._total(sums)), **means}
 
     @tf.function(autograph=False)
     def _evaluate_step(self, batch):
@@ -169,8 +171,29 @@ class Trainer:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`."""
         sums = 0.0
         for batch in batches:
-            sums += self._evaluate_step(batch)
-        return self._means(sums)
+            sums += self._evaluate_step(batch).numpy()
+        return self.means(sums)
+
+    @tf.function(autograph=False)
+    def _predict_step(self, batch):
+        sums, answers = self.strategy.run(self._answers, args=(batch,))
+        local = self.strategy.experimental_local_results
+        return tf.add_n(local(sums)), tf.nest.map_structure(
+            lambda values: tf.concat(local(values), 0), answers)
+
+    def predict(self, batches):
+        """Yields, for each batch of a distributed dataset that gives every worker all of it, the
+        answers of each objective, a dict of dicts of numpy arrays, and the sums that `means` takes.
+        """
+        for batch in batches:
+            sums, answers = self._predict_step(batch)
+            yield tf.nest.map_structure(lambda values: values.numpy(), answers), sums.numpy()
+
+    def means(self, sums):
+        """The total loss, and the losses and accuracies of the objectives, of added up sums."""
+        means = {name: float(total / max(count, 1)) for name, (total, count)
+                 in zip(self._names, sums)}
+        return {"loss": float(self._total(sums)), **means}
 
     def distribute(self, make_batches):
         """A distributed dataset from `make_batches(worker, workers, replicas)`."""

@@ -1,5 +1,6 @@
 """A run in a folder: goes on where it stopped, saves, evaluates, reports, ends with a model."""
 
+import contextlib
 import os
 import signal
 
@@ -14,7 +15,7 @@ from bert_tf.training.reporting import Reporter
 
 
 class Run:
-    """Training of one `Trainer` on one `RecordSet`, under `TrainSettings`.
+    """Training of one `Trainer` on one set of records, under `TrainSettings`.
 
     The state on disk is the checkpoints in `settings.output_dir`; with them is kept where in the
     records the run is. Records other than before are begun from their start.
@@ -22,15 +23,18 @@ class Run:
     Args:
         trainer: `Trainer`, freshly made.
         settings: `TrainSettings`.
-        records: `RecordSet` to train on.
-        eval_records: `RecordSet` to evaluate on, or None.
+        records: `RecordSet` or `ExampleSet` to train on, or None.
+        evaluate: function that returns a dict of metrics, the total "loss" first; None where there
+            is nothing to evaluate on.
+        keep_best: function of the step and these metrics, which may keep the weights; it returns
+            whether training is to end here.
     """
 
-    def __init__(self, trainer, settings, records, eval_records=None):
-        self._trainer, self._settings = trainer, settings
-        self._records, self._eval_records = records, eval_records
+    def __init__(self, trainer, settings, records, evaluate=None, keep_best=None):
+        self._trainer, self._settings, self._records = trainer, settings, records
+        self._evaluate, self._keep_best = evaluate, keep_best
         self._chief = is_chief(trainer.strategy)
-        self._order = {"records": records.identity(), "seed": settings.random_seed}
+        self._order = {"records": records and records.identity(), "seed": settings.random_seed}
         # So many records had been taken when so many steps had been.
         self._taken, self._taken_at = 0, 0
         self._signal = None
@@ -91,11 +95,11 @@ class Run:
                 settings.random_seed, taken, settings.train_batch_size, replicas, worker, workers)))
         self._reporter.start(self.step)
         with self._signals():
-            stopped = False
-            while self.step < settings.last_step and not stopped:
+            stopped = ended = False
+            while self.step < settings.last_step and not (stopped or ended):
                 metrics = self._guard(lambda: trainer.train(batches, self._steps_to_pause()))
                 self._reporter.train(self.step, metrics)
-                self._pause()
+                ended = self._pause()
                 stopped = self._mean(self._signal is not None) > 0
         if stopped:
             self._save()
@@ -112,14 +116,18 @@ class Run:
         return min(steps)
 
     def _pause(self):
-        settings, step = self._settings, self.step
+        """Saves and evaluates where it is time to; returns whether training is to end."""
+        settings, step, ended = self._settings, self.step, False
         at_end = step >= settings.last_step
         if at_end or step % settings.save_checkpoints_steps == 0:
             self._save()
-        if self._eval_records and not at_end and settings.eval_steps and (
+        if self._evaluate and not at_end and settings.eval_steps and (
                 step % settings.eval_steps == 0):
-            self._reporter.evaluate(step, self.evaluate())
+            metrics = self._evaluate()
+            self._reporter.evaluate(step, metrics)
+            ended = self._keep_best is not None and self._keep_best(step, metrics)
         self._reporter.start(step)
+        return ended
 
     def _save(self):
         if self._chief:
@@ -129,17 +137,8 @@ class Run:
                 self._settings.keep_checkpoint_max)
 
     def _guard(self, work):
-        """Does `work`; tells an error in reading records by file and record."""
-        try:
+        with named_errors(self._records):
             return work()
-        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
-            for records in filter(None, (self._records, self._eval_records)):
-                for path in records.paths:
-                    records.locate_damage(path)
-            raise
-        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-            raise InputError("another worker is gone; start all of them again, and they go on from "
-                             "the last checkpoint.") from error
 
     def _mean(self, number):
         """Of a number over all workers."""
@@ -156,17 +155,9 @@ class Run:
         print("stopping after these steps; the state will be saved (again: stop at once)",
               flush=True)
 
-    def evaluate(self):
-        """Metrics on the records to evaluate on: a dict of floats."""
-        settings = self._settings
-        batches = self._trainer.distribute(
-            lambda worker, workers, replicas: self._eval_records.evaluation_batches(
-                settings.eval_batch_size, settings.max_eval_steps, replicas, worker, workers))
-        return self._guard(lambda: self._trainer.evaluate(batches))
-
     def report_evaluation(self):
         """Evaluates, reports, and writes `eval_results.txt` as the original does."""
-        metrics = self.evaluate()
+        metrics = self._evaluate()
         if self._reporter is None:
             self._reporter = Reporter(self._settings.output_dir if self._chief else None, self.step,
                                       self._settings.last_step, self._settings.train_batch_size)
@@ -180,14 +171,42 @@ class Run:
 
     def save_model(self):
         """Writes the Learner as `model.keras` and its `bert_config.json`."""
-        if not self._chief:
-            return
-        folder, learner = self._settings.output_dir, self._trainer.learner
-        learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
-        path = os.path.join(folder, "model.keras")
-        with replace_aside(path, ".keras") as aside:
-            learner.save(aside)
-        print(f"wrote {path}", flush=True)
+        if self._chief:
+            save_model(self._settings.output_dir, self._trainer.learner)
+
+
+@contextlib.contextmanager
+def named_errors(records):
+    """Within this, an error in reading `records` is told by file and record, and one of other
+    workers by what to do."""
+    try:
+        yield
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
+        records.locate_damage()
+        raise
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise InputError("another worker is gone; start all of them again, and they go on from "
+                         "the last checkpoint.") from error
+
+
+def make_evaluation(trainer, settings, records):
+    """The function that measures a trainer on a `RecordSet`, for a `Run`."""
+    def evaluate():
+        batches = trainer.distribute(
+            lambda worker, workers, replicas: records.evaluation_batches(
+                settings.eval_batch_size, settings.max_eval_steps, replicas, worker, workers))
+        with named_errors(records):
+            return trainer.evaluate(batches)
+    return evaluate
+
+
+def save_model(folder, learner):
+    """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`."""
+    learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
+    path = os.path.join(folder, "model.keras")
+    with replace_aside(path, ".keras") as aside:
+        learner.save(aside)
+    print(f"wrote {path}", flush=True)
 
 
 class _Signals:

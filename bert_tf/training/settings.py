@@ -53,19 +53,23 @@ class TrainSettings:
     def __post_init__(self):
         if self.use_tpu:
             self.distribution_strategy = "tpu"
-        least = {"train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0,
-                 "num_train_steps": 1, "num_warmup_steps": 0, "stop_at_step": 0,
-                 "save_checkpoints_steps": 1, "keep_checkpoint_max": 1, "iterations_per_loop": 1,
-                 "eval_steps": 0, "max_eval_steps": 0, "random_seed": 0, "weight_decay": 0,
-                 "gradient_accumulation_steps": 1}
-        for name, bound in least.items():
-            if not getattr(self, name) >= bound:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {bound}.")
+        self.check_least({
+            "train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0, "num_train_steps": 1,
+            "num_warmup_steps": 0, "stop_at_step": 0, "save_checkpoints_steps": 1,
+            "keep_checkpoint_max": 1, "iterations_per_loop": 1, "eval_steps": 0,
+            "max_eval_steps": 0, "random_seed": 0, "weight_decay": 0,
+            "gradient_accumulation_steps": 1})
         if self.num_warmup_steps > self.num_train_steps:
             raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
                              f"--num_train_steps ({self.num_train_steps}); give fewer.")
         if self.random_seed >= 1 << 31:
             raise InputError(f"--random_seed is {self.random_seed}; it must be below 2**31.")
+
+    def check_least(self, bounds):
+        """Raises InputError if a flag is below its bound; `bounds` is a dict by name."""
+        for name, bound in bounds.items():
+            if not getattr(self, name) >= bound:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {bound}.")
 
     @property
     def last_step(self):

@@ -251,7 +251,7 @@ def test_a_bad_record_deep_in_a_file_stops_reading_and_is_found(tmp_path, change
                     records.evaluation_batches(8, 0, 1)):
         with pytest.raises(tf.errors.InvalidArgumentError):
             list(batches)
-    refusal(lambda: records.locate_damage(path), f"{path}: record 30", part)
+    refusal(lambda: records.locate_damage(), f"{path}: record 30", part)
 
 
 def test_a_flipped_byte_stops_reading(tmp_path):
@@ -263,4 +263,4 @@ def test_a_flipped_byte_stops_reading(tmp_path):
     records = open_records(path)
     with pytest.raises(tf.errors.DataLossError):
         list(records.training_batches(1, 0, 8, 1).take(5))
-    refusal(lambda: records.locate_damage(path), f"{path}: record 20 is damaged")
+    refusal(lambda: records.locate_damage(), f"{path}: record 20 is damaged")

@@ -1,0 +1,168 @@
+"""Fine-tuning records in memory, without their padding, and batches of them.
+
+Which examples come at which step is a function of (seed, epoch, step), as of the larger sets of
+pre-training records (pipeline.py), and the state of the input is one integer.
+"""
+
+import hashlib
+import json
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data import bucketing, manifest
+from bert_tf.errors import InputError
+
+_READ_RECORDS = 1 << 12     # at a time
+
+
+class ExampleSet:
+    """The records of one manifest.
+
+    Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S.
+
+    Args:
+        path: the manifest's.
+
+    Raises:
+        InputError: a shard is not there or not as it was written.
+
+    Attributes:
+        manifest: what the manifest says, a dict.
+        size: N.
+        max_seq_length: S.
+        lengths: int [N], the tokens of each example; of the longest of its choices.
+    """
+
+    def __init__(self, path):
+        self.manifest = manifest.load_manifest(path)
+        wanted, sizes = manifest.record_features(self.manifest)
+        self.max_seq_length = sizes["max_seq_length"]
+        # Features as long as the sequence are kept end to end, others as [N, length].
+        self._along = {f.name for f in wanted if f.axis in ("S", "C*S")}
+        self._choices = {f.name for f in wanted if f.axis == "C*S"}
+        self._spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], f.dtype) for f in wanted}
+        folder = os.path.dirname(os.path.abspath(path))
+        parts = [self._unpadded(batch) for shard in self.manifest["shards"]
+                 for batch in self._read(os.path.join(folder, shard["name"]), shard)]
+        self.lengths = np.concatenate([lengths for lengths, _ in parts])
+        self.size = len(self.lengths)
+        self._starts = np.cumsum(self.lengths) - self.lengths
+        self._features = {name: np.concatenate([features[name] for _, features in parts])
+                          for name in self._spec}
+
+    def _read(self, path, shard):
+        """Yields dicts of numpy arrays [up to _READ_RECORDS, length]."""
+        if not os.path.exists(path) or os.path.getsize(path) != shard["bytes"]:
+            raise InputError(f"{path} is not as its manifest says, which is {shard['bytes']} "
+                             "bytes; remove the manifest and make the records again.")
+        compression = "GZIP" if path.endswith(".gz") else ""
+        messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
+        try:
+            yield from messages.map(
+                lambda batch: tf.io.parse_example(batch, self._spec)).as_numpy_iterator()
+        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+            raise InputError(f"{path} is damaged ({error.message}); remove the manifest and make "
+                             "the records again.") from error
+
+    def _unpadded(self, batch):
+        """Lengths [B], and features whose rows are cut to them and put end to end."""
+        masks = batch["input_mask"].reshape(len(batch["input_mask"]), -1, self.max_seq_length)
+        lengths = masks.sum(-1).max(-1)
+        is_kept = np.arange(self.max_seq_length) < lengths[:, None]
+        features = {}
+        for name, values in batch.items():
+            values = values.astype(np.int32) if values.dtype == np.int64 else values
+            if name in self._along:
+                rows = values.reshape(len(values), -1, self.max_seq_length)
+                values = np.moveaxis(rows, 1, 2)[is_kept]       # [tokens, C]
+            features[name] = values
+        return lengths, features
+
+    def identity(self):
+        """What must be equal for a position in the stream to mean the same examples."""
+        text = json.dumps(self.manifest.get("fingerprint"), sort_keys=True)
+        return [self.size, hashlib.sha256(text.encode()).hexdigest()]
+
+    def locate_damage(self):
+        """Nothing: all records were read and checked when this was made."""
+
+    def feature(self, name):
+        """All values of a feature: [N, length], or [tokens] of all examples end to end where it is
+        as long as the sequence."""
+        values = self._features[name]
+        return values[:, 0] if name in self._along else values
+
+    def batch(self, rows, length):
+        """The features of some examples: dict of [B, L], or [B, C, L] where there are choices, and
+        others [B, 1] or [B, labels]; int32 or float32.
+
+        Args:
+            rows: int [B].
+            length: L, at least that of each.
+        """
+        lengths, starts = self.lengths[rows], self._starts[rows]
+        is_token = np.arange(length) < lengths[:, None]
+        source = (starts[:, None] + np.arange(length))[is_token]
+        features = {}
+        for name, values in self._features.items():
+            if name not in self._along:
+                features[name] = values[rows]
+                continue
+            packed = np.zeros([len(rows), length, values.shape[1]], values.dtype)
+            packed[is_token] = values[source]
+            features[name] = np.moveaxis(packed, 2, 1) if name in self._choices else packed[..., 0]
+        return features
+
+    def spec(self, batch_size, length=None):
+        """The tf.TensorSpecs of `batch`; L is not fixed if `length` is None."""
+        example = self.batch(np.zeros(1, int), self.max_seq_length)
+        return {name: tf.TensorSpec([batch_size, *values.shape[1:-1],
+                                     length if name in self._along else values.shape[-1]],
+                                    values.dtype) for name, values in example.items()}
+
+    def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1,
+                         length=None):
+        """An endless dataset of the batches of each replica of one worker.
+
+        The arguments and the result are those of `RecordSet.training_batches`, and
+
+        Args:
+            length: L of all batches; by default each has one of `bucketing.padded_lengths`.
+        """
+        per_epoch = bucketing.steps_of_epoch(self.size, global_batch)
+        local = replicas // workers
+
+        def generate():
+            epoch, step = divmod(taken // global_batch, per_epoch)
+            while True:
+                for rows in bucketing.epoch_batches(self.lengths, global_batch, seed, epoch)[step:]:
+                    yield from self._parts(rows, length, workers * local, worker * local, local)
+                epoch, step = epoch + 1, 0
+
+        return self._dataset(generate, global_batch // replicas, length, local)
+
+    def prediction_batches(self, batches, replicas, length=None):
+        """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
+
+        Args:
+            batches: list of int [B], B a multiple of `replicas`.
+            replicas: how many.
+            length: L of all batches, if it is to be the same.
+        """
+        def generate():
+            for rows in batches:
+                yield from self._parts(rows, length, replicas, 0, replicas)
+
+        return self._dataset(generate, len(batches[0]) // replicas, length, replicas)
+
+    def _parts(self, rows, length, parts, first, count):
+        """Yields parts `first` and on of a batch that is divided into `parts`."""
+        length = length or bucketing.padded_length(self.lengths[rows], self.max_seq_length)
+        for part in np.split(rows, parts)[first:first + count]:
+            yield self.batch(part, length)
+
+    def _dataset(self, generate, batch_size, length, ahead):
+        return tf.data.Dataset.from_generator(
+            generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead)
