@@ -19,6 +19,7 @@ _HOMES = {
     "MaskedLM": "bert_tf.pretrained",
     "SentencePrediction": "bert_tf.pretrained",
     "Classification": "bert_tf.pretrained",
+    "MultiLabel": "bert_tf.pretrained",
     "Regression": "bert_tf.pretrained",
     "AnswerSpan": "bert_tf.pretrained",
     "Tagging": "bert_tf.pretrained",

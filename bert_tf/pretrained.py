@@ -14,7 +14,8 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.multiple_choice import MultipleChoice
-from bert_tf.objectives.sentence import Classification, Regression, SentencePrediction
+from bert_tf.objectives.sentence import (
+    Classification, MultiLabel, Regression, SentencePrediction)
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learner import Learner
 
@@ -61,6 +62,6 @@ def _task(cls, path, dtype=None, **options):
 
 
 BertEncoder.from_pretrained = _encoder
-for _objective in (AnswerSpan, Classification, MaskedLM, MultipleChoice, Regression,
-                   SentencePrediction, Tagging):
+for _objective in (AnswerSpan, Classification, MaskedLM, MultiLabel, MultipleChoice,
+                   Regression, SentencePrediction, Tagging):
     _objective.from_pretrained = _task

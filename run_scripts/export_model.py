@@ -17,7 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 
-TASKS = ("encoder", "classification", "regression", "answer_span", "tagging")
+TASKS = ("encoder", "classification", "multi_label", "regression", "answer_span", "tagging")
 FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")
 
 
@@ -53,6 +53,8 @@ class Job:
                              f"--task={self.task} --num_labels={self.num_labels}.")
         if has_labels and not (self.labels or self.num_labels > 0):
             raise InputError(f"--labels or --num_labels must be given with --task={self.task}.")
+        if self.task == "multi_label" and self.num_labels < 1:
+            raise InputError("--num_labels must be given with --task=multi_label.")
         if self.version < 0:
             raise InputError(f"--version is {self.version}; it must be 0 or more.")
 
@@ -64,6 +66,7 @@ def read_model(job):
 
     num_labels = len(job.labels) or job.num_labels
     heads = {"classification": lambda config: bert_tf.Classification(config, num_labels),
+             "multi_label": lambda config: bert_tf.MultiLabel(config, num_labels),
              "regression": lambda config: bert_tf.Regression(config, num_labels or 1),
              "answer_span": bert_tf.AnswerSpan,
              "tagging": lambda config: bert_tf.Tagging(config, num_labels)}

@@ -26,6 +26,7 @@ def test_an_encoder_of_either_format(folder):
 
 @pytest.mark.parametrize("objective, options, shape", [
     (bert_tf.Classification, {"num_labels": 3}, (3,)),
+    (bert_tf.MultiLabel, {"num_labels": 4}, (4,)),
     (bert_tf.Regression, {}, (1,)),
     (bert_tf.AnswerSpan, {}, (2, None)),
     (bert_tf.Tagging, {"num_labels": 5}, (None, 5)),

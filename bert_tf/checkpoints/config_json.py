@@ -15,6 +15,7 @@ _FIXED = {"model_type": "bert", "position_embedding_type": "absolute", "is_decod
 _CLASSES = (
     ("BertForQuestionAnswering", {"answer_span"}),
     ("BertForSequenceClassification", {"classification"}),
+    ("BertForSequenceClassification", {"multi_label"}),
     ("BertForSequenceClassification", {"regression"}),
     ("BertForTokenClassification", {"tagging"}),
     ("BertForMultipleChoice", {"multiple_choice"}),
@@ -23,6 +24,9 @@ _CLASSES = (
     ("BertForNextSentencePrediction", {"next_sentence"}),
     ("BertModel", set()),
 )
+# What a BertForSequenceClassification is for; files may leave it open.
+_PROBLEMS = {"single_label_classification": "classification",
+             "multi_label_classification": "multi_label", "regression": "regression"}
 
 
 def read(values, path):
@@ -65,6 +69,9 @@ def task(values, hint, single):
     classes = values.get("architectures")
     told = [head for name, heads in _CLASSES for head in names.TASKS
             if head in heads and isinstance(classes, list) and name in classes]
+    problem = values.get("problem_type")
+    if isinstance(problem, str) and _PROBLEMS.get(problem) in told:
+        return _PROBLEMS[problem]
     if hint in (told or names.TASKS):
         return hint
     return "regression" if single and "regression" in told else (*told, *names.TASKS)[0]
@@ -89,5 +96,6 @@ def describe(weights):
         **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
         **({"id2label": {str(i): label for i, label in enumerate(called)},
             "label2id": {label: i for i, label in enumerate(called)}} if count else {}),
-        **({"problem_type": "regression"} if "regression" in heads else {}),
+        **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items()
+                if ours in heads - {"classification"}), {}),
     }

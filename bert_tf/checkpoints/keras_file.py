@@ -16,8 +16,8 @@ _NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
 NAME = "model.keras"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 # The classes of objectives.
-_CLASSES = ("MaskedLM", "SentencePrediction", "Classification", "Regression", "Tagging",
-            "AnswerSpan", "MultipleChoice")
+_CLASSES = ("MaskedLM", "SentencePrediction", "Classification", "MultiLabel", "Regression",
+            "Tagging", "AnswerSpan", "MultipleChoice")
 
 FORMAT = Format(
     rows=(
@@ -42,7 +42,7 @@ FORMAT = Format(
         ("masked_lm", "layers/masked_lm/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))),
         ("next_sentence/dense", "layers/sentence_prediction/classifier", _DENSE),
         *((f"{head}/dense", f"layers/{head}/classifier", _DENSE)
-          for head in ("classification", "regression", "tagging", "answer_span",
+          for head in ("classification", "multi_label", "regression", "tagging", "answer_span",
                        "multiple_choice")),
     ),
     ignored=((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),),

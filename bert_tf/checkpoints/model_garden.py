@@ -49,8 +49,8 @@ _ROWS = (
 _HEADS_POOLER, _ENCODERS_POOLER = "classification_heads/0/dense", "encoder/_pooler_layer"
 _POOLERS = (_HEADS_POOLER, "head/dense", _ENCODERS_POOLER)
 # The heads of which a model has one, and those of a BertClassifier.
-_MODELS = ("classification", "regression", "tagging", "answer_span")
-_CLASSIFIERS = _MODELS[:2]
+_MODELS = ("classification", "multi_label", "regression", "tagging", "answer_span")
+_CLASSIFIERS = _MODELS[:3]
 _IGNORED = (
     (folders.OBJECT_GRAPH, "the graph of objects"),
     (r"(.*/)?(optimizer|save_counter|global_step)(/.*)?|.*/\.OPTIMIZER_SLOT/.*",
@@ -129,7 +129,7 @@ def table_for(weights):
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, of which a model "
                          "of the Model Garden has one; take the others out.")
     return _table(_HEADS_POOLER if "next_sentence" in weights.heads else _ENCODERS_POOLER,
-                  "regression" if "regression" in tasks else "classification")
+                  next((task for task in tasks if task in _CLASSIFIERS), _CLASSIFIERS[0]))
 
 
 def write(folder, weights, tensors):

@@ -38,6 +38,7 @@ SHAPES = {
     "masked_lm/output_weights": "VH",
     **_dense("next_sentence/dense", "H", "C"),
     **_dense("classification/dense", "H", "C"),
+    **_dense("multi_label/dense", "H", "C"),
     **_dense("regression/dense", "H", "C"),
     **_dense("tagging/dense", "H", "C"),
     **_dense("answer_span/dense", "H", "2"),
@@ -46,11 +47,11 @@ SHAPES = {
 # What a head may lack: without a matrix of its own, the masked LM takes the word embeddings.
 OPTIONAL = ("masked_lm/output_weights",)
 # What is no part of the encoder proper, and may be absent.
-HEADS = ("pooler", "masked_lm", "next_sentence", "classification", "regression", "tagging",
-         "answer_span", "multiple_choice")
+HEADS = ("pooler", "masked_lm", "next_sentence", "classification", "multi_label", "regression",
+         "tagging", "answer_span", "multiple_choice")
 
 # The heads that Google's and Hugging Face's files call by one name, whichever it is.
-TASKS = ("classification", "regression", "tagging", "multiple_choice")
+TASKS = ("classification", "multi_label", "regression", "tagging", "multiple_choice")
 
 
 def head(name):

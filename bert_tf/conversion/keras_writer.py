@@ -20,7 +20,8 @@ def _learner(weights):
     from bert_tf.objectives.answer_span import AnswerSpan
     from bert_tf.objectives.masked_lm import MaskedLM
     from bert_tf.objectives.multiple_choice import MultipleChoice
-    from bert_tf.objectives.sentence import Classification, Regression, SentencePrediction
+    from bert_tf.objectives.sentence import (
+        Classification, MultiLabel, Regression, SentencePrediction)
     from bert_tf.objectives.tagging import Tagging
     from bert_tf.training.learner import Learner
 
@@ -29,7 +30,7 @@ def _learner(weights):
     plain = {"masked_lm": functools.partial(MaskedLM, tied=tied), "answer_span": AnswerSpan,
              "multiple_choice": MultipleChoice}
     labelled = {"next_sentence": SentencePrediction, "classification": Classification,
-                "regression": Regression, "tagging": Tagging}
+                "multi_label": MultiLabel, "regression": Regression, "tagging": Tagging}
     objectives = [plain[head](config) for head in weights.heads if head in plain]
     objectives += [labelled[head](config, weights.tensors[f"{head}/dense/bias"].shape[0])
                    for head in weights.heads if head in labelled]

@@ -58,5 +58,11 @@ class LabelHead(LinearHead):
         super().__init__(config, num_labels, **kwargs)
         self.num_labels = num_labels
 
+    def row_targets(self, batch):
+        """float32 labels and weights [B, num_labels], where an example has so many labels."""
+        labels = ops.reshape(ops.cast(batch[self.label_feature], "float32"), (-1, self.num_labels))
+        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)
+        return labels, ops.broadcast_to(weights, ops.shape(labels))
+
     def get_config(self):
         return {**super().get_config(), "num_labels": self.num_labels}

@@ -1,4 +1,4 @@
-"""What is said of a sentence or a pair of sentences as a whole: a class or a number."""
+"""What is said of a sentence or a pair of sentences as a whole: a class, several, or a number."""
 
 from keras import ops
 
@@ -31,6 +31,39 @@ class SentencePrediction(Classification):
 
 
 @register
+class MultiLabel(LabelHead):
+    """Any number of `num_labels` labels: logits [B, num_labels], labels `label_ids`
+    [B, num_labels] of 0 and 1, weights `is_real_example`.
+
+    Each label is a decision of its own, with the sigmoid of its logit for its probability. The
+    loss of an example is the mean of its labels' cross-entropies.
+    """
+
+    def __init__(self, config, num_labels, name="multi_label", **kwargs):
+        super().__init__(config, num_labels, name=name, **kwargs)
+
+    def targets(self, batch):
+        """float32 labels and weights [B, num_labels]."""
+        return self.row_targets(batch)
+
+    def loss(self, logits, labels, weights):
+        """The weighted sum of the decisions' cross-entropies, and the sum of the weights."""
+        losses = labels * ops.softplus(-logits) + (1 - labels) * ops.softplus(logits)
+        return ops.sum(losses * weights), ops.sum(weights)
+
+    def accuracy(self, logits, labels, weights):
+        """The weighted number of right decisions at a probability of 0.5, and the sum of the
+        weights.
+        """
+        correct = ops.cast(ops.equal(logits > 0, labels > 0.5), weights.dtype)
+        return ops.sum(correct * weights), ops.sum(weights)
+
+    def answers(self, logits):
+        """`logits` and `probabilities` [B, num_labels]; these do not add up to 1."""
+        return {"logits": logits, "probabilities": ops.sigmoid(logits)}
+
+
+@register
 class Regression(LabelHead):
     """`num_labels` numbers, such as the similarity of STS-B: outputs [B, num_labels], float labels
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
@@ -41,9 +74,7 @@ class Regression(LabelHead):
 
     def targets(self, batch):
         """float32 labels and weights [B, num_labels]."""
-        labels = ops.reshape(ops.cast(batch[self.label_feature], "float32"), (-1, self.num_labels))
-        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)
-        return labels, ops.broadcast_to(weights, ops.shape(labels))
+        return self.row_targets(batch)
 
     def loss(self, logits, labels, weights):
         """The weighted sum of the squared errors, and the sum of the weights."""

@@ -20,7 +20,8 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.multiple_choice import MultipleChoice
-from bert_tf.objectives.sentence import Classification, Regression, SentencePrediction
+from bert_tf.objectives.sentence import (
+    Classification, MultiLabel, Regression, SentencePrediction)
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
@@ -28,7 +29,8 @@ from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 DECODER, WORDS = "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"
-HEADS = {"classification": lambda config: Classification(config, 5), "regression": Regression,
+HEADS = {"classification": lambda config: Classification(config, 5),
+         "multi_label": lambda config: MultiLabel(config, 1), "regression": Regression,
          "tagging": lambda config: Tagging(config, 7), "answer_span": AnswerSpan,
          "multiple_choice": MultipleChoice}
 
@@ -142,7 +144,8 @@ def test_heads_of_tasks(head, target, tmp_path):
     again = Learner(BertEncoder(config), [HEADS[head](config)])
     assert not checkpoints.load(tmp_path / "theirs", again).missing
     if target == "huggingface":     # where the files tell which head it is
-        assert_same(values(tmp_path / "theirs"), wanted)
+        for hint in (None, "classification"):
+            assert_same(values(tmp_path / "theirs", hint), wanted)
 
 
 @pytest.mark.parametrize("name", ["google_gelu", "google_deep"])

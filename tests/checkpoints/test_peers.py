@@ -55,6 +55,7 @@ def test_transformers(name, tmp_path):
 # The class of transformers for each objective of ours.
 TASKS = [
     ("BertForSequenceClassification", bert_tf.Classification, {"num_labels": 4}),
+    ("BertForSequenceClassification", bert_tf.MultiLabel, {"num_labels": 3}),
     ("BertForSequenceClassification", bert_tf.Regression, {}),
     ("BertForTokenClassification", bert_tf.Tagging, {"num_labels": 5}),
     ("BertForQuestionAnswering", bert_tf.AnswerSpan, {}),
@@ -101,6 +102,8 @@ def test_heads_of_transformers(kind, objective, options, tmp_path):
     assert not info["missing_keys"] and not info["unexpected_keys"]
     for key, value in theirs.state_dict().items():
         assert torch.equal(value, again.state_dict()[key]), key
+    assert again.config.problem_type == {
+        "multi_label": "multi_label_classification", "regression": "regression"}.get(name)
 
 
 def test_tensorflow_under_the_original_names(expected, tmp_path):
@@ -182,6 +185,7 @@ def test_the_model_garden(kind, expected, tmp_path):
 @pytest.mark.parametrize("kind", ["BertEncoder", "BertEncoderV2"])
 @pytest.mark.parametrize("name, objective, options, field", [
     ("BertClassifier", bert_tf.Classification, {"num_labels": 3}, "num_classes"),
+    ("BertClassifier", bert_tf.MultiLabel, {"num_labels": 3}, "num_classes"),
     ("BertClassifier", bert_tf.Regression, {"num_labels": 1}, "num_classes"),
     ("BertTokenClassifier", bert_tf.Tagging, {"num_labels": 4}, "num_classes"),
     ("BertSpanLabeler", bert_tf.AnswerSpan, {}, "")])

@@ -12,7 +12,7 @@ from bert_tf.export.ids_model import IdsModel, answers
 from bert_tf.export.saving import save_lite, save_model, save_onnx
 from bert_tf.training.learner import Learner
 
-TASKS = ("encoder", "classification", "regression", "answer_span", "tagging")
+TASKS = ("encoder", "classification", "multi_label", "regression", "answer_span", "tagging")
 
 
 def make_features(length=16):

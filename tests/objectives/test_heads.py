@@ -9,7 +9,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.multiple_choice import MultipleChoice
-from bert_tf.objectives.sentence import Classification, Regression
+from bert_tf.objectives.sentence import Classification, MultiLabel, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learner import Learner
 
@@ -25,6 +25,9 @@ REAL = np.array([1, 1, 0], "float32")
 CASES = {
     "classification": (lambda: Classification(CONFIG, 3), {
         "label_ids": np.array([2, 0, 1]), "is_real_example": REAL}),
+    "multi_label": (lambda: MultiLabel(CONFIG, 4), {
+        "label_ids": np.array([[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 0, 1]]),
+        "is_real_example": REAL}),
     "regression": (lambda: Regression(CONFIG), {
         "label_ids": np.array([2.5, 0.0, 4.0], "float32"), "is_real_example": REAL}),
     "two_numbers": (lambda: Regression(CONFIG, 2), {
@@ -66,6 +69,11 @@ def expected_loss(head, batch, outputs, case):
         count = weights.sum() * logits.shape[1]
         return ((wrong**2 * weights[:, None]).sum() / count,
                 x.T @ (2 * wrong * weights[:, None]) / count)
+    if isinstance(head, MultiLabel):
+        probs, labels, count = 1 / (1 + np.exp(-logits)), batch["label_ids"], weights.sum()
+        losses = -np.log(np.where(labels, probs, 1 - probs)).mean(1)
+        return ((losses * weights).sum() / count,
+                x.T @ ((probs - labels) * weights[:, None]) / (4 * count))
     if case == "answer_span":
         log_probs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
         ends = np.stack([batch["start_positions"], batch["end_positions"]], 1)    # [B, 2]
@@ -102,10 +110,23 @@ def test_accuracy_counts_what_is_right(case):
     labels, weights = (np.array(x) for x in head.targets(batch))
     if isinstance(head, Regression):
         right = np.abs(logits - labels) < 0.5
+    elif isinstance(head, MultiLabel):
+        right = (1 / (1 + np.exp(-logits)) > 0.5) == labels
     else:
         right = logits.argmax(-1) == labels
     correct, count = head.accuracy(logits, labels, weights)
     assert float(correct) == (right * weights).sum() and float(count) == weights.sum()
+
+
+def test_labels_are_decided_one_by_one():
+    head = MultiLabel(CONFIG, 3)
+    logits = np.array([[2.0, 1.0, -3.0], [-1.0, -2.0, -0.5]], "float32")
+    found = {name: np.array(value) for name, value in head.answers(logits).items()}
+    assert np.array_equal(found["logits"], logits)
+    assert np.allclose(found["probabilities"], 1 / (1 + np.exp(-logits)), atol=1e-6)
+    large = np.array([[1e4, -1e4, 1e4]], "float32")
+    loss, _ = head.loss(large, np.array([[1.0, 0.0, 0.0]]), np.ones((1, 3), "float32"))
+    assert float(loss) == pytest.approx(1e4)
 
 
 def test_without_weights_every_example_counts():
@@ -147,5 +168,5 @@ def test_a_learner_of_all_heads_is_saved_and_loaded(tmp_path):
     assert [o.get_config() for o in loaded.objectives] == [
         o.get_config() for o in learner.objectives]
     logits, same = learner(batch), loaded(batch)
-    assert logits["multiple_choice"].shape == (B, C) and len(logits) == 6
+    assert logits["multiple_choice"].shape == (B, C) and len(logits) == len(heads) + 1
     assert all(np.array_equal(logits[name], same[name]) for name in logits)

@@ -40,6 +40,7 @@ def test_lite_in_a_new_folder(tmp_path, capsys):
 @pytest.mark.parametrize("options, message", [
     ({}, "--vocab_file must be given with --format=text"),
     ({"format": "ids", "task": "classification"}, "--labels or --num_labels must be given"),
+    ({"format": "ids", "task": "multi_label"}, "--num_labels must be given"),
     ({"format": "ids", "labels": ["a", "b"]}, "--labels names 2 labels, which don't fit"),
     ({"format": "ids", "labels": ["a", "b"], "task": "tagging", "num_labels": 3}, "don't fit"),
     ({"format": "ids", "task": "classification", "num_labels": 2},
