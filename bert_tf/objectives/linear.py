@@ -1,7 +1,10 @@
 """The heads of fine-tuning: dropout and one dense layer (arXiv:1810.04805, section 4)."""
 
+import math
+
 from keras import ops
 
+from bert_tf.errors import InputError
 from bert_tf.layers.dropout import dropout
 from bert_tf.objectives.base import Objective
 
@@ -41,6 +44,13 @@ class LinearHead(Objective):
         labels = ops.reshape(batch[self.label_feature], (-1,))
         return labels, self.example_weights(batch, labels)
 
+    def row_targets(self, batch):
+        """float32 labels and weights [B, units], where an example has a label for each unit."""
+        labels = ops.cast(batch[self.label_feature], "float32")
+        labels = ops.reshape(labels, (-1, self.classifier.units))
+        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)
+        return labels, ops.broadcast_to(weights, ops.shape(labels))
+
     def example_weights(self, batch, like):
         """float32, of the shape of `like` [B]."""
         if self.weight_feature in batch:
@@ -51,18 +61,41 @@ class LinearHead(Objective):
         return {**super().get_config(), "dropout_rate": self.dropout_rate}
 
 
-class LabelHead(LinearHead):
-    """A head with as many outputs as the task has labels."""
+class SmoothedHead(LinearHead):
+    """A head whose labels may be smoothed.
 
-    def __init__(self, config, num_labels, **kwargs):
-        super().__init__(config, num_labels, **kwargs)
-        self.num_labels = num_labels
+    Raises:
+        InputError: `label_smoothing` isn't from 0 to below 1.
+    """
 
-    def row_targets(self, batch):
-        """float32 labels and weights [B, num_labels], where an example has so many labels."""
-        labels = ops.reshape(ops.cast(batch[self.label_feature], "float32"), (-1, self.num_labels))
-        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)
-        return labels, ops.broadcast_to(weights, ops.shape(labels))
+    def __init__(self, config, units, label_smoothing=0.0, **kwargs):
+        if not 0 <= label_smoothing < 1:
+            raise InputError(f"label_smoothing is {label_smoothing}; it must be from 0 to below 1.")
+        super().__init__(config, units, **kwargs)
+        self.label_smoothing = label_smoothing
 
     def get_config(self):
-        return {**super().get_config(), "num_labels": self.num_labels}
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+class LabelHead(SmoothedHead):
+    """A head with an output for each of the task's labels, which may be weighted.
+
+    Raises:
+        InputError: `class_weights` are not `num_labels` numbers of 0 or more, or they are all 0.
+    """
+
+    def __init__(self, config, num_labels, class_weights=None, **kwargs):
+        if class_weights is not None:
+            class_weights = tuple(map(float, class_weights))
+            if (len(class_weights) != num_labels or not any(class_weights)
+                    or not all(0 <= weight < math.inf for weight in class_weights)):
+                raise InputError(
+                    f"class_weights are {', '.join(map(str, class_weights))}; they must be "
+                    f"{num_labels} numbers of 0 or more, one for each label, and not all 0.")
+        super().__init__(config, num_labels, **kwargs)
+        self.num_labels, self.class_weights = num_labels, class_weights
+
+    def get_config(self):
+        return {**super().get_config(), "num_labels": self.num_labels,
+                "class_weights": self.class_weights and list(self.class_weights)}

@@ -3,11 +3,11 @@
 from keras import ops
 
 from bert_tf.layers.base import register
-from bert_tf.objectives.linear import LinearHead
+from bert_tf.objectives.linear import SmoothedHead
 
 
 @register
-class MultipleChoice(LinearHead):
+class MultipleChoice(SmoothedHead):
     """One vector, whose product with a choice's pooled output is the choice's score.
 
     The features of a batch are [B, C, S], C choices for each example; the labels are `label_ids`
@@ -15,7 +15,7 @@ class MultipleChoice(LinearHead):
     """
 
     def __init__(self, config, name="multiple_choice", dropout_rate=0.1, **kwargs):
-        super().__init__(config, 1, dropout_rate, name=name, **kwargs)
+        super().__init__(config, 1, dropout_rate=dropout_rate, name=name, **kwargs)
 
     def call(self, outputs, batch, embedding_table=None, dropout_seed=None):
         """From `pooled_output` [B * C, H] to float32 logits [B, C]."""

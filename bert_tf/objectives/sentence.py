@@ -3,7 +3,7 @@
 from keras import ops
 
 from bert_tf.layers.base import register
-from bert_tf.objectives.linear import LabelHead
+from bert_tf.objectives.linear import LabelHead, LinearHead
 
 
 @register
@@ -36,7 +36,9 @@ class MultiLabel(LabelHead):
     [B, num_labels] of 0 and 1, weights `is_real_example`.
 
     Each label is a decision of its own, with the sigmoid of its logit for its probability. The
-    loss of an example is the mean of its labels' cross-entropies.
+    loss of an example is the mean of its labels' cross-entropies. Label smoothing is that of two
+    classes, has the label or not. Class weights are factors of the first one's addend, as the
+    pos_weight of torch.nn.BCEWithLogitsLoss, and are not divided by.
     """
 
     def __init__(self, config, num_labels, name="multi_label", **kwargs):
@@ -48,8 +50,16 @@ class MultiLabel(LabelHead):
 
     def loss(self, logits, labels, weights):
         """The weighted sum of the decisions' cross-entropies, and the sum of the weights."""
-        losses = labels * ops.softplus(-logits) + (1 - labels) * ops.softplus(logits)
+        labels = labels * (1 - self.label_smoothing) + self.label_smoothing / 2
+        positive = labels * ops.softplus(-logits)
+        if self.class_weights:
+            positive = positive * ops.convert_to_tensor(self.class_weights, "float32")
+        losses = positive + (1 - labels) * ops.softplus(logits)
         return ops.sum(losses * weights), ops.sum(weights)
+
+    def weights_in_loss(self, labels, weights):
+        """`weights` alone."""
+        return weights
 
     def accuracy(self, logits, labels, weights):
         """The weighted number of right decisions at a probability of 0.5, and the sum of the
@@ -64,13 +74,14 @@ class MultiLabel(LabelHead):
 
 
 @register
-class Regression(LabelHead):
+class Regression(LinearHead):
     """`num_labels` numbers, such as the similarity of STS-B: outputs [B, num_labels], float labels
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
     """
 
     def __init__(self, config, num_labels=1, name="regression", **kwargs):
         super().__init__(config, num_labels, name=name, **kwargs)
+        self.num_labels = num_labels
 
     def targets(self, batch):
         """float32 labels and weights [B, num_labels]."""
@@ -88,3 +99,6 @@ class Regression(LabelHead):
     def answers(self, logits):
         """`values` [B, num_labels]."""
         return {"values": logits}
+
+    def get_config(self):
+        return {**super().get_config(), "num_labels": self.num_labels}

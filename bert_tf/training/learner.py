@@ -55,8 +55,9 @@ class Learner(keras.Model):
         return {objective.name: objective.targets(batch) for objective in self.objectives}
 
     def counts(self, batch):
-        """A dict of what each objective's sums are to be divided by; needs no forward pass."""
-        return {name: ops.sum(weights) for name, (_, weights) in self.targets(batch).items()}
+        """A dict of what each objective's losses are to be divided by; needs no forward pass."""
+        return {objective.name: ops.sum(objective.weights_in_loss(*objective.targets(batch)))
+                for objective in self.objectives}
 
     def measure(self, batch, training=False, dropout_seed=None):
         """A dict, by objective, of {"loss": (sum, count), "accuracy": (sum, count)}."""
