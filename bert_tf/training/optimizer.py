@@ -55,11 +55,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         skip_nonfinite: leave everything as it is where the gradient's norm is not finite (needed
             with a loss scale).
         not_decayed: regular expressions searched in the variables' paths.
+        rate_factors: pairs of such an expression and a factor of the learning rate; the first that
+            is found counts, and where none is, the factor is 1.
     """
 
     def __init__(self, learning_rate=1e-4, weight_decay=0.01, beta_1=0.9, beta_2=0.999,
                  epsilon=1e-6, bias_correction=True, clip_norm=1.0, skip_nonfinite=False,
-                 not_decayed=NOT_DECAYED, name="adamw", **kwargs):
+                 not_decayed=NOT_DECAYED, rate_factors=(), name="adamw", **kwargs):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
@@ -67,6 +69,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.clip_norm = clip_norm
         self.skip_nonfinite = skip_nonfinite
         self.not_decayed = tuple(not_decayed)
+        self.rate_factors = tuple((pattern, float(factor)) for pattern, factor in rate_factors)
 
     def build(self, variables):
         """Creates two moments a variable."""
@@ -77,6 +80,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             variables, ["momentum", "velocity"])
         self._is_decayed = [not any(re.search(pattern, v.path) for pattern in self.not_decayed)
                             for v in variables]
+        self._rate_factors = [next((factor for pattern, factor in self.rate_factors
+                                    if re.search(pattern, v.path)), 1.0) for v in variables]
 
     def apply(self, grads, trainable_variables=None):
         """Reduces, clips and applies the gradients; returns their global norm before clipping.
@@ -98,6 +103,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         new_m = self.beta_1 * m + (1 - self.beta_1) * gradient
         new_v = self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient)
         rate = ops.cast(learning_rate, variable.dtype)
+        if self._rate_factors[index] != 1:
+            rate = rate * self._rate_factors[index]
         delta = self._delta(index, variable, new_m, new_v)
         updates = ((m, new_m), (v, new_v), (variable, variable - rate * delta))
         if self.skip_nonfinite:
@@ -121,7 +128,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         config.update(
             weight_decay=self.decay, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
             bias_correction=self.bias_correction, clip_norm=self.clip_norm,
-            skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed))
+            skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
+            rate_factors=[list(pair) for pair in self.rate_factors])
         return config
 
 

@@ -73,6 +73,21 @@ def test_gradients_are_clipped_by_their_global_norm():
         assert np.allclose(m.numpy(), 0.1 * g * 0.5 / expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_variables_may_have_rates_of_their_own(name):
+    factors = (("LayerNorm/", 0.0), ("/kernel", 0.25), (".", 0.5), ("bias", 9.0))
+    after = []
+    for options in ({}, {"rate_factors": factors}):
+        named, grads = variables()
+        before = [v.numpy() for v in named.values()]
+        optimizer = make_optimizer(name, RATE, **options)
+        optimizer.build(list(named.values()))
+        optimizer.apply([tf.constant(g) for g in grads[0]], list(named.values()))
+        after.append([v.numpy() - old for v, old in zip(named.values(), before)])
+    for plain, scaled, factor in zip(*after, (0.25, 0.5, 0.0)):
+        assert np.allclose(scaled, factor * plain, rtol=1e-4, atol=1e-7)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_skip_nonfinite_leaves_everything_as_it_was(bad):
     named, grads = variables()
@@ -94,7 +109,7 @@ def test_learning_rate_warms_up_and_decays_as_in_the_original():
 
 @pytest.mark.parametrize("optimizer", [
     AdamWeightDecay(WarmupLinearDecay(1e-3, 10, 2), weight_decay=0.3, bias_correction=False),
-    LayerwiseAdaptiveMoments(1e-3, clip_norm=2.0)])
+    LayerwiseAdaptiveMoments(1e-3, clip_norm=2.0, rate_factors=(("embeddings/", 0.5),))])
 def test_configurations_survive_serialisation(optimizer):
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert type(again) is type(optimizer)
