@@ -36,7 +36,7 @@ class Learner(keras.Model):
         Args:
             batch: dict of features; those of the encoder are [B, S], or [B, C, S] for C choices
                 that the encoder is to take one by one.
-            training: whether to apply dropout.
+            training: whether to apply dropout; an encoder that has nothing to be trained gets none.
             dropout_seed: integer [2], of which all dropout masks are a pure function; drawn from
                 the encoder's generator if None.
         """
@@ -46,7 +46,8 @@ class Learner(keras.Model):
                                           1 + len(self.objectives))
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))
                 for name in INPUTS if batch.get(name) is not None}
-        outputs = self.encoder(rows, training=training, dropout_seed=encoder_seed)
+        outputs = self.encoder(rows, training=training and bool(self.encoder.trainable_variables),
+                               dropout_seed=encoder_seed)
         return {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
                 for objective, seed in zip(self.objectives, seeds)}
 
