@@ -3,7 +3,6 @@
 A line is one text, or two with " ||| " between them (google-research/bert, extract_features.py).
 """
 
-import dataclasses
 import itertools
 
 import numpy as np

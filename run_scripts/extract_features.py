@@ -1,0 +1,288 @@
+"""Writes the vectors of texts: of every token, or one a text.
+
+Each line of --input_file is a text, or two with " ||| " between them:
+
+    bert-extract-features --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=lines.txt \\
+        --output_file=vectors.npz --layers=-1 --pooling=mean
+
+The ending of --output_file chooses the format: .jsonl, which the original writes, .npz,
+.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/feature_files.py says what stands in each. The
+order is that of the lines. The input may be of any size; memory does not grow with it.
+"""
+
+import dataclasses
+import os
+import time
+
+import numpy as np
+
+from bert_tf import flags
+from bert_tf.data import feature_files
+from bert_tf.data.bucketing import sorted_batches
+from bert_tf.data.texts import Texts, read_lines
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+from bert_tf.training.reporting import duration
+from bert_tf.training.settings import POLICIES
+
+_POOLINGS = ("none", "cls", "mean", "max", "pooler")
+_PIECE_LINES = 4096         # sorted by length together, if
+_PIECE_BYTES = 1 << 28      # their vectors take no more
+_REPORT_SECONDS = 5
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    input_file: str = option(REQUIRED, "The texts, one or \"text ||| text\" a line, plain or .gz.")
+    output_file: str = option(REQUIRED, "The file to write.")
+    init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
+                                  "convert_checkpoint reads.")
+    layers: list[str] = option(
+        ["-1", "-2", "-3", "-4"], "Which layers: -1 is the last and 0 the first; embeddings is "
+        "what the first reads.")
+    pooling: str = option(
+        "none", "none: the vectors of all tokens. One vector a text: cls, that of [CLS]; mean or "
+        "max of all tokens, [CLS] and [SEP] too; pooler, the layer that was trained on top of the "
+        "last (--layers has no effect).", choices=_POOLINGS)
+    normalize: bool = option(False, "Give each vector the length 1.")
+    output_format: str | None = option(None, "By default as the ending of --output_file says.",
+                                       choices=feature_files.FORMATS)
+    bert_config_file: str | None = option(
+        None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
+    vocab_file: str | None = option(None, "The model's vocab.txt, if it isn't beside the "
+                                    "checkpoint.")
+    do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
+                                        "default as the checkpoint says, or as its vocabulary "
+                                        "suggests.")
+    max_seq_length: int = option(128, "Most tokens of a line; what is too long is cut.")
+    batch_size: int = option(32, "Lines that the model reads at a time.")
+    dtype: str = option("float32", "Type of the computation; what is written is float32.",
+                        choices=tuple(POLICIES))
+
+    def __post_init__(self):
+        for name, least in (("max_seq_length", 3), ("batch_size", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+
+
+def read_layers(names, count):
+    """The layers that --layers names: ints, or "embeddings".
+
+    Args:
+        names: list of str.
+        count: how many layers the model has.
+
+    Raises:
+        InputError: there is no such layer, or it is named twice.
+    """
+    layers = []
+    for name in map(str.strip, names):
+        try:
+            layer = name if name == "embeddings" else int(name)
+        except ValueError:
+            raise InputError(f"--layers: {name!r} is neither a number nor embeddings.") from None
+        if layer != "embeddings" and not -count <= layer < count:
+            raise InputError(f"--layers: there is no layer {layer}; the model has {count}, from 0 "
+                             f"or {-count} to {count - 1} or -1.")
+        if layer in layers:
+            raise InputError(f"--layers names {layer} twice.")
+        layers.append(layer)
+    if not layers:
+        raise InputError("--layers names no layer; -1 is the last.")
+    return layers
+
+
+def count_lines(path):
+    """The number of lines of --input_file, all of which can be read.
+
+    Raises:
+        InputError: there is none, or it is no text; names the line.
+    """
+    if not os.path.isfile(path):
+        raise InputError(f"--input_file: there is no file {path}.")
+    count = sum(map(len, read_lines(path, _PIECE_LINES)))
+    if not count:
+        raise InputError(f"--input_file: {path} is empty; it must hold a text a line.")
+    return count
+
+
+def read_model(job):
+    """The configuration and the tokenizer of the model.
+
+    Raises:
+        InputError: there is no checkpoint or no vocabulary, or they and the flags don't fit.
+    """
+    # pylint: disable=import-outside-toplevel
+    from bert_tf.checkpoints.loading import config_of, read_source
+    from bert_tf.config import EncoderConfig
+    from bert_tf.conversion.vocabulary_growth import looks_lower_case
+    from bert_tf.tokenization.vocabulary import Vocabulary
+    from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+
+    source = read_source(job.init_checkpoint)
+    config = (EncoderConfig.from_json_file(job.bert_config_file) if job.bert_config_file
+              else config_of(source))
+    if job.max_seq_length > config.max_position_embeddings:
+        raise InputError(f"--max_seq_length is {job.max_seq_length}, but the model reads at most "
+                         f"{config.max_position_embeddings} tokens (max_position_embeddings); give "
+                         "fewer.")
+    path = job.vocab_file or source.vocab_file
+    if not path:
+        raise InputError(f"--vocab_file must be given: there is no vocab.txt beside {source.file}.")
+    vocabulary = Vocabulary.from_file(path)
+    if source.vocab_file and vocabulary.tokens != Vocabulary.from_file(source.vocab_file).tokens:
+        raise InputError(f"--vocab_file: {path} isn't {source.vocab_file}, with which the model "
+                         "came; leave the flag out.")
+    # Tables are padded to a multiple of 8 or 128 at most.
+    if not config.vocab_size - 128 < vocabulary.size <= config.vocab_size:
+        raise InputError(f"--vocab_file: {path} has {vocabulary.size} tokens, the model "
+                         f"{config.vocab_size}; give the model's own vocabulary.")
+    lower = [job.do_lower_case, source.do_lower_case, looks_lower_case(vocabulary)]
+    return config, WordpieceTokenizer(
+        vocabulary, next(value for value in lower if value is not None))
+
+
+def compile_model(job, config, layers):
+    """The compiled function from `input_ids`, `input_mask` and `segment_ids`, int32 [B, S], to a
+    list of the vectors of `layers`: float32 [B, S, H], or pooled [B, H].
+
+    Raises:
+        InputError: the checkpoint can't be used, or has no pooler where that is asked for.
+    """
+    # pylint: disable=import-outside-toplevel
+    import tensorflow as tf
+    from bert_tf import checkpoints
+    from bert_tf.networks.encoder import INPUTS, BertEncoder
+    from bert_tf.networks.pooling import pool
+
+    encoder = BertEncoder(config, dtype=POLICIES[job.dtype])
+    account = checkpoints.load(job.init_checkpoint, encoder)
+    if account.missing and layers == ["pooler"]:
+        raise InputError(f"{account.source} has no {', '.join(account.missing)}; give another "
+                         "--pooling.")
+    print(account, flush=True)
+    pooling = "none" if layers == ["pooler"] else job.pooling   # that is one vector a text already
+
+    # TensorFlow leaves out layers on which nothing depends.
+    @tf.function(autograph=False, input_signature=[
+        tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS])
+    def run_model(*inputs):
+        features = dict(zip(INPUTS, inputs))
+        outputs = encoder(features)
+        named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"]}
+        return [pool(named[layer] if layer in named else outputs["layer_outputs"][layer],
+                     features["input_mask"], pooling, job.normalize) for layer in layers]
+
+    concrete = run_model.get_concrete_function()
+    return lambda features: [vectors.numpy() for vectors in concrete(
+        *(tf.constant(features[name]) for name in INPUTS))]
+
+
+class Progress:
+    """Counts what is done, and says so every few seconds.
+
+    Args:
+        total: the lines of the whole file.
+    """
+
+    def __init__(self, total):
+        self._total, self._lines, self._tokens = total, 0, 0
+        self._start = self._last = time.monotonic()
+        self._cpu_start = time.process_time()
+
+    def add(self, lines, tokens):
+        """Notes that so much more is done; of a piece, whose long lines come first, a part of the
+        tokens counts as the same part of the lines.
+        """
+        self._lines += lines
+        self._tokens += tokens
+        now = time.monotonic()
+        if now - self._last >= _REPORT_SECONDS:
+            self._last = now
+            rate = self._lines / (now - self._start)
+            print(f"{self._lines:,.0f}/{self._total:,} lines  {rate:,.1f} lines/s  "
+                  f"{self._tokens / (now - self._start):,.0f} tokens/s  "
+                  f"{duration((self._total - self._lines) / rate)} left", flush=True)
+
+    def __str__(self):
+        seconds = time.monotonic() - self._start
+        cpu = time.process_time() - self._cpu_start
+        return (f"{self._total:,} lines, {self._tokens:,} tokens in {seconds:,.1f} s and "
+                f"{cpu:,.1f} CPU s: {self._total / seconds:,.1f} lines/s, "
+                f"{self._total / cpu:,.1f} lines a CPU s, {self._tokens / seconds:,.0f} tokens/s")
+
+
+def extract(texts, first, run_model, layers, width, job, progress):
+    """The `Piece` of some texts, which are run in the order of their lengths.
+
+    Args:
+        texts: `Texts`.
+        first: the number of the first.
+        run_model: what `compile_model` gives.
+        layers: the layers, whose vectors have `width` numbers.
+        progress: `Progress`.
+    """
+    pooled = job.pooling != "none"
+    ends = np.cumsum(texts.lengths)
+    starts = ends - texts.lengths
+    rows = len(ends) if pooled else ends[-1]
+    vectors = {layer: np.empty([rows, width], np.float32) for layer in layers}
+    input_ids = np.empty(rows, np.int32)
+    for batch in sorted_batches(texts.lengths, job.batch_size):
+        features = texts.pack(batch)
+        is_token = features["input_mask"] == 1
+        places, taken = batch, slice(None)
+        if not pooled:
+            places = (starts[batch][:, None] + np.arange(is_token.shape[1]))[is_token]
+            taken = is_token
+            input_ids[places] = features["input_ids"][is_token]
+        for layer, values in zip(layers, run_model(features)):
+            vectors[layer][places] = values[taken]
+        tokens = int(texts.lengths[batch].sum())
+        progress.add(len(ends) * tokens / ends[-1], tokens)
+    if pooled:
+        return feature_files.Piece(first, vectors)
+    return feature_files.Piece(first, vectors, input_ids, texts.lengths.astype(np.int32))
+
+
+def main(job):
+    """Checks everything, then extracts.
+
+    Raises:
+        InputError: a flag or a file can't be used.
+    """
+    form = job.output_format or feature_files.format_of(job.output_file)
+    make_folder(os.path.dirname(job.output_file), "output_file")
+    total = count_lines(job.input_file)
+    config, tokenizer = read_model(job)
+    layers = (["pooler"] if job.pooling == "pooler"
+              else read_layers(job.layers, config.num_hidden_layers))
+    run_model = compile_model(job, config, layers)
+    progress = Progress(total)
+
+    def pieces():
+        first = 0
+        line_bytes = 4 * config.hidden_size * len(layers) * (
+            job.max_seq_length if job.pooling == "none" else 1)
+        for lines in read_lines(job.input_file,
+                                min(_PIECE_LINES, max(_PIECE_BYTES // line_bytes, 1))):
+            texts = Texts(lines, tokenizer, job.max_seq_length)
+            yield extract(texts, first, run_model, layers, config.hidden_size, job, progress)
+            first += len(lines)
+
+    feature_files.write(job.output_file, form, pieces(), tokenizer.vocabulary)
+    print(f"{progress}\n{job.output_file}: {os.path.getsize(job.output_file):,} bytes")
+
+
+def run():
+    """The command bert-extract-features."""
+    # TensorFlow says much on stderr that is of no use here.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()
