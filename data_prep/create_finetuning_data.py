@@ -92,6 +92,17 @@ def report(record, was_there):
         print(f"  note: {note}")
 
 
+def make_records(sources, options, tokenizer, output_dir, num_workers):
+    """Makes the records of all `sources`, nothing if any of them is bad; returns the manifests."""
+    splits = [SplitRecords(source, options, tokenizer) for source in sources]
+    manifests = []
+    for split in splits:
+        record, was_there = split.make(output_dir, num_workers)
+        report(record, was_there)
+        manifests.append(record)
+    return manifests
+
+
 def main(task_flags, job):
     """Makes the records of all splits; nothing is written if any of their files is bad.
 
@@ -101,15 +112,9 @@ def main(task_flags, job):
     task = task_flags.read_task()
     options = job.options(task)
     tokenizer = WordpieceTokenizer(Vocabulary.from_file(job.vocab_file), job.do_lower_case)
-    splits = [SplitRecords(source, options, tokenizer)
-              for source in find_sources(task, task_flags, job.splits)]
+    sources = find_sources(task, task_flags, job.splits)
     make_folder(job.output_dir, "output_dir")
-    manifests = []
-    for split in splits:
-        record, was_there = split.make(job.output_dir, job.num_workers)
-        report(record, was_there)
-        manifests.append(record)
-    return manifests
+    return make_records(sources, options, tokenizer, job.output_dir, job.num_workers)
 
 
 def run():

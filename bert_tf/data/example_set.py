@@ -42,7 +42,8 @@ class ExampleSet:
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S")}
         self._choices = {f.name for f in wanted if f.axis == "C*S"}
-        self._spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], f.dtype) for f in wanted}
+        self._spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], f.dtype) for f in wanted
+                      if f.name != "is_real_example"}
         folder = os.path.dirname(os.path.abspath(path))
         parts = [self._unpadded(batch) for shard in self.manifest["shards"]
                  for batch in self._read(os.path.join(folder, shard["name"]), shard)]
@@ -88,20 +89,20 @@ class ExampleSet:
     def locate_damage(self):
         """Nothing: all records were read and checked when this was made."""
 
-    def feature(self, name):
-        """All values of a feature: [N, length], or [tokens] of all examples end to end where it is
-        as long as the sequence."""
-        values = self._features[name]
-        return values[:, 0] if name in self._along else values
+    def padded(self, name):
+        """All values of a feature, [N, length], padded with 0."""
+        return self.batch(np.arange(self.size), self.max_seq_length)[name]
 
     def batch(self, rows, length):
         """The features of some examples: dict of [B, L], or [B, C, L] where there are choices, and
         others [B, 1] or [B, labels]; int32 or float32.
 
         Args:
-            rows: int [B].
+            rows: int [B]; ~row is example `row` again with no weight, to fill a batch up.
             length: L, at least that of each.
         """
+        is_real = rows >= 0
+        rows = np.where(is_real, rows, ~rows)
         lengths, starts = self.lengths[rows], self._starts[rows]
         is_token = np.arange(length) < lengths[:, None]
         source = (starts[:, None] + np.arange(length))[is_token]
@@ -113,7 +114,9 @@ class ExampleSet:
             packed = np.zeros([len(rows), length, values.shape[1]], values.dtype)
             packed[is_token] = values[source]
             features[name] = np.moveaxis(packed, 2, 1) if name in self._choices else packed[..., 0]
-        return features
+        if "label_weights" in features:
+            features["label_weights"] *= is_real[:, None]
+        return {**features, "is_real_example": is_real[:, None].astype(np.int32)}
 
     def spec(self, batch_size, length=None):
         """The tf.TensorSpecs of `batch`; L is not fixed if `length` is None."""
@@ -147,7 +150,7 @@ class ExampleSet:
         """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
 
         Args:
-            batches: list of int [B], B a multiple of `replicas`.
+            batches: list of int [B] as `batch` takes them, B a multiple of `replicas`.
             replicas: how many.
             length: L of all batches, if it is to be the same.
         """
@@ -159,7 +162,9 @@ class ExampleSet:
 
     def _parts(self, rows, length, parts, first, count):
         """Yields parts `first` and on of a batch that is divided into `parts`."""
-        length = length or bucketing.padded_length(self.lengths[rows], self.max_seq_length)
+        if not length:
+            longest = self.lengths[np.where(rows >= 0, rows, ~rows)]
+            length = bucketing.padded_length(longest, self.max_seq_length)
         for part in np.split(rows, parts)[first:first + count]:
             yield self.batch(part, length)
 

@@ -45,7 +45,6 @@ class Defaults:
     train_batch_size: int = 32
     learning_rate: float = 2e-5
     num_train_epochs: float = 3.0
-    warmup_proportion: float = 0.1
 
 
 @dataclasses.dataclass(frozen=True)

@@ -66,12 +66,13 @@ class Trainer:
     def _measure(self, batch):
         return self._pack(self.learner.measure(batch))
 
-    def _answer(self, batch):
-        """The measures of a batch, and by objective what its logits say."""
+    def _answer(self, batch, measures):
+        """The measures of a batch (zeros if they are not wanted), and what the logits say."""
         logits = self.learner(batch)
-        return (self._pack(self.learner.measure_logits(logits, batch)),
-                {objective.name: objective.answers(logits[objective.name])
-                 for objective in self.learner.objectives})
+        sums = (self._pack(self.learner.measure_logits(logits, batch)) if measures
+                else tf.zeros([len(self._names), 2]))
+        return sums, {objective.name: objective.answers(logits[objective.name])
+                      for objective in self.learner.objectives}
 
     def _pack(self, measures):
         """float32 [objectives * 2, 2] of (sum, count)."""
@@ -175,18 +176,20 @@ class Trainer:
         return self.means(sums)
 
     @tf.function(autograph=False)
-    def _predict_step(self, batch):
-        sums, answers = self.strategy.run(self._answers, args=(batch,))
+    def _predict_step(self, iterator, measures):
+        # Taken here, a batch has the iterator's shape, which fits batches of every length.
+        sums, answers = self.strategy.run(self._answers, args=(next(iterator), measures))
         local = self.strategy.experimental_local_results
         return tf.add_n(local(sums)), tf.nest.map_structure(
             lambda values: tf.concat(local(values), 0), answers)
 
-    def predict(self, batches):
-        """Yields, for each batch of a distributed dataset that gives every worker all of it, the
-        answers of each objective, a dict of dicts of numpy arrays, and the sums that `means` takes.
+    def predict(self, iterator, count, measures=True):
+        """Yields, for each of `count` batches of a distributed dataset that gives every worker all
+        of it, what the objectives answer, a dict of dicts of numpy arrays; and sums for `means` if
+        `measures`, for which the batches must have labels.
         """
-        for batch in batches:
-            sums, answers = self._predict_step(batch)
+        for _ in range(count):
+            sums, answers = self._predict_step(iterator, measures)
             yield tf.nest.map_structure(lambda values: values.numpy(), answers), sums.numpy()
 
     def means(self, sums):

@@ -83,11 +83,8 @@ class Reporter:
 
 def _line(metrics):
     """The losses and accuracies of a console line."""
-    parts = [f"loss {metrics['loss']:.4f}"]
-    for name, value in metrics.items():
-        if "/" in name:
-            parts.append(f"{name.replace('/', ' ')} {value:.4f}")
-    return "  ".join(parts)
+    return "  ".join(f"{name.replace('/', ' ')} {value:.4f}" for name, value in metrics.items()
+                     if name == "loss" or "/" in name)
 
 
 def _keep_lines(path, is_kept):

@@ -1,6 +1,8 @@
 """The settings of everything that trains, under the original's flag names."""
 
 import dataclasses
+import itertools
+import os
 
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
@@ -87,3 +89,94 @@ class TrainSettings:
         if evaluates and self.eval_batch_size % replicas:
             raise InputError(f"--eval_batch_size ({self.eval_batch_size}) must be a multiple of "
                              f"the devices ({replicas}).")
+
+
+@dataclasses.dataclass
+class FineTuneSettings(TrainSettings):
+    """How to fine-tune; where a flag says nothing the task does (`bert_tf.tasks.task.Defaults`)."""
+
+    train_batch_size: int = option(0, "Examples a step, over all devices; 0: the task's own.")
+    eval_batch_size: int = option(32, "Examples a step of evaluation and prediction.",
+                                  alias="predict_batch_size")
+    learning_rate: float = option(0.0, "Peak of the learning rate; 0: the task's own.")
+    num_train_epochs: float = option(0.0, "Times through the examples; 0: the task's own.")
+    num_train_steps: int = option(0, "Steps, instead of --num_train_epochs.")
+    warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
+    num_warmup_steps: int = option(0, "Steps of that, instead of --warmup_proportion.")
+    iterations_per_loop: int = option(50, "Steps between reports, taken in one call.")
+    keep_checkpoint_max: int = option(1, "Checkpoints to keep of a run that is not finished.")
+    eval_steps: int = option(0, "Evaluate every so many steps while training; 0: at the end, or "
+                             "with --early_stopping after every epoch.")
+    max_eval_steps: int = option(0, "Of pre-training: here all examples are evaluated.")
+    early_stopping: int = option(
+        0, "Stop after so many evaluations without a better headline metric, and keep the weights "
+        "of the best; 0: train to the end.")
+    layer_decay: float = option(
+        1.0, "Factor of the learning rate from each layer to the one below.")
+    reinit_layers: int = option(0, "Top layers that begin anew, and the pooler with them.")
+    frozen_layers: int = option(0, "Lowest layers that are not trained, and the embeddings with "
+                                "them; -1: the whole encoder.")
+    label_smoothing: float = option(0.0, "Probability that is given to all labels alike.")
+    class_weights: list[str] = option(
+        [], "Weight of each label's examples in the loss, or balanced: each label counts alike.")
+    num_trials: int = option(1, "Runs, with seeds from --random_seed on; the best one is kept.")
+    grid: bool = option(False, "Try all combinations of the three lists below, and keep the best.")
+    grid_train_batch_size: list[str] = option(["16", "32"], "Batch sizes of --grid.")
+    grid_learning_rate: list[str] = option(["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.")
+    grid_num_train_epochs: list[str] = option(["2", "3", "4"], "Epochs of --grid.")
+
+    def __post_init__(self):
+        if self.use_tpu:
+            self.distribution_strategy = "tpu"
+        self.check_least({
+            "train_batch_size": 0, "eval_batch_size": 1, "learning_rate": 0, "num_train_epochs": 0,
+            "num_train_steps": 0, "warmup_proportion": 0, "num_warmup_steps": 0,
+            "stop_at_step": 0, "save_checkpoints_steps": 1, "keep_checkpoint_max": 1,
+            "iterations_per_loop": 1, "eval_steps": 0, "early_stopping": 0, "label_smoothing": 0,
+            "random_seed": 0, "weight_decay": 0, "gradient_accumulation_steps": 1, "num_trials": 1})
+        for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
+                           ("layer_decay", 1), ("random_seed", (1 << 31) - self.num_trials)):
+            if not 0 <= getattr(self, name) <= most:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be from 0 to {most}.")
+        for name, kind in _GRID.items():
+            try:
+                if not all(kind(value) > 0 for value in getattr(self, f"grid_{name}")):
+                    raise ValueError
+            except ValueError:
+                raise InputError(f"--grid_{name} is {','.join(getattr(self, f'grid_{name}'))}; "
+                                 "give numbers above 0 with commas between.") from None
+
+    def resolve(self, defaults, examples):
+        """These settings, with the number of steps and all that the task decides.
+
+        Args:
+            defaults: `bert_tf.tasks.task.Defaults`.
+            examples: how many there are to train on.
+        """
+        batch = self.train_batch_size or defaults.train_batch_size
+        epochs = self.num_train_epochs or defaults.num_train_epochs
+        steps = self.num_train_steps or max(int(examples / batch * epochs), 1)
+        every = max(examples // batch, 1) if self.early_stopping else 0
+        return dataclasses.replace(
+            self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
+            learning_rate=self.learning_rate or defaults.learning_rate,
+            num_warmup_steps=self.num_warmup_steps or int(steps * self.warmup_proportion),
+            eval_steps=self.eval_steps or every)
+
+    def trials(self):
+        """The settings of each trial, under the name that tells it from the others: a dict."""
+        found = {}
+        grid = [[(name, kind(value)) for value in getattr(self, f"grid_{name}")]
+                for name, kind in _GRID.items()] if self.grid else []
+        for chosen in itertools.product(*grid):
+            prefix = "".join(f"{_SHORT[name]}{value:g}-" for name, value in chosen)
+            for seed in range(self.random_seed, self.random_seed + self.num_trials):
+                name = f"{prefix}seed{seed}"
+                found[name] = dataclasses.replace(
+                    self, **dict(chosen), random_seed=seed,
+                    output_dir=os.path.join(self.output_dir, "trials", name))
+        return found
+
+
+_GRID = {"train_batch_size": int, "learning_rate": float, "num_train_epochs": float}
+_SHORT = {"train_batch_size": "batch", "learning_rate": "rate", "num_train_epochs": "epochs"}

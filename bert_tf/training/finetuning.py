@@ -1,0 +1,247 @@
+"""Fine-tuning: trials of one goal with several seeds or settings, of which the best is kept."""
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+import statistics
+import time
+import typing
+
+import keras
+
+from bert_tf import checkpoints
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
+from bert_tf.training import resume
+from bert_tf.training.best import BestWeights
+from bert_tf.training.building import make_trainer
+from bert_tf.training.distribution import is_chief
+from bert_tf.training.prediction import predict
+from bert_tf.training.reporting import duration
+from bert_tf.training.run import Run, save_model
+from bert_tf.training.transfer import freeze, layer_decay_factors, reinitialize_top
+
+# Settings that may differ when a run goes on.
+_FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpoint_max",
+         "iterations_per_loop", "distribution_strategy", "use_tpu", "tpu", "tpu_zone",
+         "gcp_project", "master", "num_tpu_cores", "num_trials", "grid", "stop_at_step",
+         "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
+RESULTS, RESULT = "results.json", "result.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """What to learn, and how it is judged.
+
+    Attributes:
+        make_objective: function (config, dtype) -> the objective.
+        evaluate: function of `predict`, itself a function of an `ExampleSet` and of whether to
+            measure the loss that returns what bert_tf.training.prediction.predict does; returns a
+            dict of metrics, in which `degenerate` may say, with 1, that all answers are the same.
+            None where there is nothing to evaluate on.
+        headline: the metric that decides between trials; more is better.
+        defaults: `bert_tf.tasks.task.Defaults`.
+    """
+
+    make_objective: typing.Callable
+    evaluate: typing.Callable | None
+    headline: str
+    defaults: object
+
+
+class FineTuning:
+    """Trains, evaluates and predicts under an output folder.
+
+    A trial has a folder of its own, where its curves and its `result.json` stay; the weights of the
+    best one are the `model.keras` of the output folder.
+
+    Args:
+        settings: `FineTuneSettings`.
+        strategy: of `open_strategy`.
+        config: `EncoderConfig`.
+        goal: `Goal`.
+        init_checkpoint: where training begins, of any format; "" for random weights.
+        keep_head: whether training goes on with the head of that checkpoint.
+    """
+
+    def __init__(self, settings, strategy, config, goal, init_checkpoint="", keep_head=False):
+        self._settings, self._strategy, self._config = settings, strategy, config
+        self._goal, self._init_checkpoint = goal, init_checkpoint
+        self._keep_head = keep_head
+        self._chief = is_chief(strategy)
+
+    def train(self, examples):
+        """Runs all trials that are not finished, and says how they went.
+
+        Args:
+            examples: `ExampleSet` to train on.
+
+        Returns:
+            What it writes to `results.json`.
+        """
+        settings = self._settings.resolve(self._goal.defaults, examples.size)
+        trials = {name: trial.resolve(self._goal.defaults, examples.size)
+                  for name, trial in self._settings.trials().items()}
+        print(f"{examples.size:,} examples, {settings.num_train_steps:,} steps, "
+              f"{len(trials)} trial(s)", flush=True)
+        results = {}
+        for name, trial in trials.items():
+            make_folder(trial.output_dir, "output_dir")
+            self._claim(trial, examples)
+            results[name] = self._finished(trial) or self._run(trial, examples, results)
+            print(f"{name}: {_line(results[name], self._goal.headline)}", flush=True)
+        summary = summarize(results, self._goal.headline)
+        if self._chief:
+            write_json(os.path.join(self._settings.output_dir, RESULTS), summary)
+        if len(results) > 1:
+            print(describe(summary), flush=True)
+        return summary
+
+    def _claim(self, trial, examples):
+        """Says in the trial's folder what it is; InputError if it is another's."""
+        mine = {name: value for name, value in dataclasses.asdict(trial).items()
+                if name not in _FREE}
+        mine |= {"examples": examples.identity(), "init_checkpoint": self._init_checkpoint,
+                 "keep_head": self._keep_head, "bert_config_file": self._config.to_dict()}
+        mine = json.loads(json.dumps(mine))
+        path = os.path.join(trial.output_dir, "settings.json")
+        if not os.path.exists(path):
+            if self._chief:
+                write_json(path, mine)
+            return
+        with open(path, encoding="utf-8") as file:
+            theirs = json.load(file)
+        other = [name for name in mine if mine[name] != theirs.get(name)]
+        if other:
+            raise InputError(f"{trial.output_dir} holds a run with another {', '.join(other)}; "
+                             "name another --output_dir, or remove that folder.")
+
+    def _finished(self, trial):
+        """The result of a trial that is finished, or None."""
+        path = os.path.join(trial.output_dir, RESULT)
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def _run(self, settings, examples, earlier):
+        """Trains one trial; returns its result."""
+        start = time.monotonic()
+        keras.backend.clear_session()
+        trainer = self._make_trainer(settings)
+        best = None
+        if settings.early_stopping:
+            best = BestWeights(trainer, settings.output_dir, self._goal.headline,
+                               settings.early_stopping, settings.eval_steps)
+        evaluate = self._goal.evaluate and (lambda: self.evaluate(trainer))
+        run = Run(trainer, settings, examples, evaluate, best)
+        if not run.resume():
+            self._initialize(trainer, settings)
+        run.train()
+        if settings.last_step < settings.num_train_steps:
+            raise InputError(f"stopped at --stop_at_step={settings.last_step}; the same command "
+                             "without it goes on.")
+        metrics = run.report_evaluation() if evaluate else {}
+        step = run.step
+        if best and evaluate:
+            best(step, metrics)
+            step = best.restore()
+            metrics = self.evaluate(trainer)
+        result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
+                  "train_batch_size": settings.train_batch_size,
+                  "learning_rate": settings.learning_rate,
+                  "num_train_epochs": settings.num_train_epochs,
+                  "degenerate": bool(metrics.pop("degenerate", 0)),
+                  "seconds": round(time.monotonic() - start, 1)}
+        if self._chief:
+            headline = self._goal.headline
+            if all(_rank(result, headline) > _rank(r, headline) for r in earlier.values()):
+                save_model(self._settings.output_dir, trainer.learner)
+                for name in ("metrics.jsonl", "eval_results.txt"):
+                    path = os.path.join(settings.output_dir, name)
+                    if os.path.exists(path):
+                        shutil.copy(path, os.path.join(self._settings.output_dir, name))
+            write_json(os.path.join(settings.output_dir, RESULT), result)
+            for path in resume.checkpoints(settings.output_dir):
+                os.remove(path)
+            if best:
+                best.remove()
+        return result
+
+    def _make_trainer(self, settings):
+        def prepare(learner):
+            freeze(learner.encoder, settings.frozen_layers)
+        return make_trainer(
+            self._strategy, settings, self._config,
+            lambda config, dtype: [self._goal.make_objective(config, dtype=dtype)], prepare,
+            layer_decay_factors(self._config, settings.layer_decay))
+
+    def _initialize(self, trainer, settings):
+        if self._init_checkpoint:
+            model = trainer.learner if self._keep_head else trainer.learner.encoder
+            print(checkpoints.load(self._init_checkpoint, model), flush=True)
+        reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
+
+    def load(self, path):
+        """A Trainer with the weights at `path`, head included, to evaluate and to predict.
+
+        Raises:
+            InputError: they are of another model, or there is no head.
+        """
+        keras.backend.clear_session()
+        settings = self._settings.resolve(self._goal.defaults, 1)
+        trainer = self._make_trainer(settings)
+        account = checkpoints.load(path, trainer.learner)
+        (objective,) = trainer.learner.objectives
+        missing = [name for name in account.missing if name.startswith(f"{objective.name}/")]
+        if missing:
+            raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "
+                             "task; train it first, with --do_train.")
+        return trainer
+
+    def predict(self, trainer, examples, measures=True):
+        """See bert_tf.training.prediction.predict."""
+        return predict(trainer, examples, self._settings.eval_batch_size, measures)
+
+    def evaluate(self, trainer):
+        """The metrics of a trainer."""
+        return self._goal.evaluate(
+            lambda examples, measures=True: self.predict(trainer, examples, measures))
+
+
+def _rank(result, headline):
+    """Results that are degenerate come last."""
+    value = result["metrics"].get(headline, -math.inf)
+    return (not result["degenerate"], value)
+
+
+def summarize(results, headline):
+    """Mean, deviation (of a sample) and best of a dict of results by the trial's name."""
+    metrics = {}
+    for name in next(iter(results.values()))["metrics"]:
+        values = [result["metrics"][name] for result in results.values()]
+        metrics[name] = {"mean": statistics.fmean(values),
+                         "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
+                         "best": (max if "loss" not in name else min)(values)}
+    return {"headline": headline,
+            "best": max(results, key=lambda name: _rank(results[name], headline)),
+            "degenerate": [name for name, result in results.items() if result["degenerate"]],
+            "metrics": metrics, "trials": results}
+
+
+def _line(result, headline):
+    value = result["metrics"].get(headline)
+    said = "trained" if value is None else f"{headline} {value:.4f}"
+    mark = "  DEGENERATE: it gives all examples one answer" if result["degenerate"] else ""
+    return f"{said}, in {duration(result['seconds'])}{mark}"
+
+
+def describe(summary):
+    """The sentences in which a summary is told."""
+    lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, best "
+             f"{m['best']:.4f}" for name, m in summary["metrics"].items()]
+    if summary["degenerate"]:
+        lines.append(f"DEGENERATE, of one answer to all: {', '.join(summary['degenerate'])}")
+    return "\n".join([*lines, f"best trial: {summary['best']}"])

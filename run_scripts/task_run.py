@@ -1,0 +1,223 @@
+"""What run_classifier, run_multiple_choice and run_tagger share: from a task's files to scores."""
+
+import functools
+import os
+import shutil
+
+from bert_tf import metrics
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.tasks import decoding, predictions
+from bert_tf.tasks.own import with_labels
+from bert_tf.tasks.records import Options
+from bert_tf.tasks.saved import SavedTask
+from bert_tf.tasks.submission import write_submission
+from data_prep.create_finetuning_data import find_sources, make_records
+from run_scripts.model_flags import open_model
+
+
+class TaskRun:
+    """A task whose files, model and records were found good, ready to train and to predict.
+
+    Args:
+        kinds: the kinds of tasks that the script is for.
+        task_flags: `TaskFlags`.
+        model_flags: `ModelFlags`.
+        settings: `FineTuneSettings`.
+        make_objective: function (task, class_weights) -> function (config, dtype) -> objective.
+        document_context: see `Options`.
+
+    Raises:
+        InputError: anything is wrong with them.
+    """
+
+    def __init__(self, kinds, task_flags, model_flags, settings, make_objective,
+                 document_context=False):
+        self._flags, self._settings, self._folder = model_flags, settings, settings.output_dir
+        task = task_flags.read_task()
+        if task.kind not in kinds:
+            raise InputError(f"{task.name} is a task of {task.kind}, which this script does not "
+                             f"do; it does {', '.join(kinds)}.")
+        if model_flags.do_train and task.model_of:
+            raise InputError(f"{task.name} has no training set: train --task={task.model_of} and "
+                             "give the model as --init_checkpoint.")
+        self._check_trials()
+        self.model = open_model(model_flags, self._folder, task.defaults.max_seq_length)
+        task = self._with_saved_labels(task)
+        sources = {source.split: source for source in find_sources(task, task_flags, [])}
+        self._sources = self._wanted(task, task_flags, sources)
+        self.task = next(iter(self._sources.values())).task     # with its labels
+        options = Options(self.model.max_seq_length, self.model.tokenizer.do_lower_case,
+                          document_context)
+        make_folder(self._folder, "output_dir")
+        records_dir = model_flags.records_dir or os.path.join(self._folder, "records")
+        make_folder(records_dir, "records_dir")
+        manifests = make_records(self._sources.values(), options, self.model.tokenizer,
+                                 records_dir, model_flags.num_workers)
+        self._open(records_dir, manifests, make_objective)
+
+    def _check_trials(self):
+        settings, flags = self._settings, self._flags
+        if flags.do_train and not flags.do_eval and (
+                settings.num_trials > 1 or settings.grid or settings.early_stopping):
+            raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
+                             "--do_eval too.")
+
+    def _with_saved_labels(self, task):
+        """The task with the labels that the fine-tuned model knows."""
+        saved = self.model.saved
+        if not saved:
+            return task
+        if (saved.task.kind, saved.task.multi_label) != (task.kind, task.multi_label):
+            raise InputError(f"{self.model.path} is a model for {saved.task.kind}"
+                             f"{' of several labels' * saved.task.multi_label}, {task.name} is "
+                             f"{task.kind}; name another --init_checkpoint.")
+        if task.labels and tuple(task.labels) != saved.task.labels:
+            raise InputError(f"{self.model.path} knows the labels {', '.join(saved.task.labels)}, "
+                             f"{task.name} has {', '.join(task.labels)}; name another "
+                             "--init_checkpoint.")
+        return with_labels(task, saved.task.labels)
+
+    def _wanted(self, task, task_flags, sources):
+        """The sources of the splits that the flags ask for, by split."""
+        flags, wanted = self._flags, {}
+        if flags.do_train:
+            wanted["train"] = sources.get("train") or task.path(task_flags.data_dir, "train")
+        self.eval_splits = [split for split, source in sources.items() if flags.do_eval
+                            and split != "train" and source.task.split(split).label is not None]
+        self.test_splits = [split for split in sources
+                            if flags.do_predict and split.startswith("test")]
+        for wanted_splits, flag, what in ((self.eval_splits, flags.do_eval, "--do_eval: no file"
+                                           " with labels"),
+                                          (self.test_splits, flags.do_predict, "--do_predict: no "
+                                           "test file")):
+            if flag and not wanted_splits:
+                raise InputError(f"{what} of {task.name} is there; name one, or the --data_dir of "
+                                 "all.")
+            wanted |= {split: sources[split] for split in wanted_splits}
+        return wanted
+
+    def _open(self, records_dir, manifests, make_objective):
+        """Records into memory, and all that needs TensorFlow."""
+        from bert_tf.data.example_set import ExampleSet     # pylint: disable=C0415
+        from bert_tf.training.building import open_strategy     # pylint: disable=C0415
+        from bert_tf.training.finetuning import FineTuning, Goal    # pylint: disable=C0415
+        settings, flags, task = self._settings, self._flags, self.task
+        self._sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"))
+                      for split in self._sources}
+        self._examples = {split: list(source.examples()) for split, source in self._sources.items()
+                          if split != "train"}
+        resolved = settings.resolve(task.defaults, 1)
+        weights = class_weights(settings.class_weights, task, manifests[0]) if flags.do_train else (
+            None)
+        headline = f"{self.eval_splits[0]}/{task.headline}" if self.eval_splits else ""
+        goal = Goal(make_objective(task, weights), self.evaluate if self.eval_splits else None,
+                    headline, task.defaults)
+        self.tuning = FineTuning(settings, open_strategy(resolved), self.model.config, goal,
+                                 self.model.path if flags.do_train else "", flags.keep_head)
+
+    def _decode(self, split, answers):
+        tagged = {}
+        if self.task.kind == "tagging":
+            tagged = {"word_counts": [len(e.texts) for e in self._examples[split]],
+                      "is_word": self._sets[split].padded("label_weights")}
+        return decoding.decode(self.task, answers, **tagged)
+
+    def evaluate(self, predict):
+        """The metrics of all splits that have labels; see `Goal`."""
+        found, degenerate = {}, False
+        for split in self.eval_splits:
+            answers, losses = predict(self._sets[split])
+            predicted = self._decode(split, answers)
+            gold = decoding.targets(self.task, self._examples[split])
+            found.setdefault("loss", losses["loss"])
+            found |= {f"{split}/{name}": value for name, value in
+                      metrics.compute(self.task.metrics, gold, predicted).items()}
+            degenerate |= decoding.is_degenerate(self.task, predicted, gold)
+        return {**found, "degenerate": float(degenerate)}
+
+    def run(self):
+        """Trains, scores and predicts as the flags ask for."""
+        flags = self._flags
+        if flags.do_train:
+            self._save_task()
+            self.tuning.train(self._sets["train"])
+        if not (flags.do_eval or flags.do_predict):
+            return
+        trainer = self.tuning.load(self._folder if flags.do_train else self.model.path)
+        predict = functools.partial(self.tuning.predict, trainer)
+        if flags.do_eval:
+            scores = self.evaluate(predict)
+            if scores.pop("degenerate"):
+                print("DEGENERATE: the model gives all examples one answer", flush=True)
+            self._write_scores(scores)
+        for split in dict.fromkeys([*self.eval_splits, *self.test_splits]):
+            self._predict(split, predict)
+
+    def _save_task(self):
+        """What the model must be told with, beside where it will stand."""
+        SavedTask(self.task, self.model.max_seq_length,
+                  self.model.tokenizer.do_lower_case).write(self._folder)
+        target = os.path.join(self._folder, "vocab.txt")
+        if os.path.abspath(self.model.vocab_file) != os.path.abspath(target):
+            shutil.copyfile(self.model.vocab_file, target)
+
+    def _write_scores(self, scores):
+        """Prints the scores, the headline first, and writes them as JSON and as the original."""
+        for name, value in scores.items():
+            print(f"{name} = {value:.4f}", flush=True)
+        write_json(os.path.join(self._folder, "metrics.json"), {
+            "task": self.task.name, "headline": f"{self.eval_splits[0]}/{self.task.headline}",
+            "metrics": scores})
+        with write_aside(os.path.join(self._folder, "eval_results.txt")) as file:
+            file.writelines(f"{name.replace('/', '_')} = {value}\n"
+                            for name, value in sorted(scores.items()))
+
+    def _predict(self, split, predict):
+        """Writes the predictions of a split, and what the task's own server or scorer takes."""
+        answers, _ = predict(self._sets[split], measures=False)
+        predicted, examples = self._decode(split, answers), self._examples[split]
+        paths = [os.path.join(self._folder, f"{split}_predictions.jsonl")]
+        predictions.write_predictions(paths[0], self.task, examples, predicted, answers)
+        if self.task.kind == "tagging":
+            paths.append(os.path.join(self._folder, f"{split}_predictions.txt"))
+            gold = decoding.targets(self.task, examples)
+            predictions.write_tags(paths[1], examples, gold, predicted)
+        elif split in self.test_splits:
+            if "probabilities" in answers:
+                paths.append(os.path.join(self._folder, f"{split}_results.tsv"))
+                predictions.write_probabilities(paths[1], answers["probabilities"])
+            paths += filter(None, [self._submit(split, predicted)])
+        print("wrote " + ", ".join(paths), flush=True)
+
+    def _submit(self, split, predicted):
+        layout = self.task.split(split)
+        if layout.submission and len(predicted) != layout.size:
+            print(f"no {layout.submission}: the server takes {layout.size:,} predictions, the file "
+                  f"has {len(predicted):,} examples", flush=True)
+            return None
+        return write_submission(self._folder, self.task, split, predicted)
+
+
+def class_weights(flag, task, manifest):
+    """The weights of a flag: None, a number for each label, or "balanced", by which each label
+    counts alike (N / (labels * examples of the label), as scikit-learn has it).
+
+    Raises:
+        InputError: they are not as many as the labels.
+    """
+    if not flag:
+        return None
+    if not task.labels:
+        raise InputError(f"--class_weights is for labels, which {task.name} has not.")
+    if flag == ["balanced"]:
+        counts = [max(manifest["counts"]["labels"][label], 1) for label in task.labels]
+        return [sum(counts) / (len(counts) * count) for count in counts]
+    try:
+        weights = [float(value) for value in flag]
+    except ValueError:
+        weights = []
+    if len(weights) != len(task.labels) or not all(weight >= 0 for weight in weights):
+        raise InputError(f"--class_weights must be balanced, or a number of at least 0 for each of "
+                         f"the labels {', '.join(task.labels)}, with commas between.")
+    return weights
