@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import torch
+from torch_training import make_optimizer, take_step
 from transformers import BertConfig, BertForPreTraining
 
 # What transformers calls the activations that have another name here.
@@ -26,29 +27,14 @@ def _batch(arrays, rows):
             "next_sentence_label": batch["next_sentence_labels"]}
 
 
-def _make_optimizer(model, weight_decay):
-    """AdamW as in bert_tf.training.optimizer: LayerNorm and biases are not decayed."""
-    decayed, others = [], []
-    for name, parameter in model.named_parameters():
-        (others if "LayerNorm" in name or "bias" in name else decayed).append(parameter)
-    return torch.optim.AdamW([{"params": decayed, "weight_decay": weight_decay},
-                              {"params": others, "weight_decay": 0.0}],
-                             betas=(0.9, 0.999), eps=1e-6)
-
-
 def train(model, arrays, learning_rates, weight_decay):
     """Takes a step for each batch of `arrays` [steps, B, ...]."""
-    optimizer = _make_optimizer(model, weight_decay)
+    optimizer = make_optimizer(model, weight_decay)
     model.train()
     for step, rate in enumerate(learning_rates):
         # The mean over the masked positions plus the mean over the pairs, as in bert_tf.
         loss = model(**_batch(arrays, step)).loss
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for group in optimizer.param_groups:
-            group["lr"] = float(rate)
-        optimizer.step()
+        take_step(model, optimizer, loss, rate)
         if (step + 1) % 50 == 0:
             print(f"step {step + 1:,}  loss {loss.item():.4f}", flush=True)
 
