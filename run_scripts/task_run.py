@@ -103,8 +103,8 @@ class TaskRun:
         from bert_tf.training.building import open_strategy     # pylint: disable=C0415
         from bert_tf.training.finetuning import FineTuning, Goal    # pylint: disable=C0415
         settings, flags, task = self._settings, self._flags, self.task
-        self._sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"))
-                      for split in self._sources}
+        self._sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"),
+                                         settings.pad_to_max_length) for split in self._sources}
         self._examples = {split: list(source.examples()) for split, source in self._sources.items()
                           if split != "train"}
         resolved = settings.resolve(task.defaults, 1)

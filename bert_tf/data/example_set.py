@@ -24,6 +24,8 @@ class ExampleSet:
 
     Args:
         path: the manifest's.
+        is_padded: whether every batch is as long as S, as in the original; by default each has the
+            least of `bucketing.padded_lengths` that its examples need.
 
     Raises:
         InputError: a shard is not there or not as it was written.
@@ -35,10 +37,11 @@ class ExampleSet:
         lengths: int [N], the tokens of each example; of the longest of its choices.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, is_padded=False):
         self.manifest = manifest.load_manifest(path)
         wanted, sizes = manifest.record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
+        self._is_padded = is_padded
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S")}
         self._choices = {f.name for f in wanted if f.axis == "C*S"}
@@ -118,21 +121,17 @@ class ExampleSet:
             features["label_weights"] *= is_real[:, None]
         return {**features, "is_real_example": is_real[:, None].astype(np.int32)}
 
-    def spec(self, batch_size, length=None):
-        """The tf.TensorSpecs of `batch`; L is not fixed if `length` is None."""
+    def spec(self, batch_size):
+        """The tf.TensorSpecs of the batches; where their lengths differ, L is not fixed."""
+        length = self.max_seq_length if self._is_padded else None
         example = self.batch(np.zeros(1, int), self.max_seq_length)
         return {name: tf.TensorSpec([batch_size, *values.shape[1:-1],
                                      length if name in self._along else values.shape[-1]],
                                     values.dtype) for name, values in example.items()}
 
-    def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1,
-                         length=None):
-        """An endless dataset of the batches of each replica of one worker.
-
-        The arguments and the result are those of `RecordSet.training_batches`, and
-
-        Args:
-            length: L of all batches; by default each has one of `bucketing.padded_lengths`.
+    def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1):
+        """An endless dataset of the batches of each replica of one worker; the arguments and the
+        result are those of `RecordSet.training_batches`.
         """
         per_epoch = bucketing.steps_of_epoch(self.size, global_batch)
         local = replicas // workers
@@ -141,33 +140,32 @@ class ExampleSet:
             epoch, step = divmod(taken // global_batch, per_epoch)
             while True:
                 for rows in bucketing.epoch_batches(self.lengths, global_batch, seed, epoch)[step:]:
-                    yield from self._parts(rows, length, workers * local, worker * local, local)
+                    yield from self._parts(rows, workers * local, worker * local, local)
                 epoch, step = epoch + 1, 0
 
-        return self._dataset(generate, global_batch // replicas, length, local)
+        return self._dataset(generate, global_batch // replicas, local)
 
-    def prediction_batches(self, batches, replicas, length=None):
+    def prediction_batches(self, batches, replicas):
         """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
 
         Args:
             batches: list of int [B] as `batch` takes them, B a multiple of `replicas`.
             replicas: how many.
-            length: L of all batches, if it is to be the same.
         """
         def generate():
             for rows in batches:
-                yield from self._parts(rows, length, replicas, 0, replicas)
+                yield from self._parts(rows, replicas, 0, replicas)
 
-        return self._dataset(generate, len(batches[0]) // replicas, length, replicas)
+        return self._dataset(generate, len(batches[0]) // replicas, replicas)
 
-    def _parts(self, rows, length, parts, first, count):
+    def _parts(self, rows, parts, first, count):
         """Yields parts `first` and on of a batch that is divided into `parts`."""
-        if not length:
-            longest = self.lengths[np.where(rows >= 0, rows, ~rows)]
-            length = bucketing.padded_length(longest, self.max_seq_length)
+        length = self.max_seq_length
+        if not self._is_padded:
+            length = bucketing.padded_length(self.lengths[np.where(rows >= 0, rows, ~rows)], length)
         for part in np.split(rows, parts)[first:first + count]:
             yield self.batch(part, length)
 
-    def _dataset(self, generate, batch_size, length, ahead):
+    def _dataset(self, generate, batch_size, ahead):
         return tf.data.Dataset.from_generator(
-            generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead)
+            generate, output_signature=self.spec(batch_size)).prefetch(2 * ahead)

@@ -12,7 +12,7 @@ _REPORT_SECONDS = 10
 _NO_LOGIT = -1e9
 
 
-def predict(trainer, examples, batch_size, measures=True, length=None):
+def predict(trainer, examples, batch_size, measures=True):
     """Shapes: N examples, S sequence.
 
     Args:
@@ -20,7 +20,6 @@ def predict(trainer, examples, batch_size, measures=True, length=None):
         examples: `ExampleSet`.
         batch_size: examples a step, over all devices.
         measures: whether to measure the loss; the examples must have labels.
-        length: to which all batches are padded; by default each to what it needs.
 
     Returns:
         dict of what the objective answers, each an array [N, ...] in the order of the examples and
@@ -31,7 +30,7 @@ def predict(trainer, examples, batch_size, measures=True, length=None):
     last = batches[-1]
     batches[-1] = np.append(last, np.full(batch_size - len(last), ~last[0]))
     data = iter(trainer.distribute(lambda worker, workers, replicas: examples.prediction_batches(
-        batches, replicas // workers, length)))
+        batches, replicas // workers)))
     found, totals = {}, 0.0
     start = reported = time.monotonic()
     for number, (answers, sums) in enumerate(trainer.predict(data, len(batches), measures)):

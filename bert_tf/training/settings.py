@@ -119,6 +119,9 @@ class FineTuneSettings(TrainSettings):
     label_smoothing: float = option(0.0, "Probability that is given to all labels alike.")
     class_weights: list[str] = option(
         [], "Weight of each label's examples in the loss, or balanced: each label counts alike.")
+    pad_to_max_length: bool = option(
+        False, "Pad every batch to --max_seq_length, as the original does; by default it is as "
+        "long as its longest example needs.")
     num_trials: int = option(1, "Runs, with seeds from --random_seed on; the best one is kept.")
     grid: bool = option(False, "Try all combinations of the three lists below, and keep the best.")
     grid_train_batch_size: list[str] = option(["16", "32"], "Batch sizes of --grid.")
