@@ -1,0 +1,257 @@
+"""The command bert-extract-features, beside the encoder called on one line at a time, unpadded."""
+
+import functools
+import gzip
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf import checkpoints
+from bert_tf.data.tfrecord import parse_example, read_records
+from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from run_scripts import extract_features
+from run_scripts.extract_features import Job
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+WORDS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"##{word}" for word in WORDS)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a checkpoint of 2 layers and a vocabulary."""
+    folder = tmp_path_factory.mktemp("model") / "google"
+    shutil.copytree(GOLDEN / "google_gelu", folder)
+    tokens = TOKENS + [f"[unused{i}]" for i in range(101 - len(TOKENS))]
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """Lines of many lengths, some with two texts, some without any."""
+    rng = random.Random(0)
+
+    def text():
+        return " ".join("".join(rng.choices(WORDS, k=rng.randint(1, 3)))
+                        for _ in range(rng.choice([0, 1, 2, 5, 20])))
+    return [text() if rng.random() < 0.6 else f"{text()} ||| {text()}" for _ in range(50)] + [""]
+
+
+@pytest.fixture(scope="module")
+def expected(model, lines):
+    """For each line: its ids, and the encoder's outputs of this line alone."""
+    tokenizer = WordpieceTokenizer(Vocabulary.from_file(str(model / "vocab.txt")))
+    return [one_line(load(model), tokenizer, line, 24) for line in lines]
+
+
+@functools.cache
+def load(folder):
+    encoder = BertEncoder(checkpoints.read_config(folder))
+    checkpoints.load(folder, encoder)
+    return encoder
+
+
+def one_line(encoder, tokenizer, line, max_seq_length):
+    vocabulary = tokenizer.vocabulary
+    match = re.match(r"^(.*) \|\|\| (.*)$", line.strip())
+    texts = [tokenizer.encode(text) for text in (match.groups() if match else [line])]
+    texts = [text for number, text in enumerate(texts) if text or not number]
+    while sum(map(len, texts)) + len(texts) + 1 > max_seq_length:
+        (texts[0] if len(texts[0]) > len(texts[-1]) else texts[-1]).pop()
+    ids, segments = [vocabulary.cls_id], [0]
+    for number, text in enumerate(texts):
+        ids += [*text, vocabulary.sep_id]
+        segments += [number] * (len(text) + 1)
+    outputs = encoder({"input_ids": np.array([ids]), "segment_ids": np.array([segments])})
+    return ids, {-1: np.array(outputs["layer_outputs"][-1][0]),
+                 0: np.array(outputs["layer_outputs"][0][0]),
+                 "embeddings": np.array(outputs["embedding_output"][0]),
+                 "pooler": np.array(outputs["pooled_output"][0])}
+
+
+def run(tmp_path, model, lines, name, **options):
+    """Runs the command on lines; returns the path of its output."""
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
+    job = Job(**{"input_file": str(tmp_path / "in.txt"), "output_file": str(tmp_path / name),
+                 "init_checkpoint": str(model), "layers": ["-1", "0", "embeddings"],
+                 "max_seq_length": 24, "batch_size": 4, **options})
+    extract_features.main(job)
+    return tmp_path / name
+
+
+@pytest.mark.parametrize("piece_bytes", [1 << 28, 20_000, 1])
+def test_every_token_as_if_its_line_were_alone(
+        tmp_path, model, lines, expected, piece_bytes, monkeypatch):
+    monkeypatch.setattr(extract_features, "_PIECE_BYTES", piece_bytes)
+    arrays = np.load(run(tmp_path, model, lines, "out.npz"))
+    assert arrays["lengths"].tolist() == [len(ids) for ids, _ in expected]
+    assert arrays["input_ids"].tolist() == [token for ids, _ in expected for token in ids]
+    for name, layer in (("layer_-1", -1), ("layer_0", 0), ("embeddings", "embeddings")):
+        wanted = np.concatenate([vectors[layer] for _, vectors in expected])
+        np.testing.assert_allclose(arrays[name], wanted, rtol=0, atol=1e-5)
+
+
+def test_json_lines_hold_the_same(tmp_path, model, lines, expected):
+    out = run(tmp_path, model, lines, "out.jsonl", layers=["-1", "embeddings"])
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["linex_index"] for line in found] == list(range(len(lines)))
+    for line, (ids, vectors) in zip(found, expected, strict=True):
+        assert [TOKENS.index(feature["token"]) for feature in line["features"]] == ids
+        for feature, last, first in zip(line["features"], vectors[-1], vectors["embeddings"]):
+            assert [layer["index"] for layer in feature["layers"]] == [-1, "embeddings"]
+            np.testing.assert_allclose(
+                [layer["values"] for layer in feature["layers"]], [last, first], rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("pooling, of_one", [
+    ("cls", lambda rows: rows[0]), ("mean", lambda rows: rows.mean(0)),
+    ("max", lambda rows: rows.max(0))])
+def test_a_vector_a_line(tmp_path, model, lines, expected, pooling, of_one, monkeypatch):
+    monkeypatch.setattr(extract_features, "_PIECE_LINES", 13)
+    wanted = np.array([of_one(vectors[-1]) for _, vectors in expected])
+    records = run(tmp_path, model, lines, "out.tfrecord", pooling=pooling, layers=["-1"])
+    examples = [parse_example(record) for record in read_records(records)]
+    assert [example["unique_id"].item() for example in examples] == list(range(len(lines)))
+    np.testing.assert_allclose([e["layer_-1"] for e in examples], wanted, rtol=0, atol=1e-5)
+    unit = np.load(run(tmp_path, model, lines, "out.npz", pooling=pooling, normalize=True))
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit["layer_-1"], wanted, rtol=0, atol=1e-5)
+
+
+def test_the_pooler(tmp_path, model, lines, expected):
+    from safetensors.numpy import load_file
+    arrays = load_file(run(tmp_path, model, lines, "out.safetensors", pooling="pooler"))
+    assert list(arrays) == ["pooler"]
+    np.testing.assert_allclose(arrays["pooler"], [vectors["pooler"] for _, vectors in expected],
+                               rtol=0, atol=1e-5)
+
+
+def test_half_the_digits(tmp_path, model, lines, expected):
+    arrays = np.load(run(tmp_path, model, lines, "out.npz", pooling="mean", dtype="bfloat16"))
+    wanted = np.array([vectors[-1].mean(0) for _, vectors in expected])
+    assert arrays["layer_-1"].dtype == np.float32
+    error = np.abs(arrays["layer_-1"] - wanted).max()
+    assert 1e-5 < error < 0.1
+
+
+def test_what_it_says(tmp_path, model, lines, capsys, monkeypatch):
+    monkeypatch.setattr(extract_features, "_REPORT_SECONDS", 0)
+    monkeypatch.setattr(extract_features, "_PIECE_LINES", 20)
+    tokens = np.load(run(tmp_path, model, lines, "out.npz"))["lengths"].sum()
+    said = capsys.readouterr().out
+    assert re.search(r"^20/51 lines  [\d,.]+ lines/s  [\d,]+ tokens/s  \d+ s left$", said, re.M)
+    assert re.search(rf"^51 lines, {tokens:,} tokens in [\d.]+ s and [\d.]+ CPU s: ", said, re.M)
+
+
+def test_files_that_do_not_stand_together_and_gzip(tmp_path, model, lines):
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    shutil.copy(model / "vocab.txt", apart / "v.txt")
+    shutil.copy(model / "bert_config.json", apart / "c.json")
+    for file in model.glob("bert_model*"):
+        shutil.copy(file, apart)
+    (tmp_path / "in.gz").write_bytes(gzip.compress("\n".join(lines[:9]).encode()))
+    one = np.load(run(tmp_path, model, lines[:9], "a.npz", pooling="cls"))
+    other = np.load(run(tmp_path, apart, [], "b.npz", pooling="cls",
+                        input_file=str(tmp_path / "in.gz"), vocab_file=str(apart / "v.txt"),
+                        bert_config_file=str(apart / "c.json")))
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, other[name])
+
+
+@pytest.mark.parametrize("text, options, message", [
+    (b"", {}, "in.txt is empty; it must hold a text a line"),
+    (b"a\nb\xff\n", {}, "in.txt, line 2, byte 2 is not UTF-8"),
+    (b"a", {"input_file": "no.txt"}, "--input_file: there is no file no.txt"),
+    (b"a", {"output_file": "x.txt"}, "--output_file: the ending of x.txt"),
+    (b"a", {"layers": ["-3"]}, "there is no layer -3; the model has 2, from 0 or -2 to 1 or -1"),
+    (b"a", {"layers": ["2"]}, "there is no layer 2"),
+    (b"a", {"layers": ["last"]}, "'last' is neither a number nor embeddings"),
+    (b"a", {"layers": ["-1", "0", "-1"]}, "--layers names -1 twice"),
+    (b"a", {"layers": []}, "--layers names no layer"),
+    (b"a", {"max_seq_length": 41}, "--max_seq_length is 41, but the model reads at most 40"),
+    (b"a", {"max_seq_length": 2}, "--max_seq_length is 2; it must be at least 3"),
+    (b"a", {"batch_size": 0}, "--batch_size is 0"),
+])
+def test_what_cannot_be_done(tmp_path, model, text, options, message, monkeypatch):
+    (tmp_path / "in.txt").write_bytes(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=re.escape(message)):
+        extract_features.main(Job(**{"input_file": "in.txt", "output_file": "out.npz",
+                                     "init_checkpoint": str(model), "layers": ["-1"],
+                                     "max_seq_length": 8, **options}))
+    assert os.listdir(tmp_path) == ["in.txt"]
+
+
+def test_vocabularies_that_do_not_fit(tmp_path, model):
+    def attempt(folder, tokens):
+        (tmp_path / "v.txt").write_text("".join(f"{token}\n" for token in tokens))
+        run(tmp_path, folder, ["a"], "out.npz", vocab_file=str(tmp_path / "v.txt"))
+
+    own = (model / "vocab.txt").read_text().split()
+    with pytest.raises(InputError, match="v.txt isn't .*vocab.txt, with which the model came"):
+        attempt(model, [*own[:-1], "another"])
+    with pytest.raises(InputError, match="v.txt has 102 tokens, the model 101"):
+        attempt(GOLDEN / "google_gelu", [*own, "more"])
+    with pytest.raises(InputError, match="--vocab_file must be given: there is no vocab.txt"):
+        run(tmp_path, GOLDEN / "google_gelu", ["a"], "out.npz")
+
+
+def test_a_checkpoint_without_a_pooler(tmp_path, model):
+    from bert_tf import conversion
+    bare = tmp_path / "bare"
+    conversion.convert(str(model), str(bare), "huggingface",
+                       conversion.Changes(leave_out=("pooler", "next_sentence")))
+    run(tmp_path, bare, ["a"], "out.npz", pooling="mean")
+    with pytest.raises(InputError, match="has no pooler/dense/.*; give another --pooling"):
+        run(tmp_path, bare, ["a"], "other.npz", pooling="pooler")
+
+
+def test_the_command_and_its_errors(tmp_path, model):
+    def command(*arguments):
+        return subprocess.run([sys.executable, "-m", "run_scripts.extract_features", *arguments],
+                              cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert "--pooling={none,cls,mean,max,pooler}" in command("--help").stdout
+    (tmp_path / "in.txt").write_text("a b\n")
+    done = command(f"--input_file={tmp_path}/in.txt", f"--output_file={tmp_path}/new/o.jsonl",
+                   f"--init_checkpoint={model}", "--max_seq_length=99")
+    assert done.returncode == 1 and "error: --max_seq_length is 99" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_outputs_of_the_original(test_data):
+    folder = test_data / "weights" / "bert-tiny-question-classifier"
+    golden = np.load(test_data / "golden" / "bert_tiny_forward_seed1.npz")
+    job = Job(input_file="", output_file="", init_checkpoint=str(folder))
+    names = {-1: "layer_1", -2: "layer_0", "embeddings": "embedding_output"}
+    outputs = extract_features.compile_model(job, checkpoints.read_config(folder), list(names))(
+        golden)
+    is_token = golden["input_mask"] == 1
+    for name, vectors in zip(names.values(), outputs, strict=True):
+        np.testing.assert_allclose(vectors[is_token], golden[name][is_token], rtol=0, atol=1e-5)
+
+
+def test_a_real_model(tmp_path, test_data):
+    folder = test_data / "weights" / "bert-tiny-question-classifier"
+    tokenizer = WordpieceTokenizer(Vocabulary.from_file(str(folder / "vocab.txt")))
+    texts = [line for line in (test_data / "text" / "sample_text.txt").read_text().splitlines()
+             if line][:40]
+    arrays = np.load(run(tmp_path, folder, texts, "out.npz", layers=["-1", "-2"]))
+    alone = [one_line(load(folder), tokenizer, text, 24) for text in texts]
+    for name, layer in (("layer_-1", -1), ("layer_-2", 0)):
+        np.testing.assert_allclose(arrays[name], np.concatenate([v[layer] for _, v in alone]),
+                                   rtol=0, atol=1e-5)
