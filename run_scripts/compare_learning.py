@@ -23,14 +23,11 @@ Example:
 """
 
 import dataclasses
-import json
+import functools
 import math
 import os
-import resource
 import shutil
-import subprocess
 import sys
-import time
 
 import numpy as np
 
@@ -38,12 +35,13 @@ from bert_tf import flags
 from bert_tf.config import PRESETS, EncoderConfig, read_json
 from bert_tf.data import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, write_aside, write_json
+from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
+from run_scripts.comparison import (OURS, PEER, KeptResults, check_peer, run_own_program,
+                                    run_peer_program)
 
-OURS, PEER = "bert_tf", "transformers"
 LOSS = "masked_lm/loss"
 METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
 WEIGHT_DECAY = 0.01
@@ -81,12 +79,7 @@ class Job:
                             ("held_out_every", 2), ("num_threads", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
-        try:
-            subprocess.run([self.peer_python, "-c", "import torch, transformers"],
-                           capture_output=True, check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise InputError(f"--peer_python: {self.peer_python} must be an interpreter with torch "
-                             f"and transformers ({error}).") from error
+        check_peer(self.peer_python)
 
     def path(self, name, seed=None):
         """A path in the output folder, or in that of a seed."""
@@ -150,26 +143,6 @@ def dump_training(job, seed):
         **{name: np.stack([batch[name] for batch in batches]) for name in batches[0]}})
 
 
-def _run(command, log, num_threads):
-    """Runs a program on the CPU; returns the seconds that it took.
-
-    Raises:
-        InputError: it failed; ends with what it said.
-    """
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
-                            "TF_NUM_INTEROP_THREADS"), str(num_threads))
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    with open(log, "w+", encoding="utf-8", errors="replace") as file:
-        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False,
-                              env={**os.environ, **limits, "CUDA_VISIBLE_DEVICES": ""})
-        if done.returncode:
-            file.seek(0)
-            raise InputError(f"{command[0]} failed, see {log}: {file.read()[-1500:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {"seconds": time.monotonic() - start,
-            "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
-
-
 def training_flags(job, seed):
     """The flags of run_pretraining, as a dict."""
     shared = ("max_seq_length", "max_predictions_per_seq", "train_batch_size", "learning_rate",
@@ -192,9 +165,8 @@ def run_ours(job, seed):
     shutil.rmtree(job.path(OURS, seed), ignore_errors=True)
     if job.initial_weights == "shared":
         _run_peer_program(job, seed, initial=job.path("initial", seed))
-    seconds = _run([sys.executable, "-m", "run_scripts.run_pretraining",
-                    *(f"--{name}={value}" for name, value in training_flags(job, seed).items())],
-                   job.path(f"{OURS}.log", seed), job.num_threads)
+    seconds = run_own_program("run_pretraining", training_flags(job, seed),
+                              job.path(f"{OURS}.log", seed), job.num_threads)
     return {**read_metrics(job.path(OURS, seed), "eval")[-1], **seconds}
 
 
@@ -211,22 +183,8 @@ def run_peer(job, seed):
 def _run_peer_program(job, seed, **arguments):
     """Runs compare_learning_peer.py; returns the seconds that it took."""
     arguments |= {"config_file": job.path("bert_config.json"), "seed": seed}
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare_learning_peer.py")
-    return _run([job.peer_python, program, json.dumps(arguments)],
-                job.path(f"{PEER}.log", seed), job.num_threads)
-
-
-def _load_results(job):
-    """The metrics of what is finished, by seed and program.
-
-    Raises:
-        InputError: they were made with other flags.
-    """
-    path = job.path("results.json")
-    earlier = read_json(path) if os.path.exists(path) else {"settings": job.settings(), "seeds": {}}
-    if earlier["settings"] != job.settings():
-        raise InputError(f"{path} was made with other flags; name another --output_dir.")
-    return earlier["seeds"]
+    return run_peer_program(job.peer_python, "compare_learning_peer.py", arguments,
+                            job.path(f"{PEER}.log", seed), job.num_threads)
 
 
 def _print_row(seed, name, cells):
@@ -243,20 +201,19 @@ def main(job):
     """Runs what is missing, and prints the table and the verdict."""
     make_folder(job.output_dir, "output_dir")
     job.check()
-    results = _load_results(job)
+    results = KeptResults(job.path("results.json"), job.settings())
     prepare(job)
     seeds = [str(seed) for seed in range(1, job.num_seeds + 1)]
     _print_row("seed", "", METRICS)
+    found = {}
     for seed in seeds:
         make_folder(job.path("", seed), "output_dir")
-        found = results.setdefault(seed, {})
         for name, measure in ((OURS, run_ours), (PEER, run_peer)):
-            if name not in found:
-                found[name] = measure(job, int(seed))
-                write_json(job.path("results.json"), {"settings": job.settings(), "seeds": results})
-            _print_row(seed, name, [f"{found[name][metric]:.4f}" for metric in METRICS])
+            found[name, seed] = results.get("seeds", seed, name, measure=functools.partial(
+                measure, job, int(seed)))
+            _print_row(seed, name, [f"{found[name, seed][metric]:.4f}" for metric in METRICS])
 
-    columns = {name: {metric: [results[seed][name][metric] for seed in seeds]
+    columns = {name: {metric: [found[name, seed][metric] for seed in seeds]
                       for metric in METRICS} for name in (OURS, PEER)}
     for name, column in columns.items():
         _print_row("mean", name, [f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}"

@@ -1,0 +1,99 @@
+"""What the comparisons with transformers share: programs, their seconds, and kept results."""
+
+import functools
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+from bert_tf.config import read_json
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+
+OURS, PEER = "bert_tf", "transformers"
+
+
+def check_peer(peer_python):
+    """Raises InputError if an interpreter does not have what the peer needs."""
+    try:
+        subprocess.run([peer_python, "-c", "import torch, transformers"],
+                       capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise InputError(f"--peer_python: {peer_python} must be an interpreter with torch and "
+                         f"transformers ({error}).") from error
+
+
+def run_program(command, log, num_threads):
+    """Runs a program on the CPU.
+
+    Args:
+        command: list of str.
+        log: the file for all that it says.
+        num_threads: how many threads it may compute with.
+
+    Returns:
+        dict of the seconds that it took, and the cpu_seconds.
+
+    Raises:
+        InputError: it failed; ends with what it said.
+    """
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
+                            "TF_NUM_INTEROP_THREADS"), str(num_threads))
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    with open(log, "w+", encoding="utf-8", errors="replace") as file:
+        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False,
+                              env={**os.environ, **limits, "CUDA_VISIBLE_DEVICES": ""})
+        if done.returncode:
+            file.seek(0)
+            raise InputError(f"{command[0]} failed, see {log}: {file.read()[-1500:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"seconds": time.monotonic() - start,
+            "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+
+
+def run_own_program(name, flags, log, num_threads):
+    """Runs the script of this folder of that name with a dict of flags.
+
+    Returns and raises what `run_program` does.
+    """
+    return run_program([sys.executable, "-m", f"run_scripts.{name}",
+                        *(f"--{flag}={value}" for flag, value in flags.items())], log, num_threads)
+
+
+def run_peer_program(peer_python, program, arguments, log, num_threads):
+    """Runs a program of this folder, which takes a JSON object, under the peer's interpreter.
+
+    Returns and raises what `run_program` does.
+    """
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), program)
+    return run_program([peer_python, path, json.dumps(arguments)], log, num_threads)
+
+
+class KeptResults:
+    """Results in a JSON file, written as they arrive: a run that is finished is not run again.
+
+    Args:
+        path: the file.
+        settings: what must be equal for results to be comparable.
+
+    Raises:
+        InputError: the file's results were made with other settings.
+    """
+
+    def __init__(self, path, settings):
+        self._path = path
+        self._content = read_json(path) if os.path.exists(path) else {"settings": settings}
+        if self._content["settings"] != settings:
+            raise InputError(f"{path} was made with other flags; name another --output_dir.")
+
+    def get(self, *keys, measure):
+        """The result under these keys; that of `measure()`, which is kept, if there is none yet."""
+        *folders, name = keys
+        place = functools.reduce(lambda owner, key: owner.setdefault(key, {}), folders,
+                                 self._content)
+        if name not in place:
+            place[name] = measure()
+            write_json(self._path, self._content)
+        return place[name]
