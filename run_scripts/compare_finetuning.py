@@ -1,0 +1,239 @@
+"""Whether fine-tuning gives as good a model here as with transformers, and what it costs.
+
+Both train on the same features of the same examples with the same recipe (AdamW with bias
+correction, linear warm-up and decay, dropout as the model has it, batches of like length), once for
+each seed (of the new head, order of examples and dropout), and predict the same dev file; one
+scorer scores both. The table has the mean and the standard deviation over the seeds of each metric,
+and of the seconds of the processor: those of the whole program, start-up and prediction included.
+
+The tasks are those of run_classifier and run_tagger. The peer runs under --peer_python. Results are
+kept in results.json as they arrive: the same command started again, with more tasks or trials too,
+only runs what is missing.
+
+Example:
+    python -m run_scripts.compare_finetuning --task=mrpc,sts-b --data_dir=glue \\
+        --init_checkpoint=all-MiniLM-L6-v2 --output_dir=/tmp/compare \\
+        --peer_python=/envs/peer/bin/python
+"""
+
+import dataclasses
+import functools
+import os
+import shutil
+import sys
+
+import numpy as np
+
+from bert_tf import flags, metrics
+from bert_tf.config import read_json
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_aside
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks import decoding
+from bert_tf.tasks.encoding import encode
+from bert_tf.tasks.reading import read_examples
+from bert_tf.tasks.table import find_task
+from run_scripts.comparison import (OURS, PEER, KeptResults, check_peer, run_own_program,
+                                    run_peer_program)
+from run_scripts.model_flags import ModelFlags, open_model
+
+# The script that trains tasks of a kind.
+_SCRIPTS = {"classification": "run_classifier", "regression": "run_classifier",
+            "tagging": "run_tagger"}
+WEIGHT_DECAY = 0.01
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    task: list[str] = option(REQUIRED, "Names of tasks.")
+    data_dir: str = option(REQUIRED, "Folder in which each task's official files have a folder.")
+    init_checkpoint: str = option(REQUIRED, "The model to fine-tune: a Hugging Face folder of a "
+                                  "BERT, with its vocab.txt.")
+    output_dir: str = option(REQUIRED, "Where features, models and results are kept.")
+    peer_python: str = option(sys.executable, "The interpreter that has torch and transformers.")
+    num_trials: int = option(3, "Runs of each task, with seeds from 1 on.")
+    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    max_seq_length: int = option(128, "Length of the longest sequence.")
+    train_batch_size: int = option(16, "Examples a step.")
+    eval_batch_size: int = option(32, "Examples a step of prediction.")
+    learning_rate: float = option(5e-5, "Peak of the learning rate.")
+    num_train_epochs: float = option(3.0, "Times through the examples.")
+    warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
+    num_threads: int = option(1, "Threads of each program.")
+
+    def check(self):
+        """Raises InputError for values that can't work, or a peer that can't be run."""
+        for name in ("num_trials", "train_batch_size", "eval_batch_size", "num_threads"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
+        if not os.path.isfile(os.path.join(self.init_checkpoint, "config.json")):
+            raise InputError(f"--init_checkpoint: there is no config.json in "
+                             f"{self.init_checkpoint!r}; give a Hugging Face folder, which the "
+                             "peer can read.")
+        check_peer(self.peer_python)
+
+    def settings(self):
+        """What must be equal for results to be comparable."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name not in ("task", "output_dir", "peer_python", "num_trials")}
+
+
+class Comparison:
+    """One task: its features for the peer, and what both make of it.
+
+    Args:
+        job: `Job`.
+        task: `Task`.
+
+    Raises:
+        InputError: the peer can't do the task, or its files or the model can't be read.
+    """
+
+    def __init__(self, job, task):
+        if task.kind not in _SCRIPTS or task.multi_label or "train" not in task.splits:
+            raise InputError(f"--task: {task.name} has no peer to be compared with.")
+        self._job, self.task = job, task
+        # Of several dev files (MNLI) the first.
+        self._dev = next(name for name in task.splits if name.startswith("dev"))
+        self._folder = os.path.join(job.output_dir, task.name)
+        self.data_dir = os.path.join(self._folder, "data")
+        make_folder(self.data_dir, "output_dir")
+        source, examples = find_folder(job.data_dir, task), {}
+        for split in ("train", self._dev):
+            path = task.path(source, split)
+            # Ours evaluates every file with labels that it finds; here these two are all.
+            shutil.copyfile(path, os.path.join(self.data_dir, os.path.basename(path)))
+            examples[split] = list(read_examples(task, split, path))
+        tokenizer = open_model(ModelFlags(
+            do_train=True, init_checkpoint=job.init_checkpoint, do_lower_case=job.do_lower_case,
+            max_seq_length=job.max_seq_length), "", job.max_seq_length).tokenizer
+        self._examples = examples[self._dev]
+        for split, rows in examples.items():
+            features, _ = encode(task, rows, tokenizer, job.max_seq_length)
+            with write_aside(self._features(split), "wb") as file:
+                np.savez(file, **features)
+
+    def _features(self, split):
+        return os.path.join(self._folder, f"{split}.npz")
+
+    def path(self, name, seed):
+        """A path in the folder of a seed."""
+        return os.path.join(self._folder, f"seed{seed}", name)
+
+    def our_flags(self, seed):
+        """The flags of our script, as a dict."""
+        shared = ("init_checkpoint", "do_lower_case", "max_seq_length", "train_batch_size",
+                  "eval_batch_size", "learning_rate", "num_train_epochs", "warmup_proportion")
+        return {"task": self.task.name, "data_dir": self.data_dir, "do_train": True,
+                "do_eval": True, "output_dir": self.path(OURS, seed), "random_seed": seed,
+                "num_workers": 1, "optimizer": "adamw", "weight_decay": WEIGHT_DECAY,
+                **{name: getattr(self._job, name) for name in shared}}
+
+    def run_ours(self, seed):
+        """Trains and evaluates with our script; returns metrics and seconds."""
+        make_folder(self.path("", seed), "output_dir")
+        # A run that was stopped would go on, and tell the seconds of its rest alone.
+        shutil.rmtree(self.path(OURS, seed), ignore_errors=True)
+        seconds = run_own_program(_SCRIPTS[self.task.kind], self.our_flags(seed),
+                                  self.path(f"{OURS}.log", seed), self._job.num_threads)
+        found = read_json(os.path.join(self.path(OURS, seed), "metrics.json"))["metrics"]
+        return {**{name: found[f"{self._dev}/{name}"] for name in self.task.metrics}, **seconds}
+
+    def peer_arguments(self, seed):
+        """What the peer is told, as a dict."""
+        job, task = self._job, self.task
+        return {"model_dir": os.path.abspath(job.init_checkpoint), "kind": task.kind,
+                "num_labels": len(task.labels) or 1, "seed": seed,
+                "training": self._features("train"), "dev": self._features(self._dev),
+                "logits": self.path(f"{PEER}.npz", seed),
+                "metrics": self.path(f"{PEER}.json", seed),
+                "batch_size": job.train_batch_size, "predict_batch_size": job.eval_batch_size,
+                "learning_rate": job.learning_rate, "num_train_epochs": job.num_train_epochs,
+                "warmup_proportion": job.warmup_proportion, "weight_decay": WEIGHT_DECAY,
+                "threads": job.num_threads}
+
+    def run_peer(self, seed):
+        """Trains the peer and scores its predictions; returns metrics and seconds."""
+        make_folder(self.path("", seed), "output_dir")
+        arguments = self.peer_arguments(seed)
+        seconds = run_peer_program(self._job.peer_python, "compare_finetuning_peer.py", arguments,
+                                   self.path(f"{PEER}.log", seed), self._job.num_threads)
+        return {**self.score(arguments["logits"]), **seconds}
+
+    def score(self, path):
+        """The metrics of the peer's logits in a file."""
+        with np.load(path) as arrays:
+            logits = arrays["logits"]
+        tagged = {}
+        if self.task.kind == "tagging":
+            with np.load(self._features(self._dev)) as arrays:
+                tagged = {"word_counts": [len(example.texts) for example in self._examples],
+                          "is_word": arrays["label_weights"]}
+        predicted = decoding.decode(self.task, {"logits": logits, "values": logits}, **tagged)
+        return metrics.compute(self.task.metrics, decoding.targets(self.task, self._examples),
+                               predicted)
+
+
+def find_folder(data_dir, task):
+    """The folder of a task's files, whose name may have capitals and lack hyphens.
+
+    Raises:
+        InputError: there is none.
+    """
+    def plain(name):
+        return name.lower().replace("-", "")
+    for name in sorted(os.listdir(data_dir)) if os.path.isdir(data_dir) else ():
+        if plain(name) == plain(task.name):
+            return os.path.join(data_dir, name)
+    raise InputError(f"--data_dir: there is no folder {task.name} in {data_dir!r}.")
+
+
+def _mean(values):
+    """Mean and, of several values, the deviation of a sample."""
+    spread = f" ± {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4f}{spread}"
+
+
+def print_table(table):
+    """Prints a line for each metric of each task, and one for the seconds.
+
+    Args:
+        table: dict of task -> program -> list of a dict of metrics for each seed.
+    """
+    print(f"{'task':<12}{'':<18}{OURS:>24}{PEER:>24}")
+    for task, programs in table.items():
+        for name in programs[OURS][0]:
+            cells = [_mean([run[name] for run in programs[program]]) for program in (OURS, PEER)]
+            print(f"{task:<12}{name:<18}" + "".join(f"{cell:>24}" for cell in cells))
+
+
+def main(job):
+    """Runs what is missing, and prints the table."""
+    make_folder(job.output_dir, "output_dir")
+    job.check()
+    results = KeptResults(os.path.join(job.output_dir, "results.json"), job.settings())
+    comparisons = [Comparison(job, find_task(name)) for name in job.task]
+    table = {c.task.name: {OURS: [], PEER: []} for c in comparisons}
+    for seed in range(1, job.num_trials + 1):
+        for comparison in comparisons:
+            task = comparison.task
+            for name, measure in ((PEER, comparison.run_peer), (OURS, comparison.run_ours)):
+                run = results.get("tasks", task.name, str(seed), name,
+                                  measure=functools.partial(measure, seed))
+                table[task.name][name].append(run)
+                print(f"{task.name} seed {seed} {name}: {task.headline} {run[task.headline]:.4f}, "
+                      f"{run['cpu_seconds']:.1f} seconds of the processor", flush=True)
+    print_table(table)
+
+
+def run():
+    """The console entry point."""
+    # What TensorFlow says on stderr would tear the table apart.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()
