@@ -109,6 +109,19 @@ def _config(flags, path):
     return read_config(path)
 
 
+def check_choice(model_flags, settings):
+    """Raises InputError if something is to be chosen by a score that is not wanted.
+
+    Args:
+        model_flags: `ModelFlags`.
+        settings: `FineTuneSettings`.
+    """
+    if model_flags.do_train and not model_flags.do_eval and (
+            settings.num_trials > 1 or settings.grid or settings.early_stopping):
+        raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
+                         "--do_eval too.")
+
+
 def check_vocabulary(vocabulary, vocab_file, config, folder):
     """Raises InputError if a vocabulary is not that of a model.
 

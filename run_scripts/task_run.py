@@ -2,18 +2,17 @@
 
 import functools
 import os
-import shutil
 
 from bert_tf import metrics
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.files import make_folder
 from bert_tf.tasks import decoding, predictions
 from bert_tf.tasks.own import with_labels
 from bert_tf.tasks.records import Options
-from bert_tf.tasks.saved import SavedTask
 from bert_tf.tasks.submission import write_submission
 from data_prep.create_finetuning_data import find_sources, make_records
-from run_scripts.model_flags import open_model
+from run_scripts.model_flags import check_choice, open_model
+from run_scripts.outputs import save_task, write_scores
 
 
 class TaskRun:
@@ -41,7 +40,7 @@ class TaskRun:
         if model_flags.do_train and task.model_of:
             raise InputError(f"{task.name} has no training set: train --task={task.model_of} and "
                              "give the model as --init_checkpoint.")
-        self._check_trials()
+        check_choice(model_flags, settings)
         self.model = open_model(model_flags, self._folder, task.defaults.max_seq_length)
         task = self._with_saved_labels(task)
         sources = {source.split: source for source in find_sources(task, task_flags, [])}
@@ -55,13 +54,6 @@ class TaskRun:
         manifests = make_records(self._sources.values(), options, self.model.tokenizer,
                                  records_dir, model_flags.num_workers)
         self._open(records_dir, manifests, make_objective)
-
-    def _check_trials(self):
-        settings, flags = self._settings, self._flags
-        if flags.do_train and not flags.do_eval and (
-                settings.num_trials > 1 or settings.grid or settings.early_stopping):
-            raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
-                             "--do_eval too.")
 
     def _with_saved_labels(self, task):
         """The task with the labels that the fine-tuned model knows."""
@@ -140,7 +132,7 @@ class TaskRun:
         """Trains, scores and predicts as the flags ask for."""
         flags = self._flags
         if flags.do_train:
-            self._save_task()
+            save_task(self._folder, self.task, self.model)
             self.tuning.train(self._sets["train"])
         if not (flags.do_eval or flags.do_predict):
             return
@@ -150,28 +142,10 @@ class TaskRun:
             scores = self.evaluate(predict)
             if scores.pop("degenerate"):
                 print("DEGENERATE: the model gives all examples one answer", flush=True)
-            self._write_scores(scores)
+            write_scores(self._folder, scores, task=self.task.name,
+                         headline=f"{self.eval_splits[0]}/{self.task.headline}")
         for split in dict.fromkeys([*self.eval_splits, *self.test_splits]):
             self._predict(split, predict)
-
-    def _save_task(self):
-        """What the model must be told with, beside where it will stand."""
-        SavedTask(self.task, self.model.max_seq_length,
-                  self.model.tokenizer.do_lower_case).write(self._folder)
-        target = os.path.join(self._folder, "vocab.txt")
-        if os.path.abspath(self.model.vocab_file) != os.path.abspath(target):
-            shutil.copyfile(self.model.vocab_file, target)
-
-    def _write_scores(self, scores):
-        """Prints the scores, the headline first, and writes them as JSON and as the original."""
-        for name, value in scores.items():
-            print(f"{name} = {value:.4f}", flush=True)
-        write_json(os.path.join(self._folder, "metrics.json"), {
-            "task": self.task.name, "headline": f"{self.eval_splits[0]}/{self.task.headline}",
-            "metrics": scores})
-        with write_aside(os.path.join(self._folder, "eval_results.txt")) as file:
-            file.writelines(f"{name.replace('/', '_')} = {value}\n"
-                            for name, value in sorted(scores.items()))
 
     def _predict(self, split, predict):
         """Writes the predictions of a split, and what the task's own server or scorer takes."""
