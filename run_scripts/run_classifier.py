@@ -23,7 +23,7 @@ from run_scripts.task_run import TaskRun
 
 def main(task_flags, model_flags, settings):
     """Checks everything, then trains, scores and predicts."""
-    def make_objective(task, class_weights):
+    def make_objective(task, class_weights, _):
         from bert_tf.objectives import sentence     # pylint: disable=import-outside-toplevel
         if task.kind == "regression":
             return sentence.Regression

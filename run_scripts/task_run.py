@@ -23,17 +23,19 @@ class TaskRun:
         task_flags: `TaskFlags`.
         model_flags: `ModelFlags`.
         settings: `FineTuneSettings`.
-        make_objective: function (task, class_weights) -> function (config, dtype) -> objective.
-        document_context: see `Options`.
+        make_objective: function (task, class_weights, options) -> function (config, dtype) ->
+            objective.
+        options: dict of more flags of the input and of the head, by their names, which are kept
+            with the model; None where the flag is not given. Without training they are the
+            model's. One is `document_context`, see bert_tf.tasks.records.Options.
 
     Raises:
         InputError: anything is wrong with them.
     """
 
-    def __init__(self, kinds, task_flags, model_flags, settings, make_objective,
-                 document_context=False):
+    def __init__(self, kinds, task_flags, model_flags, settings, make_objective, options=None):
         self._flags, self._settings, self._folder = model_flags, settings, settings.output_dir
-        task = task_flags.read_task()
+        task = task_flags.read_task(kinds[0])
         if task.kind not in kinds:
             raise InputError(f"{task.name} is a task of {task.kind}, which this script does not "
                              f"do; it does {', '.join(kinds)}.")
@@ -43,11 +45,12 @@ class TaskRun:
         check_choice(model_flags, settings)
         self.model = open_model(model_flags, self._folder, task.defaults.max_seq_length)
         task = self._with_saved_labels(task)
+        self._options = self._with_saved_options(options or {})
         sources = {source.split: source for source in find_sources(task, task_flags, [])}
         self._sources = self._wanted(task, task_flags, sources)
         self.task = next(iter(self._sources.values())).task     # with its labels
         options = Options(self.model.max_seq_length, self.model.tokenizer.do_lower_case,
-                          document_context)
+                          bool(self._options.get("document_context")))
         make_folder(self._folder, "output_dir")
         records_dir = model_flags.records_dir or os.path.join(self._folder, "records")
         make_folder(records_dir, "records_dir")
@@ -69,6 +72,17 @@ class TaskRun:
                              f"{task.name} has {', '.join(task.labels)}; name another "
                              "--init_checkpoint.")
         return with_labels(task, saved.task.labels)
+
+    def _with_saved_options(self, options):
+        """The options, where no flag tells them those of the fine-tuned model."""
+        saved = self.model.saved.options if self.model.saved else {}
+        for name, value in options.items():
+            known = saved.get(name)
+            if name != "document_context" and None not in (value, known) and value != known:
+                raise InputError(f"{self.model.path} was trained with --{name}={known}, not "
+                                 f"{value}: leave the flag out.")
+        return {name: saved.get(name) if value is None else value
+                for name, value in options.items()}
 
     def _wanted(self, task, task_flags, sources):
         """The sources of the splits that the flags ask for, by split."""
@@ -103,8 +117,9 @@ class TaskRun:
         weights = class_weights(settings.class_weights, task, manifests[0]) if flags.do_train else (
             None)
         headline = f"{self.eval_splits[0]}/{task.headline}" if self.eval_splits else ""
-        goal = Goal(make_objective(task, weights), self.evaluate if self.eval_splits else None,
-                    headline, task.defaults)
+        goal = Goal(make_objective(task, weights, self._options),
+                    self.evaluate if self.eval_splits else None, headline, task.defaults,
+                    self._options)
         self.tuning = FineTuning(settings, open_strategy(resolved), self.model.config, goal,
                                  self.model.path if flags.do_train else "", flags.keep_head)
 
@@ -132,7 +147,7 @@ class TaskRun:
         """Trains, scores and predicts as the flags ask for."""
         flags = self._flags
         if flags.do_train:
-            save_task(self._folder, self.task, self.model)
+            save_task(self._folder, self.task, self.model, **self._options)
             self.tuning.train(self._sets["train"])
         if not (flags.do_eval or flags.do_predict):
             return
@@ -155,7 +170,8 @@ class TaskRun:
         predictions.write_predictions(paths[0], self.task, examples, predicted, answers)
         if self.task.kind == "tagging":
             paths.append(os.path.join(self._folder, f"{split}_predictions.txt"))
-            gold = decoding.targets(self.task, examples)
+            labelled = self._sources[split].task.split(split).label is not None
+            gold = decoding.targets(self.task, examples) if labelled else None
             predictions.write_tags(paths[1], examples, gold, predicted)
         elif split in self.test_splits:
             if "probabilities" in answers:

@@ -3,6 +3,7 @@
 import json
 
 from bert_tf.files import write_aside
+from bert_tf.tasks.entities import entities
 
 
 def describe(task, example, prediction, probabilities=None):
@@ -17,7 +18,9 @@ def describe(task, example, prediction, probabilities=None):
     if task.kind == "regression":
         return {"value": round(float(prediction), 4)}
     if task.kind == "tagging":
-        return {"words": example.texts, "tags": prediction}
+        found = [{"type": kind, "text": " ".join(example.texts[start:end]),
+                  "first": start, "last": end - 1} for start, end, kind in entities(prediction)]
+        return {"words": example.texts, "tags": prediction, "entities": found}
     if task.kind == "multiple_choice":
         return {"choice": int(prediction), "probabilities": _rounded(probabilities)}
     named = dict(zip(task.labels, _rounded(probabilities)))
@@ -31,21 +34,29 @@ def _rounded(probabilities):
     return [round(float(value), 6) for value in probabilities]
 
 
+def describe_all(task, examples, predictions, answers):
+    """Yields what `describe` says of each example.
+
+    Args:
+        task: `Task`.
+        examples: list of `Example`.
+        predictions, answers: of bert_tf.tasks.decoding.decode.
+    """
+    likely = answers.get("probabilities") if task.kind != "tagging" else None
+    for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+        yield describe(task, example, prediction, None if likely is None else likely[index])
+
+
 def write_predictions(path, task, examples, predictions, answers):
     """Writes JSON lines: `index`, from 0, and what `describe` says.
 
     Args:
         path: the file.
-        task: `Task`.
-        examples: list of `Example`.
-        predictions, answers: of bert_tf.tasks.decoding.decode.
+        task, examples, predictions, answers: see `describe_all`.
     """
-    likely = answers.get("probabilities", [None] * len(predictions))
     with write_aside(path) as file:
-        for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
-            probabilities = None if task.kind == "tagging" else likely[index]
-            line = {"index": index, **describe(task, example, prediction, probabilities)}
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for index, said in enumerate(describe_all(task, examples, predictions, answers)):
+            file.write(json.dumps({"index": index, **said}, ensure_ascii=False) + "\n")
 
 
 def write_probabilities(path, probabilities):
@@ -56,9 +67,18 @@ def write_probabilities(path, probabilities):
 
 
 def write_tags(path, examples, gold, predicted):
-    """Writes what conlleval reads: word, gold tag and predicted tag, a blank line a sentence."""
+    """Writes what conlleval reads: word, gold tag and predicted tag, a blank line a sentence.
+
+    Args:
+        path: the file.
+        examples: list of `Example`.
+        gold: list of lists of tags, or None where they are not known: then lines are of two
+            columns.
+        predicted: list of lists of tags.
+    """
+    words = [example.texts for example in examples]
+    columns = [words, predicted] if gold is None else [words, gold, predicted]
     with write_aside(path) as file:
-        for example, right, tags in zip(examples, gold, predicted, strict=True):
-            file.writelines(f"{word} {tag} {guess}\n"
-                            for word, tag, guess in zip(example.texts, right, tags, strict=True))
+        for sentence in zip(*columns, strict=True):
+            file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
             file.write("\n")

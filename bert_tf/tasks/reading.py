@@ -108,10 +108,21 @@ def _read_table(task, layout, path, omissions):
             omissions.add_malformed(f"{path}, line {line}", f"has {wrong!r} where text must stand")
             continue
         if choice_keys:
+            if not all(cells[len(text_keys):]) or _has_more(row, layout.choices, choice_keys):
+                omissions.add_malformed(f"{path}, line {line}",
+                                        f"does not have {len(choice_keys)} choices, as line 1 has")
+                continue
             cells = _with_beginning(cells[:len(text_keys)], cells[len(text_keys):])
         if label_key is not None:
             raw = _names(raw) if task.multi_label else str(raw)
         yield line, cells, raw, 0
+
+
+def _has_more(row, columns, known):
+    """Whether a row whose cells have names has more of "ending*" than the keys known."""
+    begins = tuple(column[:-1] for column in columns if column.endswith("*"))
+    return isinstance(row, dict) and any(
+        name.startswith(begins) and name not in known for name in row)
 
 
 def _with_beginning(texts, choices):

@@ -22,7 +22,8 @@ def read_sentences(path, layout, omissions):
         omissions: `Omissions`, which counts malformed lines.
 
     Raises:
-        InputError: a line has another number of columns than the first.
+        InputError: a line has another number of columns than the first, or the tag's column is
+            that of the words.
     """
     word_column, tag_column = _number(layout.texts[0]), _number(layout.label)
     words, tags, first, document, width = [], [], 0, 0, None
@@ -40,6 +41,9 @@ def read_sentences(path, layout, omissions):
             words, tags = [], []
             document += cells[0] == _DOCUMENT
             continue
+        if tag_column is not None and range(width)[tag_column] == range(width)[word_column]:
+            raise InputError(f"{path}, line {number}: column {tag_column} of {width} is that of the"
+                             " words; name that of their tags with --label_column.")
         first = first if words else number
         words.append(cells[word_column])
         if tag_column is not None:

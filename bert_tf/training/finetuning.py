@@ -43,12 +43,14 @@ class Goal:
             None where there is nothing to evaluate on.
         headline: the metric that decides between trials; more is better.
         defaults: `bert_tf.tasks.task.Defaults`.
+        options: dict of what else makes the objective; a run that goes on must have the same.
     """
 
     make_objective: typing.Callable
     evaluate: typing.Callable | None
     headline: str
     defaults: object
+    options: dict = dataclasses.field(default_factory=dict)
 
 
 class FineTuning:
@@ -103,8 +105,9 @@ class FineTuning:
         """Says in the trial's folder what it is; InputError if it is another's."""
         mine = {name: value for name, value in dataclasses.asdict(trial).items()
                 if name not in _FREE}
-        mine |= {"examples": examples.identity(), "init_checkpoint": self._init_checkpoint,
-                 "keep_head": self._keep_head, "bert_config_file": self._config.to_dict()}
+        mine |= {**self._goal.options, "examples": examples.identity(),
+                 "init_checkpoint": self._init_checkpoint, "keep_head": self._keep_head,
+                 "bert_config_file": self._config.to_dict()}
         mine = json.loads(json.dumps(mine))
         path = os.path.join(trial.output_dir, "settings.json")
         if not os.path.exists(path):

@@ -249,3 +249,25 @@ def test_text_that_is_none(tmp_path):
         read(task, tmp_path, "train")
     omissions = Omissions(skip_malformed=True)
     assert len(read(task, tmp_path, "train", omissions)) == 1 and omissions.malformed == 2
+
+
+def test_the_column_of_the_words_is_not_that_of_the_tags(tmp_path):
+    (tmp_path / "a.txt").write_text("\nthe\nend\n", encoding="utf-8")
+    for column in ("-1", "0"):
+        task = own_task("tagging", {"train": "a.txt"}, ["0"], column)
+        with pytest.raises(InputError, match=f"line 2: column {column} of 1 is that of the words"):
+            discover_labels(task, "train", str(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize("second", [
+    {"q": "b", "a0": "x", "r": 0}, {"q": "b", "a0": "x", "a1": "", "r": 0},
+    {"q": "b", "a0": "x", "a1": "y", "a2": "z", "r": 0}])
+def test_rows_with_another_number_of_choices(tmp_path, second):
+    rows = [{"q": "a", "a0": "x", "a1": "y", "r": 1}, second]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    task = own_task("multiple_choice", {"train": "a.jsonl"}, ["q"], "r", choices=["a*"])
+    with pytest.raises(InputError, match="a.jsonl, line 2 (has no 'a1'|does not have 2 choices)"):
+        read(task, tmp_path, "train")
+    omissions = Omissions(skip_malformed=True)
+    assert read(task, tmp_path, "train", omissions) == [Example(["a", "x", "y"], 1)]
+    assert omissions.malformed == 1
