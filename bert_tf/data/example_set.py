@@ -121,51 +121,70 @@ class ExampleSet:
             features["label_weights"] *= is_real[:, None]
         return {**features, "is_real_example": is_real[:, None].astype(np.int32)}
 
-    def spec(self, batch_size):
-        """The tf.TensorSpecs of the batches; where their lengths differ, L is not fixed."""
-        length = self.max_seq_length if self._is_padded else None
+    def spec(self, batch_size, length=None):
+        """The tf.TensorSpecs of batches of one length L, or of any if it is None."""
+        length = self.max_seq_length if self._is_padded else length
         example = self.batch(np.zeros(1, int), self.max_seq_length)
         return {name: tf.TensorSpec([batch_size, *values.shape[1:-1],
                                      length if name in self._along else values.shape[-1]],
                                     values.dtype) for name, values in example.items()}
 
-    def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1):
+    def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1,
+                         length=None):
         """An endless dataset of the batches of each replica of one worker; the arguments and the
         result are those of `RecordSet.training_batches`.
+
+        Args:
+            length: leave out the batches of other lengths than this L.
         """
-        per_epoch = bucketing.steps_of_epoch(self.size, global_batch)
         local = replicas // workers
 
         def generate():
-            epoch, step = divmod(taken // global_batch, per_epoch)
-            while True:
-                for rows in bucketing.epoch_batches(self.lengths, global_batch, seed, epoch)[step:]:
+            for rows in self._training_rows(seed, taken, global_batch):
+                if length in (None, self.batch_length(rows)):
                     yield from self._parts(rows, workers * local, worker * local, local)
-                epoch, step = epoch + 1, 0
 
-        return self._dataset(generate, global_batch // replicas, local)
+        return self._dataset(generate, global_batch // replicas, local, length)
 
-    def prediction_batches(self, batches, replicas):
+    def batch_lengths(self, seed, taken, global_batch):
+        """Yields the length L of each batch of `training_batches`."""
+        return map(self.batch_length, self._training_rows(seed, taken, global_batch))
+
+    def _training_rows(self, seed, taken, global_batch):
+        """Yields the examples of each batch, int [B], without end."""
+        per_epoch = bucketing.steps_of_epoch(self.size, global_batch)
+        epoch, step = divmod(taken // global_batch, per_epoch)
+        while True:
+            yield from bucketing.epoch_batches(self.lengths, global_batch, seed, epoch)[step:]
+            epoch, step = epoch + 1, 0
+
+    def batch_length(self, rows):
+        """The length L of a batch of `rows`, int [B] as `batch` takes them."""
+        if self._is_padded:
+            return self.max_seq_length
+        rows = np.where(rows >= 0, rows, ~rows)
+        return bucketing.padded_length(self.lengths[rows], self.max_seq_length)
+
+    def prediction_batches(self, batches, replicas, length=None):
         """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
 
         Args:
             batches: list of int [B] as `batch` takes them, B a multiple of `replicas`.
             replicas: how many.
+            length: L, where all have the same and it is to be known beforehand.
         """
         def generate():
             for rows in batches:
                 yield from self._parts(rows, replicas, 0, replicas)
 
-        return self._dataset(generate, len(batches[0]) // replicas, replicas)
+        return self._dataset(generate, len(batches[0]) // replicas, replicas, length)
 
     def _parts(self, rows, parts, first, count):
         """Yields parts `first` and on of a batch that is divided into `parts`."""
-        length = self.max_seq_length
-        if not self._is_padded:
-            length = bucketing.padded_length(self.lengths[np.where(rows >= 0, rows, ~rows)], length)
+        length = self.batch_length(rows)
         for part in np.split(rows, parts)[first:first + count]:
             yield self.batch(part, length)
 
-    def _dataset(self, generate, batch_size, ahead):
+    def _dataset(self, generate, batch_size, ahead, length=None):
         return tf.data.Dataset.from_generator(
-            generate, output_signature=self.spec(batch_size)).prefetch(2 * ahead)
+            generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead)

@@ -87,6 +87,12 @@ def has_accelerator(strategy):
             or bool(tf.config.list_physical_devices("GPU")))
 
 
+def needs_static_shapes(strategy):
+    """Whether the devices must know every shape beforehand, as TPUs do."""
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def is_chief(strategy):
     """Whether this process writes the files of a run: the first worker, or the only one."""
     resolver = strategy.cluster_resolver

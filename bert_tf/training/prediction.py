@@ -1,10 +1,13 @@
 """What a model answers to all examples of a set, in batches of like length."""
 
+import functools
+import itertools
 import time
 
 import numpy as np
 
 from bert_tf.data import bucketing
+from bert_tf.training.distribution import needs_static_shapes
 from bert_tf.training.reporting import duration
 
 _REPORT_SECONDS = 10
@@ -29,14 +32,12 @@ def predict(trainer, examples, batch_size, measures=True):
     batches = bucketing.sorted_batches(examples.lengths, batch_size)
     last = batches[-1]
     batches[-1] = np.append(last, np.full(batch_size - len(last), ~last[0]))
-    data = iter(trainer.distribute(lambda worker, workers, replicas: examples.prediction_batches(
-        batches, replicas // workers)))
+    length = examples.max_seq_length if objective.source == "sequence_output" else None
     found, totals = {}, 0.0
     start = reported = time.monotonic()
-    for number, (answers, sums) in enumerate(trainer.predict(data, len(batches), measures)):
-        rows = batches[number]
-        for name, values in answers[objective.name].items():
-            _put(found, name, rows, values, objective.source == "sequence_output", examples)
+    predicted = _in_batches(trainer, examples, batches, measures)
+    for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
+        put(found, rows, answers[objective.name], examples.size, length)
         totals = totals + sums
         now = time.monotonic()
         if now - reported > _REPORT_SECONDS:
@@ -47,14 +48,38 @@ def predict(trainer, examples, batch_size, measures=True):
     return found, trainer.means(totals) if measures else {}
 
 
-def _put(found, name, rows, values, along, examples):
-    """Puts the values of a batch at their place among those of all examples."""
+def _in_batches(trainer, examples, batches, measures):
+    """Yields what `Trainer.predict` does for each batch."""
+    def length_of(rows):
+        return examples.batch_length(rows) if needs_static_shapes(trainer.strategy) else None
+
+    for length, group in itertools.groupby(batches, length_of):
+        group = list(group)
+        data = iter(trainer.distribute(functools.partial(_deal, examples, group, length)))
+        yield from trainer.predict(data, len(group), measures)
+
+
+def _deal(examples, batches, length, worker, workers, replicas):
+    """All batches, to each worker."""
+    del worker
+    return examples.prediction_batches(batches, replicas // workers, length)
+
+
+def put(found, rows, answers, size, length=None):
+    """Puts what a model answers to a batch at its place among the answers to all examples.
+
+    Args:
+        found: dict of arrays [N, ...] to fill, which begins empty.
+        rows: int [B], the places of the batch; ~row fills a batch up and is left out.
+        answers: dict of arrays [B, ...].
+        size: N.
+        length: S, where answers are about positions: those of a batch may be fewer, [B, L, ...].
+    """
     is_real = rows >= 0
-    if name not in found:
-        shape = (examples.max_seq_length, *values.shape[2:]) if along else values.shape[1:]
-        fill = _NO_LOGIT if "logits" in name else 0.0
-        found[name] = np.full((examples.size, *shape), fill, values.dtype)
-    if along:
-        found[name][rows[is_real], :values.shape[1]] = values[is_real]
-    else:
-        found[name][rows[is_real]] = values[is_real]
+    for name, values in answers.items():
+        if name not in found:
+            shape = (length, *values.shape[2:]) if length else values.shape[1:]
+            fill = _NO_LOGIT if "logits" in name else 0.0
+            found[name] = np.full((size, *shape), fill, values.dtype)
+        place = found[name][:, :values.shape[1]] if length else found[name]
+        place[rows[is_real]] = values[is_real]

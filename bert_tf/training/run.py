@@ -11,6 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_aside
 from bert_tf.training import resume
 from bert_tf.training.distribution import is_chief, mean_over_workers
+from bert_tf.training.feed import Feed
 from bert_tf.training.reporting import Reporter
 
 
@@ -89,15 +90,13 @@ class Run:
             return
         self._reporter = Reporter(settings.output_dir if self._chief else None, self.step,
                                   settings.last_step, settings.train_batch_size)
-        taken = self._records_taken()
-        batches = iter(trainer.distribute(
-            lambda worker, workers, replicas: self._records.training_batches(
-                settings.random_seed, taken, settings.train_batch_size, replicas, worker, workers)))
+        feed = Feed(trainer, self._records,
+                    (settings.random_seed, self._records_taken(), settings.train_batch_size))
         self._reporter.start(self.step)
         with self._signals():
             stopped = ended = False
             while self.step < settings.last_step and not (stopped or ended):
-                metrics = self._guard(lambda: trainer.train(batches, self._steps_to_pause()))
+                metrics = self._guard(lambda: feed.train(self._steps_to_pause()))
                 self._reporter.train(self.step, metrics)
                 ended = self._pause()
                 stopped = self._mean(self._signal is not None) > 0
