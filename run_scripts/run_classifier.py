@@ -21,8 +21,8 @@ from run_scripts.model_flags import ModelFlags
 from run_scripts.task_run import TaskRun
 
 
-def main(task_flags, model_flags, settings):
-    """Checks everything, then trains, scores and predicts."""
+def open_run(task_flags, model_flags, settings):
+    """The `TaskRun` of the flags, all of them checked."""
     def make_objective(task, class_weights, _):
         from bert_tf.objectives import sentence     # pylint: disable=import-outside-toplevel
         if task.kind == "regression":
@@ -32,8 +32,13 @@ def main(task_flags, model_flags, settings):
             config, len(task.labels), label_smoothing=settings.label_smoothing,
             class_weights=class_weights, dtype=dtype)
 
-    TaskRun(("classification", "regression"), task_flags, model_flags, settings,
-            make_objective).run()
+    return TaskRun(("classification", "regression"), task_flags, model_flags, settings,
+                   make_objective)
+
+
+def main(task_flags, model_flags, settings):
+    """Checks everything, then trains, scores and predicts."""
+    open_run(task_flags, model_flags, settings).run()
 
 
 def run():

@@ -109,7 +109,7 @@ class TaskRun:
         from bert_tf.training.building import open_strategy     # pylint: disable=C0415
         from bert_tf.training.finetuning import FineTuning, Goal    # pylint: disable=C0415
         settings, flags, task = self._settings, self._flags, self.task
-        self._sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"),
+        self.sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"),
                                          settings.pad_to_max_length) for split in self._sources}
         self._examples = {split: list(source.examples()) for split, source in self._sources.items()
                           if split != "train"}
@@ -127,14 +127,14 @@ class TaskRun:
         tagged = {}
         if self.task.kind == "tagging":
             tagged = {"word_counts": [len(e.texts) for e in self._examples[split]],
-                      "is_word": self._sets[split].padded("label_weights")}
+                      "is_word": self.sets[split].padded("label_weights")}
         return decoding.decode(self.task, answers, **tagged)
 
     def evaluate(self, predict):
         """The metrics of all splits that have labels; see `Goal`."""
         found, degenerate = {}, False
         for split in self.eval_splits:
-            answers, losses = predict(self._sets[split])
+            answers, losses = predict(self.sets[split])
             predicted = self._decode(split, answers)
             gold = decoding.targets(self.task, self._examples[split])
             found.setdefault("loss", losses["loss"])
@@ -148,7 +148,7 @@ class TaskRun:
         flags = self._flags
         if flags.do_train:
             save_task(self._folder, self.task, self.model, **self._options)
-            self.tuning.train(self._sets["train"])
+            self.tuning.train(self.sets["train"])
         if not (flags.do_eval or flags.do_predict):
             return
         trainer = self.tuning.load(self._folder if flags.do_train else self.model.path)
@@ -164,7 +164,7 @@ class TaskRun:
 
     def _predict(self, split, predict):
         """Writes the predictions of a split, and what the task's own server or scorer takes."""
-        answers, _ = predict(self._sets[split], measures=False)
+        answers, _ = predict(self.sets[split], measures=False)
         predicted, examples = self._decode(split, answers), self._examples[split]
         paths = [os.path.join(self._folder, f"{split}_predictions.jsonl")]
         predictions.write_predictions(paths[0], self.task, examples, predicted, answers)

@@ -133,7 +133,7 @@ class FineTuning:
         """Trains one trial; returns its result."""
         start = time.monotonic()
         keras.backend.clear_session()
-        trainer = self._make_trainer(settings)
+        trainer = self.make_trainer(settings)
         best = None
         if settings.early_stopping:
             best = BestWeights(trainer, settings.output_dir, self._goal.headline,
@@ -141,7 +141,7 @@ class FineTuning:
         evaluate = self._goal.evaluate and (lambda: self.evaluate(trainer))
         run = Run(trainer, settings, examples, evaluate, best)
         if not run.resume():
-            self._initialize(trainer, settings)
+            self.initialize(trainer, settings)
         run.train()
         if settings.last_step < settings.num_train_steps:
             raise InputError(f"stopped at --stop_at_step={settings.last_step}; the same command "
@@ -173,7 +173,8 @@ class FineTuning:
                 best.remove()
         return result
 
-    def _make_trainer(self, settings):
+    def make_trainer(self, settings):
+        """A Trainer for one trial."""
         def prepare(learner):
             freeze(learner.encoder, settings.frozen_layers)
         return make_trainer(
@@ -181,7 +182,8 @@ class FineTuning:
             lambda config, dtype: [self._goal.make_objective(config, dtype=dtype)], prepare,
             layer_decay_factors(self._config, settings.layer_decay))
 
-    def _initialize(self, trainer, settings):
+    def initialize(self, trainer, settings):
+        """Gives a new Trainer the weights with which training begins."""
         if self._init_checkpoint:
             model = trainer.learner if self._keep_head else trainer.learner.encoder
             print(checkpoints.load(self._init_checkpoint, model), flush=True)
@@ -195,7 +197,7 @@ class FineTuning:
         """
         keras.backend.clear_session()
         settings = self._settings.resolve(self._goal.defaults, 1)
-        trainer = self._make_trainer(settings)
+        trainer = self.make_trainer(settings)
         account = checkpoints.load(path, trainer.learner)
         (objective,) = trainer.learner.objectives
         missing = [name for name in account.missing if name.startswith(f"{objective.name}/")]
