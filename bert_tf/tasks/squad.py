@@ -111,16 +111,19 @@ def read_answers(path):
     Raises:
         InputError: this is not SQuAD, or an id stands there twice; names file and question.
     """
-    answers = {}
-    for _, asked in _raw_paragraphs(path):
-        for raw, where in asked:
-            if raw["id"] in answers:
-                raise InputError(f"{where} stands there twice; leave one of them out.")
-            answers[raw["id"]] = [take(answer, "text", str, where)
-                                  for answer in take(raw, "answers", list, where)]
-    if not answers:
-        raise InputError(f"{path} holds no question; give a SQuAD file that does.")
-    return answers
+    return {raw["id"]: [take(answer, "text", str, where)
+                        for answer in take(raw, "answers", list, where)]
+            for raw, where in _distinct_questions(path)}
+
+
+def holds_answers(path):
+    """Whether any question of a SQuAD file has an answer, or is said to have none.
+
+    Raises:
+        InputError: see `read_answers`; where there are answers, the file is not read to its end.
+    """
+    return any(raw.get("answers") or raw.get("is_impossible") is True
+               for raw, _ in _distinct_questions(path))
 
 
 def take(owner, key, kind, where):
@@ -145,6 +148,19 @@ def _raw_paragraphs(path):
             asked = [(raw, f"{path}: question {take(raw, 'id', str, where)!r}")
                      for raw in take(paragraph, "qas", list, where)]
             yield take(paragraph, "context", str, where), asked
+
+
+def _distinct_questions(path):
+    """Yields (question's JSON, how errors name it); there are some, and their ids differ."""
+    seen = set()
+    for _, asked in _raw_paragraphs(path):
+        for raw, where in asked:
+            if raw["id"] in seen:
+                raise InputError(f"{where} stands there twice; leave one of them out.")
+            seen.add(raw["id"])
+            yield raw, where
+    if not seen:
+        raise InputError(f"{path} holds no question; give a SQuAD file that does.")
 
 
 def _with_answer(question, raw, where, context, words, starts, version_2_with_negative):

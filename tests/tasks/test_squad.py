@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.squad import read_answers, read_paragraphs, read_pieces
+from bert_tf.tasks.squad import holds_answers, read_answers, read_paragraphs, read_pieces
 
 CONTEXT = "  One two\u202fthree (1895-1943)\u00a0here."
 
@@ -94,7 +94,7 @@ def test_bad_questions_are_named(tmp_path, changes, words):
 def test_what_is_not_squad_is_named(tmp_path, data, words):
     path = tmp_path / "squad.json"
     path.write_text(json.dumps({"data": data}), encoding="utf-8")
-    for read in (read_answers, lambda path: list(read_paragraphs(path, False))):
+    for read in (read_answers, holds_answers, lambda path: list(read_paragraphs(path, False))):
         with pytest.raises(InputError, match=words) as error:
             read(path)
         assert str(path) in str(error.value)
@@ -103,6 +103,16 @@ def test_what_is_not_squad_is_named(tmp_path, data, words):
 def test_an_id_that_stands_twice_cannot_be_scored(tmp_path):
     with pytest.raises(InputError, match="'q1' stands there twice"):
         read_answers(write(tmp_path, question(), question()))
+
+
+@pytest.mark.parametrize("changes, expected", [
+    ({}, True), ({"answers": []}, False), ({"answers": [], "is_impossible": True}, True)])
+def test_whether_there_are_answers(tmp_path, changes, expected):
+    bare = {"id": "q2", "question": "When?"}
+    assert holds_answers(write(tmp_path, bare, question(**changes))) is expected
+    assert not holds_answers(write(tmp_path, bare))
+    with pytest.raises(InputError, match="'q2' stands there twice"):
+        holds_answers(write(tmp_path, bare, bare))
 
 
 def test_real_files(test_data):

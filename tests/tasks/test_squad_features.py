@@ -76,6 +76,7 @@ def test_a_long_question_is_cut_and_a_blank_paragraph_has_no_span():
 
 @pytest.mark.parametrize("options, words", [
     (SpanOptions(67, 1, 64), "--max_seq_length is 67.*at least 68"),
+    (SpanOptions(68, 2, 64), "--doc_stride is 2, more than the 1 tokens"),
     (SpanOptions(384, 0, 64), "--doc_stride is 0"), (SpanOptions(384, 1, 0), "max_query_length 0")])
 def test_options_that_cannot_work(options, words):
     with pytest.raises(InputError, match=words):
