@@ -27,8 +27,9 @@ from bert_tf.training.reporting import duration
 from bert_tf.training.settings import POLICIES
 
 _POOLINGS = ("none", "cls", "mean", "max", "pooler")
-_PIECE_LINES = 4096         # sorted by length together, if
-_PIECE_BYTES = 1 << 28      # their vectors take no more
+# So many lines are sorted by length together, or as many as have vectors of so many bytes.
+_PIECE_LINES = 4096
+_PIECE_BYTES = 1 << 28
 _REPORT_SECONDS = 5
 
 
@@ -164,7 +165,8 @@ def compile_model(job, config, layers):
         raise InputError(f"{account.source} has no {', '.join(account.missing)}; give another "
                          "--pooling.")
     print(account, flush=True)
-    pooling = "none" if layers == ["pooler"] else job.pooling   # that is one vector a text already
+    # The pooler gives one vector a text already.
+    pooling = "none" if layers == ["pooler"] else job.pooling
 
     # TensorFlow leaves out layers on which nothing depends.
     @tf.function(autograph=False, input_signature=[
@@ -215,37 +217,76 @@ class Progress:
                 f"{self._total / cpu:,.1f} lines a CPU s, {self._tokens / seconds:,.0f} tokens/s")
 
 
-def extract(texts, first, run_model, layers, width, job, progress):
-    """The `Piece` of some texts, which are run in the order of their lengths.
+def split(rows, most):
+    """Yields (start, end) of runs of texts that have at most `most` rows together, or of one text.
 
     Args:
-        texts: `Texts`.
-        first: the number of the first.
-        run_model: what `compile_model` gives.
-        layers: the layers, whose vectors have `width` numbers.
-        progress: `Progress`.
+        rows: int [N], how many each text has.
+        most: int.
     """
-    pooled = job.pooling != "none"
-    ends = np.cumsum(texts.lengths)
-    starts = ends - texts.lengths
-    rows = len(ends) if pooled else ends[-1]
-    vectors = {layer: np.empty([rows, width], np.float32) for layer in layers}
-    input_ids = np.empty(rows, np.int32)
-    for batch in sorted_batches(texts.lengths, job.batch_size):
-        features = texts.pack(batch)
-        is_token = features["input_mask"] == 1
-        places, taken = batch, slice(None)
-        if not pooled:
-            places = (starts[batch][:, None] + np.arange(is_token.shape[1]))[is_token]
-            taken = is_token
-            input_ids[places] = features["input_ids"][is_token]
-        for layer, values in zip(layers, run_model(features)):
-            vectors[layer][places] = values[taken]
-        tokens = int(texts.lengths[batch].sum())
-        progress.add(len(ends) * tokens / ends[-1], tokens)
-    if pooled:
-        return feature_files.Piece(first, vectors)
-    return feature_files.Piece(first, vectors, input_ids, texts.lengths.astype(np.int32))
+    ends = np.cumsum(rows)
+    start = 0
+    while start < len(rows):
+        end = np.searchsorted(ends, ends[start] - rows[start] + most, "right")
+        end = max(int(end), start + 1)
+        yield start, end
+        start = end
+
+
+class Extraction:
+    """The vectors of a whole file.
+
+    Attributes:
+        cut: how many lines were too long.
+    """
+
+    def __init__(self, job, layers, width, run_model, progress):
+        """
+        Args:
+            job: `Job`.
+            layers: the layers, whose vectors have `width` numbers.
+            run_model: what `compile_model` gives.
+            progress: `Progress`.
+        """
+        self._job, self._layers, self._width = job, layers, width
+        self._run_model, self._progress = run_model, progress
+        self._pooled = job.pooling != "none"
+        self.cut = 0
+
+    def pieces(self, tokenizer):
+        """Yields a `Piece` after the other."""
+        most = _PIECE_BYTES // (4 * self._width * len(self._layers))
+        first = 0
+        for lines in read_lines(self._job.input_file, _PIECE_LINES):
+            texts = Texts(lines, tokenizer, self._job.max_seq_length)
+            self.cut += texts.cut
+            rows = np.ones_like(texts.lengths) if self._pooled else texts.lengths
+            for start, end in split(rows, most):
+                yield self._extract(texts, start, end, first + start)
+            first += len(lines)
+
+    def _extract(self, texts, start, end, first):
+        """The `Piece` of the texts from `start` to before `end`, run in order of their lengths."""
+        lengths = texts.lengths[start:end]
+        ends = np.cumsum(lengths)
+        rows = len(ends) if self._pooled else ends[-1]
+        vectors = {layer: np.empty([rows, self._width], np.float32) for layer in self._layers}
+        input_ids = np.empty(rows, np.int32)
+        for batch in sorted_batches(lengths, self._job.batch_size):
+            features = texts.pack(start + batch)
+            places, taken = batch, slice(None)
+            if not self._pooled:
+                taken = features["input_mask"] == 1
+                places = (ends - lengths)[batch][:, None] + np.arange(taken.shape[1])
+                places = places[taken]
+                input_ids[places] = features["input_ids"][taken]
+            for layer, values in zip(self._layers, self._run_model(features)):
+                vectors[layer][places] = values[taken]
+            tokens = int(lengths[batch].sum())
+            self._progress.add(len(ends) * tokens / ends[-1], tokens)
+        if self._pooled:
+            return feature_files.Piece(first, vectors)
+        return feature_files.Piece(first, vectors, input_ids, lengths.astype(np.int32))
 
 
 def main(job):
@@ -262,18 +303,10 @@ def main(job):
               else read_layers(job.layers, config.num_hidden_layers))
     run_model = compile_model(job, config, layers)
     progress = Progress(total)
-
-    def pieces():
-        first = 0
-        line_bytes = 4 * config.hidden_size * len(layers) * (
-            job.max_seq_length if job.pooling == "none" else 1)
-        for lines in read_lines(job.input_file,
-                                min(_PIECE_LINES, max(_PIECE_BYTES // line_bytes, 1))):
-            texts = Texts(lines, tokenizer, job.max_seq_length)
-            yield extract(texts, first, run_model, layers, config.hidden_size, job, progress)
-            first += len(lines)
-
-    feature_files.write(job.output_file, form, pieces(), tokenizer.vocabulary)
+    extraction = Extraction(job, layers, config.hidden_size, run_model, progress)
+    feature_files.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
+    if extraction.cut:
+        print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")
     print(f"{progress}\n{job.output_file}: {os.path.getsize(job.output_file):,} bytes")
 
 

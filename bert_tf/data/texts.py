@@ -31,6 +31,7 @@ class Texts:
 
     Attributes:
         lengths: int [N], the tokens of each, [CLS] and [SEP] too.
+        cut: how many were too long.
     """
 
     def __init__(self, lines, tokenizer, max_seq_length):
@@ -43,9 +44,11 @@ class Texts:
         self._vocabulary = tokenizer.vocabulary
         self._tokens, lengths = tokenizer.encode_lines(
             [text for line in lines for text in _split(line)])
-        ends = np.cumsum(lengths, dtype=np.int64)
-        self._a_start, self._b_start = (ends - lengths).reshape(-1, 2).T
-        self._a_length, self._b_length = truncate_pairs(*lengths.reshape(-1, 2).T, max_seq_length)
+        starts = np.cumsum(lengths, dtype=np.int64) - lengths
+        self._a_start, self._b_start = starts.reshape(-1, 2).T
+        a_length, b_length = lengths.reshape(-1, 2).T
+        self._a_length, self._b_length = truncate_pairs(a_length, b_length, max_seq_length)
+        self.cut = int(((self._a_length < a_length) | (self._b_length < b_length)).sum())
         self.lengths = self._a_length + self._b_length + 2 + (self._b_length > 0)
 
     def pack(self, rows):

@@ -37,6 +37,7 @@ def test_every_line_is_what_the_original_makes_of_it(seed):
     length = rng.randrange(3, 14)
     texts = Texts(lines, TOKENIZER, length)
     rows = np.array(rng.sample(range(40), 17))
+    assert texts.cut == sum(original(line, length) != original(line, 99) for line in lines)
     packed = texts.pack(rows)
     assert packed["input_ids"].shape == (17, texts.lengths[rows].max())
     for row, ids, mask, segments in zip(rows, *packed.values()):

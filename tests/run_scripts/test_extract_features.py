@@ -116,6 +116,17 @@ def test_json_lines_hold_the_same(tmp_path, model, lines, expected):
                 [layer["values"] for layer in feature["layers"]], [last, first], rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_are_as_large_as_they_may_be(seed):
+    rng = np.random.default_rng(seed)
+    rows, most = rng.integers(1, 30, 60), int(rng.integers(1, 90))
+    spans = list(extract_features.split(rows, most))
+    assert [i for start, end in spans for i in range(start, end)] == list(range(60))
+    for start, end in spans:
+        assert end == start + 1 or rows[start:end].sum() <= most
+        assert end == 60 or rows[start:end + 1].sum() > most
+
+
 @pytest.mark.parametrize("pooling, of_one", [
     ("cls", lambda rows: rows[0]), ("mean", lambda rows: rows.mean(0)),
     ("max", lambda rows: rows.max(0))])
@@ -150,9 +161,13 @@ def test_half_the_digits(tmp_path, model, lines, expected):
 def test_what_it_says(tmp_path, model, lines, capsys, monkeypatch):
     monkeypatch.setattr(extract_features, "_REPORT_SECONDS", 0)
     monkeypatch.setattr(extract_features, "_PIECE_LINES", 20)
+    lengths = np.load(run(tmp_path, model, lines, "whole.npz", max_seq_length=40))["lengths"]
+    assert lengths.max() > 24
+    capsys.readouterr()
     tokens = np.load(run(tmp_path, model, lines, "out.npz"))["lengths"].sum()
     said = capsys.readouterr().out
     assert re.search(r"^20/51 lines  [\d,.]+ lines/s  [\d,]+ tokens/s  \d+ s left$", said, re.M)
+    assert f"\n{sum(lengths > 24)} lines were cut to 24 tokens\n" in said
     assert re.search(rf"^51 lines, {tokens:,} tokens in [\d.]+ s and [\d.]+ CPU s: ", said, re.M)
 
 
