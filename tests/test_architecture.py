@@ -33,6 +33,8 @@ ALLOWED = {
     "checkpoints": COMMON, "export": COMMON | {"networks", "tokenization"},
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"checkpoints", "networks", "objectives", "training"},
+    "predictor": COMMON | {"checkpoints", "data", "export", "networks", "pretrained", "tasks",
+                           "tokenization", "training"},
     "conversion": COMMON | {"checkpoints", "networks", "objectives", "tokenization", "training"},
     "": {"registration"},
     "data_prep": COMMON | {"flags", "tokenization", "data", "tasks"},

@@ -4,9 +4,10 @@ The archive is read as data: no class that it names is made.
 """
 
 import os
+import re
 import zipfile
 
-from bert_tf.checkpoints import folders, hdf5, training_checkpoint
+from bert_tf.checkpoints import folders, hdf5, names, training_checkpoint
 from bert_tf.checkpoints.rules import Format, Source
 from bert_tf.config import EncoderConfig, parse_json
 from bert_tf.errors import InputError
@@ -17,7 +18,7 @@ NAME = "model.keras"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 # The classes of objectives.
 _CLASSES = ("MaskedLM", "SentencePrediction", "Classification", "MultiLabel", "Regression",
-            "Tagging", "AnswerSpan", "MultipleChoice")
+            "Tagging", "FeatureTagging", "AnswerSpan", "MultipleChoice")
 
 FORMAT = Format(
     rows=(
@@ -47,6 +48,18 @@ FORMAT = Format(
     ),
     ignored=((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),),
 )
+# What is read but not written: which layers its features come from isn't among the weights.
+_FEATURES, _READER = "feature_tagging/features", "layers/feature_tagging/reader"
+_READ = Format((
+    *FORMAT.rows,
+    ("feature_tagging/dense", "layers/feature_tagging/classifier", _DENSE),
+    (_FEATURES, f"{_READER}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
+    *((f"{_FEATURES}/lstm_{i}/{way}_lstm/lstm_cell",
+       f"{_READER}/lstms/bidirectional_{i}/{way}_layer/cell/vars",
+       (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2")))
+      for i in range(names.LSTMS) for way in ("forward", "backward"))), FORMAT.ignored)
+# Keras gives the first of several layers of a list no number.
+_FIRST = re.compile(r"\b(transformer_layer|bidirectional)/")
 
 
 def find(path):
@@ -95,13 +108,19 @@ def _describe(values, known, source):
     return config
 
 
+def _objectives(config, source):
+    """The (class, configuration) of each objective of a Learner's configuration."""
+    objectives = config.get("objectives")
+    described = [(objective, _describe(objective, _CLASSES, source))
+                 for objective in (objectives if isinstance(objectives, list) else [objectives])]
+    return [(objective["class_name"], options) for objective, options in described]
+
+
 def _config(values, source):
     """The `EncoderConfig` of the Learner or the encoder that `values` describe."""
     config = _describe(values, ("Learner", "BertEncoder"), source)
     if values["class_name"] == "Learner":
-        objectives = config.get("objectives")
-        for objective in objectives if isinstance(objectives, list) else [objectives]:
-            _describe(objective, _CLASSES, source)
+        _objectives(config, source)
         config = _describe(config.get("encoder"), ("BertEncoder",), source)
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")
@@ -109,6 +128,17 @@ def _config(values, source):
         return EncoderConfig.from_dict(config["config"])
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
+
+
+def read_objectives(file):
+    """The class and the `get_config()` of each objective of the Learner in a file.
+
+    Raises:
+        InputError: it is damaged, or describes no Learner or other objectives than ours.
+    """
+    source = f"{file}, config.json"
+    values = parse_json(_members(file)["config.json"], source)
+    return _objectives(_describe(values, ("Learner",), source), source)
 
 
 def read(file, task=None):  # pylint: disable=unused-argument
@@ -121,6 +151,6 @@ def read(file, task=None):  # pylint: disable=unused-argument
     values = parse_json(members["config.json"], f"{file}, config.json")
     config = _config(values, f"{file}, config.json")
     prefix = "" if values["class_name"] == "Learner" else "encoder/"
-    found = {(prefix + name).replace("transformer_layer/", "transformer_layer_0/"): tensor
+    found = {_FIRST.sub(r"\1_0/", prefix + name): tensor
              for name, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
-    return Source(file, config, found, FORMAT, folders.vocabulary_beside(file))
+    return Source(file, config, found, _READ, folders.vocabulary_beside(file))

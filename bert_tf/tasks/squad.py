@@ -47,6 +47,11 @@ class Paragraph:
     skipped: list
 
 
+def passage_words(passage):
+    """The words of a passage, between the original's spaces (list of str)."""
+    return _WORD.findall(passage)
+
+
 def read_paragraphs(path, is_training, version_2_with_negative=False):
     """Yields the paragraphs of a SQuAD file, one article in memory at a time.
 
@@ -66,13 +71,12 @@ def read_paragraphs(path, is_training, version_2_with_negative=False):
     """
     empty = True
     for context, asked in _raw_paragraphs(path):
-        words = _WORD.findall(context)
-        paragraph = Paragraph(words, [], [])
+        paragraph = Paragraph(passage_words(context), [], [])
         starts = [match.start() for match in _WORD.finditer(context)] if is_training else None
         for raw, where in asked:
             question = Question(raw["id"], take(raw, "question", str, where))
             if is_training:
-                question = _with_answer(question, raw, where, context, words, starts,
+                question = _with_answer(question, raw, where, context, paragraph.words, starts,
                                         version_2_with_negative)
             if question:
                 paragraph.questions.append(question)

@@ -32,6 +32,14 @@ class Prediction:
             return ""
         return self.text
 
+    def describe(self, null_score_diff_threshold=0.0):
+        """A dict of the `answer`, its `probability`, `n_best` and, of v2.0, `null_odds`."""
+        answer = self.answer(null_score_diff_threshold)
+        said = {"answer": answer, "probability": next(
+            entry["probability"] for entry in self.n_best if entry["text"] == answer),
+            "n_best": self.n_best}
+        return said if self.null_odds is None else {**said, "null_odds": self.null_odds}
+
 
 def write_predictions(folder, predictions, null_score_diff_threshold=0.0):
     """Writes predictions.json, nbest_predictions.json and, of v2.0, null_odds.json.
