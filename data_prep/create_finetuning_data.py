@@ -67,7 +67,7 @@ def find_sources(task, task_flags, splits):
             found[split] = task.path(task_flags.data_dir, split)
         except InputError as error:
             problem = problem or error
-            if split in splits:
+            if split in splits or not task_flags.task:      # a flag names the file
                 raise
     if not found:
         raise problem
@@ -92,12 +92,11 @@ def report(record, was_there):
         print(f"  note: {note}")
 
 
-def make_records(sources, options, tokenizer, output_dir, num_workers):
-    """Makes the records of all `sources`, nothing if any of them is bad; returns the manifests."""
-    splits = [SplitRecords(source, options, tokenizer) for source in sources]
+def make_records(splits, output_dir, num_workers, may_replace=True):
+    """Makes the records of all `SplitRecords`; returns the manifests."""
     manifests = []
     for split in splits:
-        record, was_there = split.make(output_dir, num_workers)
+        record, was_there = split.make(output_dir, num_workers, may_replace)
         report(record, was_there)
         manifests.append(record)
     return manifests
@@ -112,9 +111,10 @@ def main(task_flags, job):
     task = task_flags.read_task()
     options = job.options(task)
     tokenizer = WordpieceTokenizer(Vocabulary.from_file(job.vocab_file), job.do_lower_case)
-    sources = find_sources(task, task_flags, job.splits)
+    splits = [SplitRecords(source, options, tokenizer)
+              for source in find_sources(task, task_flags, job.splits)]
     make_folder(job.output_dir, "output_dir")
-    return make_records(sources, options, tokenizer, job.output_dir, job.num_workers)
+    return make_records(splits, job.output_dir, job.num_workers)
 
 
 def run():

@@ -6,11 +6,11 @@ import os
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.flags import option
-from bert_tf.tasks.saved import SavedTask
+from bert_tf.tasks.saved import TASK_FILE, SavedTask
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
-_VOCABULARY, _CONFIG, _MODEL = "vocab.txt", "bert_config.json", "model.keras"
+_VOCABULARY, MODEL = "vocab.txt", "model.keras"
 
 
 @dataclasses.dataclass
@@ -65,7 +65,7 @@ def open_model(model_flags, output_dir, default_length):
 
     Args:
         model_flags: `ModelFlags`.
-        output_dir: that of the run.
+        output_dir: that of the run; "" if it writes no model.
         default_length: S if neither the flag nor the saved model tells it.
 
     Raises:
@@ -75,13 +75,18 @@ def open_model(model_flags, output_dir, default_length):
     if not (flags.do_train or flags.do_eval or flags.do_predict):
         raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
     path = flags.init_checkpoint
+    if flags.keep_head and not path:
+        raise InputError("--keep_head keeps the head of --init_checkpoint: name one, or leave it "
+                         "out.")
     if not flags.do_train and not path:
-        path = output_dir
-        if not os.path.exists(os.path.join(path, _MODEL)):
-            raise InputError(f"there is no {_MODEL} in {output_dir}: train first, with --do_train, "
+        path = os.path.join(output_dir, MODEL)
+        if not os.path.exists(path):
+            raise InputError(f"there is no {MODEL} in {output_dir}: train first, with --do_train, "
                              "or name a fine-tuned model with --init_checkpoint.")
     folder = path if os.path.isdir(path) else os.path.dirname(path)
-    saved = SavedTask.read(folder) if path and not flags.do_train else None
+    if flags.do_train and output_dir:
+        _check_output(path, folder, output_dir)
+    saved = SavedTask.read(folder) if path and (flags.keep_head or not flags.do_train) else None
     config = _config(flags, path)
     vocab_file = flags.vocab_file or os.path.join(folder, _VOCABULARY)
     if not flags.vocab_file and not (path and os.path.isfile(vocab_file)):
@@ -99,14 +104,26 @@ def open_model(model_flags, output_dir, default_length):
     return Model(path, config, WordpieceTokenizer(vocabulary, lower), vocab_file, length, saved)
 
 
+def _check_output(path, folder, output_dir):
+    """Raises InputError if a new model would take the place of one that is not of its kind."""
+    if path and os.path.realpath(folder or ".") == os.path.realpath(output_dir):
+        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
+                         "would be overwritten; name another.")
+    model = os.path.join(output_dir, MODEL)
+    if os.path.exists(model) and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
+        raise InputError(f"--output_dir: {model} is not a fine-tuned model and would be "
+                         "overwritten; name another folder.")
+
+
 def _config(flags, path):
-    if flags.bert_config_file:
-        return EncoderConfig.from_json_file(flags.bert_config_file)
-    if not path:
+    if not (path or flags.bert_config_file):
         raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
                          "random weights.")
-    from bert_tf.checkpoints import read_config     # pylint: disable=import-outside-toplevel
-    return read_config(path)
+    config = flags.bert_config_file and EncoderConfig.from_json_file(flags.bert_config_file)
+    if not path:
+        return config
+    from bert_tf import checkpoints     # pylint: disable=import-outside-toplevel
+    return checkpoints.read_for(path, config).config if config else checkpoints.read_config(path)
 
 
 def check_choice(model_flags, settings):

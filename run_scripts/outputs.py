@@ -3,8 +3,22 @@
 import os
 import shutil
 
-from bert_tf.files import write_aside, write_json
-from bert_tf.tasks.saved import SavedTask
+from bert_tf.errors import InputError
+from bert_tf.files import replace_aside, write_aside, write_json
+from bert_tf.tasks.saved import TASK_FILE, SavedTask
+
+
+def check_task(folder, task, model):
+    """Raises InputError if a model of another task stands in a folder.
+
+    Args:
+        folder, task, model: see `save_task`.
+    """
+    saved = SavedTask.read(folder)
+    if saved and not saved.is_of(task, model.max_seq_length, model.tokenizer.do_lower_case):
+        raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} is of another task, "
+                         "other labels, another --max_seq_length or --do_lower_case; name another "
+                         "folder, or remove it.")
 
 
 def save_task(folder, task, model, **options):
@@ -19,7 +33,8 @@ def save_task(folder, task, model, **options):
     SavedTask(task, model.max_seq_length, model.tokenizer.do_lower_case, options).write(folder)
     target = os.path.join(folder, "vocab.txt")
     if os.path.abspath(model.vocab_file) != os.path.abspath(target):
-        shutil.copyfile(model.vocab_file, target)
+        with replace_aside(target) as aside:
+            shutil.copyfile(model.vocab_file, aside)
 
 
 def write_scores(folder, scores, **description):

@@ -1,6 +1,7 @@
 """What run_classifier, run_multiple_choice and run_tagger share: from a task's files to scores."""
 
 import functools
+import math
 import os
 
 from bert_tf import metrics
@@ -8,11 +9,13 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.tasks import decoding, predictions
 from bert_tf.tasks.own import with_labels
-from bert_tf.tasks.records import Options
+from bert_tf.tasks.records import Options, SplitRecords
 from bert_tf.tasks.submission import write_submission
 from data_prep.create_finetuning_data import find_sources, make_records
-from run_scripts.model_flags import check_choice, open_model
-from run_scripts.outputs import save_task, write_scores
+from run_scripts.model_flags import MODEL, check_choice, open_model
+from run_scripts.outputs import check_task, save_task, write_scores
+
+BALANCED = "balanced"
 
 
 class TaskRun:
@@ -49,14 +52,17 @@ class TaskRun:
         sources = {source.split: source for source in find_sources(task, task_flags, [])}
         self._sources = self._wanted(task, task_flags, sources)
         self.task = next(iter(self._sources.values())).task     # with its labels
+        if settings.label_smoothing and self.task.kind == "regression":
+            raise InputError("--label_smoothing is for labels, which regression has not; leave it "
+                             "out.")
+        self._class_weights = class_weights(settings.class_weights, self.task)
+        if model_flags.do_train:
+            check_task(self._folder, self.task, self.model)
         options = Options(self.model.max_seq_length, self.model.tokenizer.do_lower_case,
                           bool(self._options.get("document_context")))
-        make_folder(self._folder, "output_dir")
-        records_dir = model_flags.records_dir or os.path.join(self._folder, "records")
-        make_folder(records_dir, "records_dir")
-        manifests = make_records(self._sources.values(), options, self.model.tokenizer,
-                                 records_dir, model_flags.num_workers)
-        self._open(records_dir, manifests, make_objective)
+        records = [SplitRecords(source, options, self.model.tokenizer)
+                   for source in self._sources.values()]
+        self._open(records, make_objective)
 
     def _with_saved_labels(self, task):
         """The task with the labels that the fine-tuned model knows."""
@@ -103,25 +109,38 @@ class TaskRun:
             wanted |= {split: sources[split] for split in wanted_splits}
         return wanted
 
-    def _open(self, records_dir, manifests, make_objective):
-        """Records into memory, and all that needs TensorFlow."""
+    def _open(self, records, make_objective):
+        """Devices, and records into memory: all that needs TensorFlow."""
         from bert_tf.data.example_set import ExampleSet     # pylint: disable=C0415
         from bert_tf.training.building import open_strategy     # pylint: disable=C0415
+        from bert_tf.training.distribution import is_chief      # pylint: disable=C0415
         from bert_tf.training.finetuning import FineTuning, Goal    # pylint: disable=C0415
+        from bert_tf.training.run import wait_for_workers       # pylint: disable=C0415
         settings, flags, task = self._settings, self._flags, self.task
+        strategy = open_strategy(settings.resolve(task.defaults, 1))
+        self._chief = is_chief(strategy)
+        make_folder(self._folder, "output_dir")
+        records_dir = flags.records_dir or os.path.join(self._folder, "records")
+        if self._chief:
+            make_folder(records_dir, "records_dir")
+            make_records(records, records_dir, flags.num_workers, not flags.records_dir)
+        wait_for_workers(strategy)
         self.sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"),
                                          settings.pad_to_max_length) for split in self._sources}
         self._examples = {split: list(source.examples()) for split, source in self._sources.items()
                           if split != "train"}
-        resolved = settings.resolve(task.defaults, 1)
-        weights = class_weights(settings.class_weights, task, manifests[0]) if flags.do_train else (
-            None)
+        weights = self._class_weights if flags.do_train else None
+        if weights == BALANCED:
+            counts = self.sets["train"].manifest["counts"]["labels"]
+            weights = balanced_weights([counts[label] for label in task.labels])
         headline = f"{self.eval_splits[0]}/{task.headline}" if self.eval_splits else ""
         goal = Goal(make_objective(task, weights, self._options),
                     self.evaluate if self.eval_splits else None, headline, task.defaults,
-                    self._options)
-        self.tuning = FineTuning(settings, open_strategy(resolved), self.model.config, goal,
+                    self._options, [self.sets[split].identity() for split in self.eval_splits])
+        self.tuning = FineTuning(settings, strategy, self.model.config, goal,
                                  self.model.path if flags.do_train else "", flags.keep_head)
+        if flags.do_train:
+            self.tuning.check(self.sets["train"])
 
     def _decode(self, split, answers):
         tagged = {}
@@ -147,24 +166,30 @@ class TaskRun:
         """Trains, scores and predicts as the flags ask for."""
         flags = self._flags
         if flags.do_train:
-            save_task(self._folder, self.task, self.model, **self._options)
-            self.tuning.train(self.sets["train"])
+            if self._chief:
+                save_task(self._folder, self.task, self.model, **self._options)
+            if not self.tuning.train(self.sets["train"]):
+                return
         if not (flags.do_eval or flags.do_predict):
             return
-        trainer = self.tuning.load(self._folder if flags.do_train else self.model.path)
-        predict = functools.partial(self.tuning.predict, trainer)
+        trainer = self.tuning.load(
+            os.path.join(self._folder, MODEL) if flags.do_train else self.model.path)
+        predict = functools.cache(functools.partial(self.tuning.predict, trainer))
+        scores = self.evaluate(predict)
+        splits = dict.fromkeys([*self.eval_splits, *self.test_splits])
+        answers = {split: predict(self.sets[split])[0] for split in splits}
+        if not self._chief:
+            return
         if flags.do_eval:
-            scores = self.evaluate(predict)
             if scores.pop("degenerate"):
                 print("DEGENERATE: the model gives all examples one answer", flush=True)
             write_scores(self._folder, scores, task=self.task.name,
                          headline=f"{self.eval_splits[0]}/{self.task.headline}")
-        for split in dict.fromkeys([*self.eval_splits, *self.test_splits]):
-            self._predict(split, predict)
+        for split in splits:
+            self._write_predictions(split, answers[split])
 
-    def _predict(self, split, predict):
+    def _write_predictions(self, split, answers):
         """Writes the predictions of a split, and what the task's own server or scorer takes."""
-        answers, _ = predict(self.sets[split], measures=False)
         predicted, examples = self._decode(split, answers), self._examples[split]
         paths = [os.path.join(self._folder, f"{split}_predictions.jsonl")]
         predictions.write_predictions(paths[0], self.task, examples, predicted, answers)
@@ -189,25 +214,33 @@ class TaskRun:
         return write_submission(self._folder, self.task, split, predicted)
 
 
-def class_weights(flag, task, manifest):
-    """The weights of a flag: None, a number for each label, or "balanced", by which each label
-    counts alike (N / (labels * examples of the label), as scikit-learn has it).
+def class_weights(flag, task):
+    """What a flag says of the weights of labels: None, a number for each label, or BALANCED.
 
     Raises:
         InputError: they are not as many as the labels.
     """
-    if not flag:
-        return None
+    if not flag or flag == [BALANCED] and task.labels:
+        return flag[0] if flag else None
     if not task.labels:
-        raise InputError(f"--class_weights is for labels, which {task.name} has not.")
-    if flag == ["balanced"]:
-        counts = [max(manifest["counts"]["labels"][label], 1) for label in task.labels]
-        return [sum(counts) / (len(counts) * count) for count in counts]
+        raise InputError(f"--class_weights is for labels, which {task.name} has not; leave it out.")
     try:
         weights = [float(value) for value in flag]
     except ValueError:
         weights = []
-    if len(weights) != len(task.labels) or not all(weight >= 0 for weight in weights):
-        raise InputError(f"--class_weights must be balanced, or a number of at least 0 for each of "
-                         f"the labels {', '.join(task.labels)}, with commas between.")
+    if len(weights) != len(task.labels) or not (
+            any(weights) and all(0 <= weight < math.inf for weight in weights)):
+        raise InputError(f"--class_weights={','.join(flag)}: give {BALANCED}, or for each of the "
+                         f"labels {', '.join(task.labels)} a number of at least 0, not 0 for all.")
     return weights
+
+
+def balanced_weights(counts):
+    """Weights by which each label counts alike: N / (labels * examples of the label), as
+    scikit-learn has it.
+
+    Args:
+        counts: examples of each label, a list.
+    """
+    counts = [max(count, 1) for count in counts]
+    return [sum(counts) / (len(counts) * count) for count in counts]

@@ -87,6 +87,25 @@ def read_config(path):
     return read(path).config
 
 
+def read_for(path, config, task=None):
+    """The `Weights` at `path` for a network of another `EncoderConfig` than may be beside them.
+
+    Args:
+        path, task: see `read`.
+        config: the network's.
+
+    Raises:
+        InputError: see `read`; or the configurations make different networks.
+    """
+    source = read_source(path, task)
+    for key in _UNSEEN if source.config else ():
+        if getattr(source.config, key) != getattr(config, key):
+            raise InputError(
+                f"{source.file}: {key} stands for {getattr(source.config, key)!r}, but the model "
+                f"has {getattr(config, key)!r}; use the configuration of the checkpoint.")
+    return translate(source, config)
+
+
 def load(path, model):
     """Loads the checkpoint at `path` into an encoder or a Learner.
 
@@ -104,11 +123,5 @@ def load(path, model):
         InputError: anything is wrong; the model is unchanged then.
     """
     heads = [objective.name for objective in getattr(model, "objectives", ())]
-    source = read_source(path, next((head for head in heads if head in names.TASKS), None))
-    ours = getattr(model, "encoder", model).config
-    for key in _UNSEEN if source.config else ():
-        if getattr(source.config, key) != getattr(ours, key):
-            raise InputError(
-                f"{source.file}: {key} stands for {getattr(source.config, key)!r}, but the model "
-                f"has {getattr(ours, key)!r}; use the configuration of the checkpoint.")
-    return assign(model, translate(source, ours))
+    return assign(model, read_for(path, getattr(model, "encoder", model).config,
+                                  next((head for head in heads if head in names.TASKS), None)))

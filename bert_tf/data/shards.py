@@ -55,10 +55,10 @@ def write_shard(path, folder, blocks):
             "bytes": os.path.getsize(path), "crc32c": digest.digest().hex()}
 
 
-def make_shards(path, fingerprint, pieces, work, num_workers, describe):
+def make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace=True):
     """Makes the shards of all pieces and then their manifest; what is finished is not done again.
 
-    Shards of another job that stand under this manifest's name are removed first.
+    Shards of another job that stand under this manifest's name are removed first, if they may be.
 
     Args:
         path: of the manifest.
@@ -70,20 +70,36 @@ def make_shards(path, fingerprint, pieces, work, num_workers, describe):
         num_workers: see `run_pieces`.
         describe: function of the results by piece: what else the manifest is to say. Where it
             raises InputError, no shard is kept.
+        may_replace: whether shards of another job may be removed.
 
     Returns:
         The manifest, and whether it was there already.
+
+    Raises:
+        InputError: what must not be removed stands there.
     """
     folder = os.path.dirname(os.path.abspath(path))
+
+    def discard(names):
+        if not may_replace:
+            raise InputError(f"{path} is of other records, made from another task, text or "
+                             "vocabulary or with other flags: name another folder, or remove it.")
+        _remove(folder, names)
+
+    earlier = manifest.load_manifest(path) if os.path.exists(path) else None
+    names = [shard["name"] for shard in earlier["shards"]] if earlier else []
+    if earlier and earlier.get("fingerprint") != fingerprint:
+        # Other flags or another text: the old shards must not stand beside the new ones.
+        discard(names)
+        os.remove(path)
+        earlier = None
     progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
-                        lambda earlier: _remove(folder, _planned(earlier)))
-    if os.path.exists(path):
-        earlier = manifest.load_manifest(path)
-        if earlier.get("fingerprint") == fingerprint and _is_intact(folder, earlier):
+                        lambda other: discard(_planned(other)))
+    if earlier:
+        if _is_intact(folder, earlier):
             progress.close()
             return earlier, True
-        # Other flags or another text: the old shards must not stand beside the new ones.
-        _remove(folder, [shard["name"] for shard in earlier["shards"]])
+        _remove(folder, names)
         os.remove(path)
     results = run_pieces(pieces, len(fingerprint["pieces"]), work, progress, num_workers,
                          functools.partial(_is_intact, folder))

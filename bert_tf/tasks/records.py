@@ -118,11 +118,14 @@ class SplitRecords:
                 self._num_choices = len(piece[0].texts) - 1
         self._sha256 = digest.hexdigest()
 
-    def make(self, output_dir, num_workers=0):
+    def make(self, output_dir, num_workers=0, may_replace=True):
         """Writes `split`.tfrecord and its manifest, unless they are there.
 
         Returns:
             The manifest, and whether it was there already.
+
+        Raises:
+            InputError: other records are there, and may not be replaced.
         """
         output_file = os.path.join(os.path.abspath(output_dir), f"{self._source.split}.tfrecord")
         task, vocabulary = self._source.task, self._tokenizer.vocabulary
@@ -134,7 +137,8 @@ class SplitRecords:
             "pieces": self._sizes, "output_file": [os.path.basename(output_file)]}
         writer = _PieceWriter(task, self._options, self._tokenizer, output_file, len(self._sizes))
         return make_shards(manifest.manifest_path(output_file), fingerprint, self._pieces(), writer,
-                           num_workers, functools.partial(self._describe, vocabulary))
+                           num_workers, functools.partial(self._describe, vocabulary),
+                           may_replace)
 
     def _pieces(self, omissions=None):
         return _cut(self._source.examples(omissions), _SHARD_EXAMPLES,

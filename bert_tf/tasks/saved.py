@@ -28,6 +28,11 @@ class SavedTask:
     do_lower_case: bool
     options: dict = dataclasses.field(default_factory=dict)
 
+    def is_of(self, task, max_seq_length, do_lower_case):
+        """Whether it says these; the options may be others."""
+        return ((max_seq_length, do_lower_case) == (self.max_seq_length, self.do_lower_case)
+                and all(getattr(task, name) == getattr(self.task, name) for name in _FIELDS))
+
     def write(self, folder):
         """Writes it beside a model."""
         write_json(os.path.join(folder, TASK_FILE), {

@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from bert_tf.checkpoints import sealed
+from bert_tf.training.distribution import is_chief
 
 
 class BestWeights:
@@ -22,35 +23,31 @@ class BestWeights:
 
     def __init__(self, trainer, folder, headline, patience, eval_steps):
         self._trainer, self._path = trainer, os.path.join(folder, "best.safetensors")
-        self._headline, self._patience, self._eval_steps = headline, patience, eval_steps
+        self._headline, self._patience_steps = headline, patience * eval_steps
+        self._best = sealed.read(self._path)[1] if os.path.exists(self._path) else None
 
     def _variables(self):
         return {v.path: v for v in self._trainer.learner.weights}
 
-    def _read(self):
-        """Weights, step and value, or None."""
-        if not os.path.exists(self._path):
-            return None
-        tensors, extra = sealed.read(self._path)
-        return tensors, extra["step"], extra["value"]
-
-    def __call__(self, step, metrics):
-        """Keeps the weights if they are the best; returns whether training is to end."""
-        best = self._read()
-        value = metrics[self._headline]
-        # An evaluation of the same step or a later one is from before a kill: it is made again.
-        if best is None or value > best[2] or best[1] >= step:
+    def keep(self, step, metrics):
+        """Keeps the weights if they are the best."""
+        if self._best and not metrics[self._headline] > self._best["metrics"][self._headline]:
+            return
+        self._best = {"step": step, "metrics": metrics}
+        if is_chief(self._trainer.strategy):
             tensors = {name: np.array(v.numpy()) for name, v in self._variables().items()}
-            sealed.write(self._path, tensors, {"step": step, "value": value})
-            return False
-        return step - best[1] >= self._patience * self._eval_steps
+            sealed.write(self._path, tensors, self._best)
+
+    def is_over(self, step):
+        """Whether training is to end at this step: the best ones are too long ago."""
+        return self._best is not None and step - self._best["step"] >= self._patience_steps
 
     def restore(self):
-        """Gives the trainer the best weights; returns the step that they are of."""
-        tensors, step, _ = self._read()
+        """Gives the trainer the best weights; returns their step and their metrics."""
+        tensors, best = sealed.read(self._path)
         for name, variable in self._variables().items():
             variable.assign(tensors[name])
-        return step
+        return best["step"], best["metrics"]
 
     def remove(self):
         """Removes the file."""

@@ -12,15 +12,16 @@ import typing
 import keras
 
 from bert_tf import checkpoints
+from bert_tf.config import read_json
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
+from bert_tf.files import make_folder, replace_aside, write_json
 from bert_tf.training import resume
 from bert_tf.training.best import BestWeights
 from bert_tf.training.building import make_trainer
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.prediction import predict
 from bert_tf.training.reporting import duration
-from bert_tf.training.run import Run, save_model
+from bert_tf.training.run import Run, save_model, wait_for_workers
 from bert_tf.training.transfer import freeze, layer_decay_factors, reinitialize_top
 
 # Settings that may differ when a run goes on.
@@ -28,7 +29,7 @@ _FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkp
          "iterations_per_loop", "distribution_strategy", "use_tpu", "tpu", "tpu_zone",
          "gcp_project", "master", "num_tpu_cores", "num_trials", "grid", "stop_at_step",
          "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
-RESULTS, RESULT = "results.json", "result.json"
+RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Goal:
         headline: the metric that decides between trials; more is better.
         defaults: `bert_tf.tasks.task.Defaults`.
         options: dict of what else makes the objective; a run that goes on must have the same.
+        scored_on: JSON value of what `evaluate` looks at, such as identities of its examples.
     """
 
     make_objective: typing.Callable
@@ -51,6 +53,7 @@ class Goal:
     headline: str
     defaults: object
     options: dict = dataclasses.field(default_factory=dict)
+    scored_on: object = None
 
 
 class FineTuning:
@@ -74,6 +77,37 @@ class FineTuning:
         self._keep_head = keep_head
         self._chief = is_chief(strategy)
 
+    def check(self, examples):
+        """Finds out whether the trials fit the devices and what the output folder holds.
+
+        Args:
+            examples: `ExampleSet` to train on.
+
+        Returns:
+            The settings of all trials, and the results of those that are finished, in the order in
+            which they ran: two dicts by the trial's name.
+
+        Raises:
+            InputError: they don't.
+        """
+        trials = {name: trial.resolve(self._goal.defaults, examples.size)
+                  for name, trial in self._settings.trials().items()}
+        folder = os.path.join(self._settings.output_dir, "trials")
+        others = sorted(set(os.listdir(folder)) - set(trials)) if os.path.isdir(folder) else []
+        if others:
+            raise InputError(f"{folder} holds {', '.join(others)}, of other seeds or another grid, "
+                             "and the best of all is kept: let this one have them too, or name "
+                             "another --output_dir.")
+        results = {}
+        for name, trial in trials.items():
+            trial.check_warmup()
+            trial.check_replicas(self._strategy.num_replicas_in_sync, bool(self._goal.evaluate))
+            self._compare(trial, examples)
+            result = self._finished(trial)
+            if result:
+                results[name] = result
+        return trials, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
+
     def train(self, examples):
         """Runs all trials that are not finished, and says how they went.
 
@@ -81,42 +115,50 @@ class FineTuning:
             examples: `ExampleSet` to train on.
 
         Returns:
-            What it writes to `results.json`.
+            What it writes to `results.json`; None if it stopped at `stop_at_step`.
+
+        Raises:
+            InputError: see `check`; or training can't go on.
         """
-        settings = self._settings.resolve(self._goal.defaults, examples.size)
-        trials = {name: trial.resolve(self._goal.defaults, examples.size)
-                  for name, trial in self._settings.trials().items()}
-        print(f"{examples.size:,} examples, {settings.num_train_steps:,} steps, "
-              f"{len(trials)} trial(s)", flush=True)
-        results = {}
+        trials, results = self.check(examples)
+        settings = next(iter(trials.values()))
+        print(f"{examples.size:,} examples, {len(trials)} trial(s), the first of "
+              f"{settings.num_train_steps:,} steps", flush=True)
+        headline = self._goal.headline
         for name, trial in trials.items():
-            make_folder(trial.output_dir, "output_dir")
-            self._claim(trial, examples)
-            results[name] = self._finished(trial) or self._run(trial, examples, results)
-            print(f"{name}: {_line(results[name], self._goal.headline)}", flush=True)
-        summary = summarize(results, self._goal.headline)
+            if name not in results:
+                result = self._run(trial, examples, results)
+                if result is None:
+                    print(f"stopped at --stop_at_step={trial.last_step}; the same command without "
+                          "it goes on.", flush=True)
+                    return None
+                results[name] = result
+            print(f"{name}: {_line(results[name], headline)}", flush=True)
+        summary = summarize(results, headline)
         if self._chief:
             write_json(os.path.join(self._settings.output_dir, RESULTS), summary)
         if len(results) > 1:
             print(describe(summary), flush=True)
         return summary
 
-    def _claim(self, trial, examples):
-        """Says in the trial's folder what it is; InputError if it is another's."""
+    def _describe(self, trial, examples):
+        """What must be the same for a trial to go on, by flag: a JSON value."""
         mine = {name: value for name, value in dataclasses.asdict(trial).items()
                 if name not in _FREE}
-        mine |= {**self._goal.options, "examples": examples.identity(),
-                 "init_checkpoint": self._init_checkpoint, "keep_head": self._keep_head,
-                 "bert_config_file": self._config.to_dict()}
-        mine = json.loads(json.dumps(mine))
-        path = os.path.join(trial.output_dir, "settings.json")
+        path = self._init_checkpoint and os.path.abspath(self._init_checkpoint)
+        return json.loads(json.dumps({
+            **mine, **self._goal.options, "train_file": examples.identity(),
+            "dev_file": self._goal.scored_on if trial.early_stopping else None,
+            "init_checkpoint": path, "keep_head": self._keep_head,
+            "bert_config_file": self._config.to_dict()}))
+
+    def _compare(self, trial, examples):
+        """Raises InputError if the trial's folder is another's."""
+        path = os.path.join(trial.output_dir, SETTINGS)
         if not os.path.exists(path):
-            if self._chief:
-                write_json(path, mine)
             return
-        with open(path, encoding="utf-8") as file:
-            theirs = json.load(file)
-        other = [name for name in mine if mine[name] != theirs.get(name)]
+        mine, theirs = self._describe(trial, examples), read_json(path)
+        other = [f"--{name}" for name in mine if mine[name] != theirs.get(name)]
         if other:
             raise InputError(f"{trial.output_dir} holds a run with another {', '.join(other)}; "
                              "name another --output_dir, or remove that folder.")
@@ -126,52 +168,67 @@ class FineTuning:
         path = os.path.join(trial.output_dir, RESULT)
         if not os.path.exists(path):
             return None
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        result = read_json(path)
+        if result["scored_on"] != self._goal.scored_on:
+            raise InputError(f"{trial.output_dir} holds a run that was scored on other examples: "
+                             "to score its model on these, leave out --do_train; to train again, "
+                             "name another --output_dir.")
+        return result
 
     def _run(self, settings, examples, earlier):
-        """Trains one trial; returns its result."""
+        """Trains one trial; returns its result, None if it stopped at `stop_at_step`."""
         start = time.monotonic()
         keras.backend.clear_session()
         trainer = self.make_trainer(settings)
+        evaluate = self._goal.evaluate and (lambda: self.evaluate(trainer))
         best = None
-        if settings.early_stopping:
+        if settings.early_stopping and evaluate:
             best = BestWeights(trainer, settings.output_dir, self._goal.headline,
                                settings.early_stopping, settings.eval_steps)
-        evaluate = self._goal.evaluate and (lambda: self.evaluate(trainer))
         run = Run(trainer, settings, examples, evaluate, best)
         if not run.resume():
             self.initialize(trainer, settings)
+        if self._chief:
+            make_folder(settings.output_dir, "output_dir")
+            write_json(os.path.join(settings.output_dir, SETTINGS),
+                       self._describe(settings, examples))
+        wait_for_workers(self._strategy)
         run.train()
-        if settings.last_step < settings.num_train_steps:
-            raise InputError(f"stopped at --stop_at_step={settings.last_step}; the same command "
-                             "without it goes on.")
-        metrics = run.report_evaluation() if evaluate else {}
-        step = run.step
-        if best and evaluate:
-            best(step, metrics)
-            step = best.restore()
-            metrics = self.evaluate(trainer)
+        if settings.last_step < settings.num_train_steps and not (
+                best and best.is_over(run.step)):
+            return None
+        step, metrics = run.step, {}
+        if best:
+            wait_for_workers(self._strategy)
+            step, metrics = best.restore()
+        elif evaluate:
+            metrics = run.report_evaluation()
+        metrics = dict(metrics)
         result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
                   "train_batch_size": settings.train_batch_size,
                   "learning_rate": settings.learning_rate,
                   "num_train_epochs": settings.num_train_epochs,
                   "degenerate": bool(metrics.pop("degenerate", 0)),
-                  "seconds": round(time.monotonic() - start, 1)}
+                  "seconds": round(time.monotonic() - start, 1),
+                  "scored_on": self._goal.scored_on, "number": len(earlier)}
         if self._chief:
-            headline = self._goal.headline
-            if all(_rank(result, headline) > _rank(r, headline) for r in earlier.values()):
-                save_model(self._settings.output_dir, trainer.learner)
-                for name in ("metrics.jsonl", "eval_results.txt"):
-                    path = os.path.join(settings.output_dir, name)
-                    if os.path.exists(path):
-                        shutil.copy(path, os.path.join(self._settings.output_dir, name))
-            write_json(os.path.join(settings.output_dir, RESULT), result)
-            for path in resume.checkpoints(settings.output_dir):
-                os.remove(path)
+            self._keep(trainer.learner, settings.output_dir, result, earlier)
             if best:
                 best.remove()
+        wait_for_workers(self._strategy)
         return result
+
+    def _keep(self, learner, folder, result, earlier):
+        """Writes a trial's result to its folder, and its model if it is the best so far."""
+        headline = self._goal.headline
+        if all(_rank(result, headline) > _rank(r, headline) for r in earlier.values()):
+            save_model(self._settings.output_dir, learner)
+            curves = os.path.join(self._settings.output_dir, "metrics.jsonl")
+            with replace_aside(curves) as aside:
+                shutil.copyfile(os.path.join(folder, "metrics.jsonl"), aside)
+        write_json(os.path.join(folder, RESULT), result)
+        for path in resume.checkpoints(folder):
+            os.remove(path)
 
     def make_trainer(self, settings):
         """A Trainer for one trial."""
@@ -184,9 +241,11 @@ class FineTuning:
 
     def initialize(self, trainer, settings):
         """Gives a new Trainer the weights with which training begins."""
-        if self._init_checkpoint:
-            model = trainer.learner if self._keep_head else trainer.learner.encoder
-            print(checkpoints.load(self._init_checkpoint, model), flush=True)
+        path = self._init_checkpoint
+        if path and self._keep_head:
+            print(_load_all(path, trainer.learner), flush=True)
+        elif path:
+            print(checkpoints.load(path, trainer.learner.encoder), flush=True)
         reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
 
     def load(self, path):
@@ -198,12 +257,7 @@ class FineTuning:
         keras.backend.clear_session()
         settings = self._settings.resolve(self._goal.defaults, 1)
         trainer = self.make_trainer(settings)
-        account = checkpoints.load(path, trainer.learner)
-        (objective,) = trainer.learner.objectives
-        missing = [name for name in account.missing if name.startswith(f"{objective.name}/")]
-        if missing:
-            raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "
-                             "task; train it first, with --do_train.")
+        _load_all(path, trainer.learner)
         return trainer
 
     def predict(self, trainer, examples, measures=True):
@@ -214,6 +268,17 @@ class FineTuning:
         """The metrics of a trainer."""
         return self._goal.evaluate(
             lambda examples, measures=True: self.predict(trainer, examples, measures))
+
+
+def _load_all(path, learner):
+    """Loads a checkpoint that must hold the head too; returns its `Account`."""
+    account = checkpoints.load(path, learner)
+    (objective,) = learner.objectives
+    missing = [name for name in account.missing if name.startswith(f"{objective.name}/")]
+    if missing:
+        raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "
+                         "task; train it first, with --do_train and without --keep_head.")
+    return account
 
 
 def _rank(result, headline):

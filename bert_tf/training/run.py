@@ -27,13 +27,13 @@ class Run:
         records: `RecordSet` or `ExampleSet` to train on, or None.
         evaluate: function that returns a dict of metrics, the total "loss" first; None where there
             is nothing to evaluate on.
-        keep_best: function of the step and these metrics, which may keep the weights; it returns
-            whether training is to end here.
+        best: `BestWeights`, which are then kept of every evaluation, the last step's too, and may
+            end training; or None.
     """
 
-    def __init__(self, trainer, settings, records, evaluate=None, keep_best=None):
+    def __init__(self, trainer, settings, records, evaluate=None, best=None):
         self._trainer, self._settings, self._records = trainer, settings, records
-        self._evaluate, self._keep_best = evaluate, keep_best
+        self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
         self._order = {"records": records and records.identity(), "seed": settings.random_seed}
         # So many records had been taken when so many steps had been.
@@ -85,7 +85,7 @@ class Run:
         if self._mean(self.step) != self.step:
             raise InputError("the workers begin at different steps: --output_dir must be one "
                              f"folder that all of them read; here it is {settings.output_dir}.")
-        if self.step >= settings.last_step:
+        if self._is_over():
             print(f"step {self.step:,} is reached already", flush=True)
             return
         self._reporter = Reporter(settings.output_dir if self._chief else None, self.step,
@@ -94,11 +94,11 @@ class Run:
                     (settings.random_seed, self._records_taken(), settings.train_batch_size))
         self._reporter.start(self.step)
         with self._signals():
-            stopped = ended = False
-            while self.step < settings.last_step and not (stopped or ended):
+            stopped = False
+            while not (stopped or self._is_over()):
                 metrics = self._guard(lambda: feed.train(self._steps_to_pause()))
                 self._reporter.train(self.step, metrics)
-                ended = self._pause()
+                self._pause()
                 stopped = self._mean(self._signal is not None) > 0
         if stopped:
             self._save()
@@ -114,19 +114,29 @@ class Run:
                 steps.append(every - self.step % every)
         return min(steps)
 
+    def _is_over(self):
+        """Whether this invocation has no step to take."""
+        return self.step >= self._settings.last_step or (
+            self._best is not None and self._best.is_over(self.step))
+
     def _pause(self):
-        """Saves and evaluates where it is time to; returns whether training is to end."""
-        settings, step, ended = self._settings, self.step, False
-        at_end = step >= settings.last_step
-        if at_end or step % settings.save_checkpoints_steps == 0:
-            self._save()
-        if self._evaluate and not at_end and settings.eval_steps and (
-                step % settings.eval_steps == 0):
+        """Evaluates and saves where it is time to."""
+        settings, step = self._settings, self.step
+        # Evaluates first: who goes on from this checkpoint does not evaluate its step again.
+        if self._evaluate and self._is_evaluated(step):
             metrics = self._evaluate()
             self._reporter.evaluate(step, metrics)
-            ended = self._keep_best is not None and self._keep_best(step, metrics)
+            if self._best:
+                self._best.keep(step, metrics)
+        if step >= settings.last_step or step % settings.save_checkpoints_steps == 0:
+            self._save()
         self._reporter.start(step)
-        return ended
+
+    def _is_evaluated(self, step):
+        """Whether training pauses at a step to evaluate; at the end others do."""
+        if step == self._settings.num_train_steps:
+            return self._best is not None
+        return self._settings.eval_steps and step % self._settings.eval_steps == 0
 
     def _save(self):
         if self._chief:
@@ -176,16 +186,27 @@ class Run:
 
 @contextlib.contextmanager
 def named_errors(records):
-    """Within this, an error in reading `records` is told by file and record, and one of other
-    workers by what to do."""
+    """Within this, an error in reading `records`, if there are any, is told by file and record, and
+    one of other workers by what to do."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
-        records.locate_damage()
+        if records:
+            records.locate_damage()
         raise
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
         raise InputError("another worker is gone; start all of them again, and they go on from "
                          "the last checkpoint.") from error
+
+
+def wait_for_workers(strategy):
+    """Waits until all workers are here.
+
+    Raises:
+        InputError: one is gone.
+    """
+    with named_errors(None):
+        mean_over_workers(strategy, 0)
 
 
 def make_evaluation(trainer, settings, records):

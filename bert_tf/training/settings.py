@@ -61,9 +61,7 @@ class TrainSettings:
             "keep_checkpoint_max": 1, "iterations_per_loop": 1, "eval_steps": 0,
             "max_eval_steps": 0, "random_seed": 0, "weight_decay": 0,
             "gradient_accumulation_steps": 1})
-        if self.num_warmup_steps > self.num_train_steps:
-            raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
-                             f"--num_train_steps ({self.num_train_steps}); give fewer.")
+        self.check_warmup()
         if self.random_seed >= 1 << 31:
             raise InputError(f"--random_seed is {self.random_seed}; it must be below 2**31.")
 
@@ -72,6 +70,12 @@ class TrainSettings:
         for name, bound in bounds.items():
             if not getattr(self, name) >= bound:
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {bound}.")
+
+    def check_warmup(self):
+        """Raises InputError if the rate would still rise at the end."""
+        if self.num_warmup_steps > self.num_train_steps:
+            raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
+                             f"--num_train_steps ({self.num_train_steps}); give fewer.")
 
     @property
     def last_step(self):
@@ -158,7 +162,8 @@ class FineTuneSettings(TrainSettings):
         """
         batch = self.train_batch_size or defaults.train_batch_size
         epochs = self.num_train_epochs or defaults.num_train_epochs
-        steps = self.num_train_steps or max(int(examples / batch * epochs), 1)
+        # Fewer examples than a batch come again until it is full.
+        steps = self.num_train_steps or max(int(max(examples / batch, 1) * epochs), 1)
         every = max(examples // batch, 1) if self.early_stopping else 0
         return dataclasses.replace(
             self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
@@ -167,7 +172,13 @@ class FineTuneSettings(TrainSettings):
             eval_steps=self.eval_steps or every)
 
     def trials(self):
-        """The settings of each trial, under the name that tells it from the others: a dict."""
+        """The settings of each trial, under the name that tells it from the others: a dict.
+
+        Raises:
+            InputError: the grid's epochs would not count.
+        """
+        if self.grid and self.num_train_steps:
+            raise InputError("--grid tries several numbers of epochs: leave out --num_train_steps.")
         found = {}
         grid = [[(name, kind(value)) for value in getattr(self, f"grid_{name}")]
                 for name, kind in _GRID.items()] if self.grid else []
