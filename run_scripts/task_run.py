@@ -126,7 +126,7 @@ class TaskRun:
             make_records(records, records_dir, flags.num_workers, not flags.records_dir)
         wait_for_workers(strategy)
         self.sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"),
-                                         settings.pad_to_max_length) for split in self._sources}
+                                       settings.pad_to_max_length) for split in self._sources}
         self._examples = {split: list(source.examples()) for split, source in self._sources.items()
                           if split != "train"}
         weights = self._class_weights if flags.do_train else None
