@@ -12,6 +12,7 @@ import warnings
 from bert_tf import checkpoints
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
+from bert_tf.objectives.feature_tagging import FeatureTagging
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.multiple_choice import MultipleChoice
 from bert_tf.objectives.sentence import (
@@ -62,6 +63,6 @@ def _task(cls, path, dtype=None, **options):
 
 
 BertEncoder.from_pretrained = _encoder
-for _objective in (AnswerSpan, Classification, MaskedLM, MultiLabel, MultipleChoice,
-                   Regression, SentencePrediction, Tagging):
+for _objective in (AnswerSpan, Classification, FeatureTagging, MaskedLM, MultiLabel,
+                   MultipleChoice, Regression, SentencePrediction, Tagging):
     _objective.from_pretrained = _task

@@ -30,6 +30,7 @@ def test_an_encoder_of_either_format(folder):
     (bert_tf.Regression, {}, (1,)),
     (bert_tf.AnswerSpan, {}, (2, None)),
     (bert_tf.Tagging, {"num_labels": 5}, (None, 5)),
+    (bert_tf.FeatureTagging, {"num_labels": 5, "layers": "last", "lstm_size": 4}, (None, 5)),
     (bert_tf.MultipleChoice, {}, (None,)),
 ])
 def test_each_task_says_that_its_head_is_new(objective, options, shape):

@@ -34,8 +34,9 @@ def assign(model, weights):
     named = variables(model)
     apart = sorted(set(names.OPTIONAL) & set(weights.tensors).difference(named))
     if any(names.head(name) in map(names.head, named) for name in apart):
-        raise InputError(f"{weights.source} has {', '.join(apart)}, an output matrix that isn't "
-                         "the embedding table; build MaskedLM with tied=False.")
+        raise InputError(f"{weights.source} has {', '.join(apart)}, which the model has not; build "
+                         "its head as it was trained: MaskedLM with tied=False, FeatureTagging "
+                         "with the same layers.")
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
         check(tensor, variable.shape, weights.source)

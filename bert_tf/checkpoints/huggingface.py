@@ -132,7 +132,7 @@ def table_for(weights):
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Hugging "
                          "Face's checkpoints all call classifier; take one out.")
     return _table(tasks[0] if tasks else names.TASKS[0],
-                  "bert." if set(weights.heads) - {"pooler"} else "")
+                  "bert." if set(weights.heads) - {"pooler", "feature_tagging"} else "")
 
 
 def write(folder, weights, tensors):

@@ -74,9 +74,9 @@ def translate(source, config):
         if rule:
             sizes = {**names.sizes(config), "C": labels.get(names.head(rule.ours))}
             check(tensor, [sizes[letter] for letter in rule.their_shape], source.file)
+            sizes |= dict(zip(rule.their_shape, tensor.shape))
             if "C" in rule.shape:
-                found = tensor.shape[rule.their_shape.index("C")]
-                sizes["C"] = labels[names.head(rule.ours)] = found
+                labels[names.head(rule.ours)] = sizes["C"]
             tensors[rule.ours] = rule.convert(
                 tensor, tuple(sizes[letter] for letter in rule.shape))
         elif reason:

@@ -20,14 +20,15 @@ class LinearHead(Objective):
         label_feature: the feature that holds the labels, integer [B] or [B, 1].
         weight_feature: the feature that holds the examples' weights; all are 1 if it is absent.
         dropout_rate: of the dropout before the layer.
+        reader: a layer of a subclass before that, or None.
     """
 
     source = "pooled_output"
     label_feature, weight_feature = "label_ids", "is_real_example"
 
-    def __init__(self, config, units, dropout_rate=0.1, **kwargs):
+    def __init__(self, config, units, dropout_rate=0.1, reader=None, **kwargs):
         super().__init__(config, **kwargs)
-        self.dropout_rate = dropout_rate
+        self.dropout_rate, self.reader = dropout_rate, reader
         self.classifier = self.dense(units)
         self.build()
 

@@ -26,6 +26,9 @@ class Learner(keras.Model):
 
     def __init__(self, encoder, objectives, **kwargs):
         super().__init__(autocast=False, **kwargs)
+        if not encoder.trainable:       # and if it was loaded, its weights don't know of it
+            for variable in encoder.weights:
+                variable.trainable = False
         self.encoder = encoder
         self.objectives = list(objectives)
         self.built = True  # as its parts are
@@ -46,8 +49,8 @@ class Learner(keras.Model):
                                           1 + len(self.objectives))
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))
                 for name in INPUTS if batch.get(name) is not None}
-        outputs = self.encoder(rows, training=training and bool(self.encoder.trainable_variables),
-                               dropout_seed=encoder_seed)
+        training = training and any(v.trainable for v in self.encoder.weights)
+        outputs = self.encoder(rows, training=training, dropout_seed=encoder_seed)
         return {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
                 for objective, seed in zip(self.objectives, seeds)}
 

@@ -18,6 +18,7 @@ from bert_tf.conversion import FORMATS, Changes, convert
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
+from bert_tf.objectives.feature_tagging import FeatureTagging
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.multiple_choice import MultipleChoice
 from bert_tf.objectives.sentence import (
@@ -25,6 +26,8 @@ from bert_tf.objectives.sentence import (
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
+from bert_tf.training.loop import Trainer
+from bert_tf.training.optimizer import AdamWeightDecay
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -68,8 +71,9 @@ def test_our_names_are_those_of_the_model():
     config = checkpoints.read_config(GOLDEN / "hf_gelu")
     learner = Learner(BertEncoder(config), [
         MaskedLM(config, tied=False), SentencePrediction(config),
+        FeatureTagging(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=names.LSTMS),
         *(make(config) for make in HEADS.values())])
-    sizes = {**names.sizes(config), "C": 0}
+    sizes = {letter: size or 0 for letter, size in names.sizes(config).items()}
     ours = {name: tuple(sizes[letter] for letter in shape)
             for pattern, shape in names.SHAPES.items() for name in names.expand(pattern, config)}
     held = variables(learner)
@@ -146,6 +150,34 @@ def test_heads_of_tasks(head, target, tmp_path):
     if target == "huggingface":     # where the files tell which head it is
         for hint in (None, "classification"):
             assert_same(values(tmp_path / "theirs", hint), wanted)
+
+
+@pytest.mark.parametrize("layers, lstm_layers", [("last", 1), ("weighted_sum_all", 3)])
+def test_a_head_of_features_is_read_and_left_out(layers, lstm_layers, tmp_path):
+    config = checkpoints.read_config(GOLDEN / "google_gelu")
+
+    def make(**options):
+        return Learner(BertEncoder(config), [FeatureTagging(config, 3, **{
+            "layers": layers, "lstm_size": 2, "lstm_layers": lstm_layers, **options})])
+
+    learner = make()
+    learner.save(tmp_path / "model.keras")
+    resume.save_checkpoint(str(tmp_path), Trainer(learner, AdamWeightDecay(),
+                                                  tf.distribute.get_strategy()), {}, keep=1)
+    config.to_json_file(tmp_path / "bert_config.json")
+    wanted = {name: v.numpy() for name, v in variables(learner).items()}
+    for path in (tmp_path / "model.keras", next(tmp_path.glob("checkpoint-*"))):
+        assert_same(values(path), wanted)
+        again = make()
+        assert not checkpoints.load(path, again).missing
+        assert_same({name: v.numpy() for name, v in variables(again).items()}, wanted)
+        for form in ("huggingface", "keras"):
+            account = convert(path, tmp_path / form / path.name, form)
+            assert f"the format {form} has no feature_tagging" in account.ignored.values()
+            assert_same(values(tmp_path / form / path.name), encoder_only(wanted))
+    other = {"layers": "last"} if layers != "last" else {"lstm_size": 3}
+    with pytest.raises(InputError, match="with the same layers|use the configuration"):
+        checkpoints.load(tmp_path / "model.keras", make(**other))
 
 
 @pytest.mark.parametrize("name", ["google_gelu", "google_deep"])
