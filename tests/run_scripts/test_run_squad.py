@@ -1,0 +1,297 @@
+"""Answers in paragraphs from the command line: learning, scores, thresholds, what is refused."""
+
+import dataclasses
+import json
+import random
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from tensorflow.python.framework import config as tf_config
+
+from bert_tf.data.answer_spans import SpanOptions
+from bert_tf.data.example_set import ExampleSet
+from bert_tf.errors import InputError
+from bert_tf.tasks.saved import SavedTask
+from bert_tf.tasks.squad import read_answers
+from bert_tf.tasks.squad_answers import AnswerOptions, predict_file
+from bert_tf.tasks.squad_predictions import read_predictions, write_predictions
+from bert_tf.tasks.squad_scorer import score_v1, score_v2
+from bert_tf.tasks.task import Task
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.training.finetuning import FineTuning
+from bert_tf.training.loop import Trainer
+from bert_tf.training.settings import FineTuneSettings
+from run_scripts import run_squad
+from run_scripts.model_flags import ModelFlags
+from tests.training import tiny
+
+KEYS = [f"k{i}" for i in range(8)]
+FILLERS = [f"f{i}" for i in range(20)]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "where", "is", "?", *KEYS, *FILLERS]
+FILES = ("predictions", "nbest_predictions", "null_odds", "metrics")
+
+
+def squad_json(seed, negative=False):
+    """Eight paragraphs with a key each, the answer to whose question is the word behind it; and a
+    question for a key that is not there."""
+    rng, paragraphs = random.Random(seed), []
+    for number, key in enumerate(KEYS):
+        words = rng.sample(FILLERS, 16)
+        place = rng.randrange(14)
+        context = " ".join([*words[:place], key, *words[place:]])
+        answer = {"text": words[place], "answer_start": context.index(key) + len(key) + 1}
+        qas = [{"id": f"{number}", "question": f"where is {key} ?", "answers": [answer]}]
+        if negative:
+            qas[0]["is_impossible"] = False
+            qas.append({"id": f"{number}-none", "question": f"where is {KEYS[number - 1]} ?",
+                        "answers": [], "is_impossible": True})
+        paragraphs.append({"context": context, "qas": qas})
+    return {"version": "test", "data": [{"title": "t", "paragraphs": paragraphs}]}
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """vocab.txt, config.json, and SQuAD files of v1.1, v2.0 and without answers."""
+    folder = tmp_path_factory.mktemp("squad")
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
+    tiny.config(vocab_size=len(VOCABULARY), max_position_embeddings=32).to_json_file(
+        folder / "config.json")
+    bare = squad_json(1)
+    for paragraph in bare["data"][0]["paragraphs"]:
+        for question in paragraph["qas"]:
+            del question["answers"]
+    for name, data in (("v1", squad_json(1)), ("v2", squad_json(1, True)), ("bare", bare)):
+        (folder / f"{name}.json").write_text(json.dumps(data), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def fixture_determinism():
+    """Switches off what a run switches on in this process."""
+    yield
+    tf_config.disable_op_determinism()
+
+
+def prepare(**given):
+    """The `SquadRun` of the flags."""
+    classes = (run_squad.SquadFlags, ModelFlags, FineTuneSettings)
+    names = [{field.name for field in dataclasses.fields(kind)} for kind in classes]
+    assert set(given) <= set().union(*names)
+    return run_squad.SquadRun(*(
+        kind(**{name: str(value) if name.endswith(("file", "dir", "checkpoint")) else value
+                for name, value in given.items() if name in own})
+        for kind, own in zip(classes, names)))
+
+
+def main(**given):
+    """The script, in this process."""
+    prepare(**given).run()
+
+
+def training(folder, name, output_dir, **changes):
+    """Flags that train on a file and choose on it, from random weights."""
+    return {"bert_config_file": folder / "config.json", "vocab_file": folder / "vocab.txt",
+            "train_file": folder / f"{name}.json", "predict_file": folder / f"{name}.json",
+            "output_dir": output_dir, "do_train": True, "do_eval": True, "max_seq_length": 32,
+            "max_query_length": 8, "doc_stride": 8, "num_workers": 1, "learning_rate": 3e-3,
+            "num_train_steps": 120, "iterations_per_loop": 120, "train_batch_size": 8, **changes}
+
+
+@pytest.fixture(name="trained", scope="module")
+def fixture_trained(folder, tmp_path_factory):
+    """The output folder of a model that has learned v1.json by heart."""
+    out = tmp_path_factory.mktemp("trained") / "out"
+    main(**training(folder, "v1", out))
+    return out
+
+
+@pytest.fixture(name="negative", scope="module")
+def fixture_negative(folder, tmp_path_factory):
+    """The output folder of a model that has begun to learn v2.json."""
+    out = tmp_path_factory.mktemp("negative") / "out"
+    main(**training(folder, "v2", out, version_2_with_negative=True, num_train_steps=40))
+    return out
+
+
+def contents(out, *names):
+    return {name: read_predictions(out / f"{name}.json") for name in names}
+
+
+def test_eight_questions_are_learned_and_scored(folder, trained):
+    answers, found = read_answers(folder / "v1.json"), contents(trained, "predictions", "metrics")
+    scores = found["metrics"]["metrics"]
+    assert scores["squad/f1"] > 90
+    official = score_v1(answers, found["predictions"])
+    assert scores == {f"squad/{name}": value for name, value in official.items()}
+    assert f"squad_f1 = {scores['squad/f1']}\n" in (trained / "eval_results.txt").read_text()
+    results = json.loads((trained / "results.json").read_text())
+    assert results["headline"] == "squad/f1"
+    assert results["metrics"]["squad/f1"]["best"] == scores["squad/f1"]
+    assert not (trained / "null_odds.json").exists()
+
+
+def test_the_same_command_again_trains_nothing(folder, trained, monkeypatch):
+    before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
+    monkeypatch.setattr(Trainer, "train", None)
+    main(**training(folder, "v1", trained))
+    assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+def test_prediction_alone_knows_how_the_model_was_trained(folder, trained, tmp_path, capsys):
+    main(predict_file=folder / "v1.json", init_checkpoint=trained, output_dir=tmp_path / "one",
+         do_predict=True, num_workers=1)
+    for name in ("predictions.json", "nbest_predictions.json", "metrics.json", "eval_results.txt"):
+        assert (tmp_path / "one" / name).read_bytes() == (trained / name).read_bytes()
+    main(predict_file=folder / "bare.json", init_checkpoint=trained, output_dir=tmp_path / "two",
+         do_predict=True, num_workers=1)
+    assert contents(tmp_path / "one", *FILES[:2]) == contents(tmp_path / "two", *FILES[:2])
+    assert not (tmp_path / "two" / "metrics.json").exists()
+    assert "bare.json holds no answers" in capsys.readouterr().out
+
+
+def test_the_threshold_is_chosen_kept_and_used(folder, negative, tmp_path):
+    found, answers = contents(negative, *FILES), read_answers(folder / "v2.json")
+    chosen = found["metrics"]["null_score_diff_threshold"]
+    assert SavedTask.read(negative).options["null_score_diff_threshold"] == chosen
+    scores = found["metrics"]["metrics"]
+    official = score_v2(answers, found["predictions"])
+    assert {name: scores[f"squad/{name}"] for name in ("exact", "f1", "HasAns_f1", "NoAns_f1")} == {
+        name: official[name] for name in ("exact", "f1", "HasAns_f1", "NoAns_f1")}
+
+    def predict(**changes):
+        main(predict_file=folder / "v2.json", init_checkpoint=negative, do_predict=True,
+             num_workers=1, output_dir=tmp_path, **changes)
+        return contents(tmp_path, *FILES)
+
+    assert predict() == found
+    odds = found["null_odds"]
+    texts = {name: entries[0]["text"] or entries[1]["text"]
+             for name, entries in found["nbest_predictions"].items()}
+    answered = {threshold: {name: texts[name] if odds[name] <= threshold else "" for name in odds}
+                for threshold in (0.0, *odds.values())}
+    assert max(score_v2(answers, given)["f1"] for given in answered.values()) == (
+        pytest.approx(scores["squad/f1"]))      # none is better
+    middle = sorted(odds.values())[len(odds) // 2]
+    other = predict(null_score_diff_threshold=middle)
+    assert other["metrics"]["null_score_diff_threshold"] == middle
+    assert other["predictions"] == answered[middle] != found["predictions"]
+    assert SavedTask.read(negative).options["null_score_diff_threshold"] == chosen
+
+
+def test_a_trial_is_judged_by_f1_at_the_threshold_of_the_flag(folder, tmp_path):
+    main(**training(folder, "v2", tmp_path, version_2_with_negative=True, num_train_steps=4,
+                    null_score_diff_threshold=-1e6))
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["degenerate"] == list(results["trials"])
+    metrics = results["trials"][results["best"]]["metrics"]
+    assert metrics["squad/f1"] == metrics["squad/exact"] == 50 <= metrics["squad/best_f1"]
+    assert set(contents(tmp_path, "predictions")["predictions"].values()) == {""}
+    assert SavedTask.read(tmp_path).options["null_score_diff_threshold"] == -1e6
+
+
+def golden_flags(test_data, folder, version, **changes):
+    """Flags for the golden SQuAD file of a version, and a model for its vocabulary."""
+    vocab_file = test_data / "vocabs/bert-base-uncased/vocab.txt"
+    length, stride = {1: (128, 48), 2: (192, 64)}[version]
+    tiny.config(vocab_size=30522, max_position_embeddings=192).to_json_file(folder / "config.json")
+    path = test_data / f"golden/squad_v{version}_seed1.json"
+    return {**training(folder, "", folder / "out"), "vocab_file": vocab_file, "train_file": path,
+            "predict_file": path, "max_seq_length": length, "doc_stride": stride,
+            "max_query_length": 32, "num_train_steps": 1, **changes}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_real_questions(test_data, tmp_path, monkeypatch, version):
+    logits = {}
+
+    def predict(_, __, examples, measures):
+        assert not measures
+        rng = np.random.default_rng(version)
+        for name in ("start_logits", "end_logits"):
+            logits[name] = rng.normal(
+                size=[examples.size, examples.max_seq_length]).astype(np.float32)
+        return logits, {}
+
+    for name, stand_in in (("train", Mock()), ("load", Mock()), ("predict", predict)):
+        monkeypatch.setattr(FineTuning, name, stand_in)
+    flags = golden_flags(test_data, tmp_path, version, version_2_with_negative=version == 2)
+    main(**flags)
+    for split in ("train", "predict"):
+        golden = np.load(test_data / f"golden/squad_v{version}_seed1_{split}.npz")
+        examples = ExampleSet(tmp_path / f"out/records/{split}.manifest.json")
+        for name in ("input_ids", "input_mask", "segment_ids"):
+            assert (examples.padded(name) == golden[name]).all()
+        if split == "train":
+            for name in ("start_position", "end_position"):
+                assert (examples.padded(f"{name}s")[:, 0] == golden[name]).all()
+    (tmp_path / "again").mkdir()
+    metrics = contents(tmp_path / "out", "metrics")["metrics"]
+    tokenizer = WordpieceTokenizer(Vocabulary.from_file(flags["vocab_file"]))
+    predictions = predict_file(
+        flags["predict_file"], *logits.values(), tokenizer,
+        SpanOptions(flags["max_seq_length"], flags["doc_stride"], 32),
+        AnswerOptions(version_2_with_negative=version == 2))
+    write_predictions(tmp_path / "again", predictions,
+                      metrics.get("null_score_diff_threshold", 0.0))
+    for path in (tmp_path / "again").iterdir():
+        assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
+
+
+def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
+    data = squad_json(1)
+    first, *others = (p["qas"][0] for p in data["data"][0]["paragraphs"])
+    first["answers"][0]["text"] = "elsewhere"
+    for question in others:
+        question["question"] = "where " * 9
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    prepare(**training(folder, "v1", tmp_path / "out", train_file=path))
+    told = capsys.readouterr().out
+    assert "train: 7 questions" in told and "1 questions left out, 7 cut to fit" in told
+    assert f"note: {path}: question '0' is left out" in told
+    assert f"note: {path}: question '1' is cut to --max_query_length=8" in told
+    assert "and 3 notes more" in told and "train.manifest.json" in told
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"do_eval": False, "do_predict": True, "predict_file": ""},
+     "--predict_file must be given for --do_eval and --do_predict"),
+    ({"predict_file": "absent.json"}, "--predict_file: there is no file 'absent.json'"),
+    ({"train_file": ""}, "--train_file must be given for --do_train"),
+    ({"do_train": False, "do_eval": False}, "give --do_train"),
+    ({"predict_file": "{folder}/bare.json"}, "--do_eval: .*bare.json holds no answers"),
+    ({"predict_file": "{folder}/config.json"}, "config.json"),
+    ({"train_file": "{folder}/vocab.txt"}, "vocab.txt"),
+    ({"train_file": "{folder}/v2.json"}, "'0-none' has no answer.*--version_2_with_negative"),
+    ({"predict_file": "{folder}/v2.json"}, "'0-none' has no correct answer"),
+    ({"doc_stride": 22}, "--doc_stride is 22, more than the 21 tokens"),
+    ({"max_query_length": 29}, "--max_seq_length is 32, which leaves no room"),
+    ({"max_seq_length": 33}, "--max_seq_length is 33; it must be from 4 to 32"),
+    ({"max_seq_length": 0}, "--max_seq_length is 384"),
+    ({"n_best_size": 0}, "--n_best_size is 0"), ({"max_answer_length": 0}, "--max_answer_length"),
+    ({"label_smoothing": 0.1}, "--label_smoothing and --class_weights are for labels"),
+    ({"do_eval": False, "num_trials": 2}, "choose by the score: give --do_eval"),
+])
+def test_refused_before_work_starts(folder, tmp_path, changes, words):
+    changes = {name: value.format(folder=folder) if isinstance(value, str) else value
+               for name, value in changes.items()}
+    with pytest.raises(InputError, match=words):
+        main(**training(folder, "v1", tmp_path / "out", **changes))
+    assert not list(tmp_path.glob("out/trials")) and not list(tmp_path.glob("out/records/train.*"))
+
+
+def test_models_of_another_kind_are_refused(folder, trained, tmp_path):
+    flags = {"predict_file": folder / "v2.json", "init_checkpoint": trained,
+             "output_dir": tmp_path / "out", "do_predict": True}
+    with pytest.raises(InputError, match="has not learned that a question may have no answer"):
+        main(**flags, version_2_with_negative=True)
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in trained.iterdir():
+        if path.is_file():
+            (other / path.name).write_bytes(path.read_bytes())
+    SavedTask(Task("x", "tagging", {}, ("a",)), 32, True).write(other)
+    with pytest.raises(InputError, match="is a model for tagging, not for answers in paragraphs"):
+        main(**{**flags, "init_checkpoint": other})
