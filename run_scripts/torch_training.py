@@ -10,7 +10,7 @@ def make_optimizer(model, weight_decay):
         (others if "LayerNorm" in name or "bias" in name else decayed).append(parameter)
     return torch.optim.AdamW([{"params": decayed, "weight_decay": weight_decay},
                               {"params": others, "weight_decay": 0.0}],
-                             betas=(0.9, 0.999), eps=1e-6)
+                             betas=(0.9, 0.999), eps=1e-6, fused=True)
 
 
 def take_step(model, optimizer, loss, learning_rate):
