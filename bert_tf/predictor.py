@@ -52,7 +52,8 @@ class Predictor:
       `probabilities`.
     - span: a tuple of a question and a passage, long or short; `answer`, its `probability`, and
       `n_best`, each with `text`, `probability`, `start_logit` and `end_logit`. A model of SQuAD 2.0
-      may answer "", by the threshold in its task.json, and says `null_odds`.
+      may answer "", by the threshold in its task.json, and says `null_odds`. As in the original's
+      files, "empty" is said where none of the likeliest starts and ends go together.
 
     What is said does not depend, beyond rounding, on what else is in the list. Texts of a pair or
     a choice that are too long together are cut to fit, as in training.
@@ -169,19 +170,23 @@ class Predictor:
         return list(predictions.describe_all(task, examples, predicted, found))
 
     def _find_answers(self, examples):
+        """The dicts of questions and passages."""
         options = {**self._options, "max_seq_length": self._length}
         span_options, answer_options = (
             kind(**{field.name: options[field.name] for field in dataclasses.fields(kind)
                     if field.name in options}) for kind in (SpanOptions, AnswerOptions))
-        spans = cut_spans(
-            [squad.Paragraph(squad.passage_words(passage), [squad.Question(str(index), question)], [])
-             for index, (question, passage) in enumerate(e.texts for e in examples)],
-            self._tokenizer, span_options)
-        features = spans.features(0, len(spans.start), span_options, self._tokenizer.vocabulary)
-        found = self._run(features)
+        paragraphs = []
+        for index, example in enumerate(examples):
+            question, passage = example.texts
+            paragraphs.append(squad.Paragraph(
+                squad.passage_words(passage), [squad.Question(str(index), question)], []))
+        spans = cut_spans(paragraphs, self._tokenizer, span_options)
+        found = self._run(spans.features(0, len(spans.start), span_options,
+                                         self._tokenizer.vocabulary))
+        answered = predict_answers(spans, found["start_logits"], found["end_logits"],
+                                   self._tokenizer, answer_options)
         threshold = options.get("null_score_diff_threshold", 0.0)
-        return [answer.describe(threshold) for answer in predict_answers(
-            spans, found["start_logits"], found["end_logits"], self._tokenizer, answer_options)]
+        return [prediction.describe(threshold) for prediction in answered]
 
     def _run(self, features):
         """What the model answers to rows of features, each [N, S] or, of C choices, [N, C * S]:
@@ -196,7 +201,7 @@ class Predictor:
         for rows in sorted_batches(lengths, self._batch_size):
             length = padded_length(lengths[rows], self._length)
             values = self._forward(*(inputs[name][rows, ..., :length] for name in INPUTS))
-            put(found, rows, {name: value.numpy() for name, value in values.items()}, len(lengths),
+            put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
                 self._length if self._along else None)
         return found
 

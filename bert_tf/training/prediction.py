@@ -11,7 +11,7 @@ from bert_tf.training.distribution import needs_static_shapes
 from bert_tf.training.reporting import duration
 
 _REPORT_SECONDS = 10
-# Logits of positions beyond a batch's length: so low that no answer begins or ends there.
+# Logits of padding: so low that no answer begins or ends there.
 _NO_LOGIT = -1e9
 
 
@@ -37,7 +37,7 @@ def predict(trainer, examples, batch_size, measures=True):
     start = reported = time.monotonic()
     predicted = _in_batches(trainer, examples, batches, measures)
     for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
-        put(found, rows, answers[objective.name], examples.size, length)
+        put(found, rows, answers[objective.name], examples.lengths, length)
         totals = totals + sums
         now = time.monotonic()
         if now - reported > _REPORT_SECONDS:
@@ -65,21 +65,32 @@ def _deal(examples, batches, length, worker, workers, replicas):
     return examples.prediction_batches(batches, replicas // workers, length)
 
 
-def put(found, rows, answers, size, length=None):
+def put(found, rows, answers, lengths, max_seq_length=None):
     """Puts what a model answers to a batch at its place among the answers to all examples.
 
     Args:
         found: dict of arrays [N, ...] to fill, which begins empty.
         rows: int [B], the places of the batch; ~row fills a batch up and is left out.
-        answers: dict of arrays [B, ...].
-        size: N.
-        length: S, where answers are about positions: those of a batch may be fewer, [B, L, ...].
+        answers: dict of arrays [B, ...]; of answers about positions [B, L, ...].
+        lengths: int [N], the tokens of each example.
+        max_seq_length: S, where answers are about positions: they become [N, S, ...], and say
+            nothing of padding, so that they do not depend on how much there is of it.
     """
     is_real = rows >= 0
+    rows = rows[is_real]
     for name, values in answers.items():
+        values = values[is_real]
+        if max_seq_length:
+            values = _padded(values, lengths[rows], max_seq_length,
+                             _NO_LOGIT if "logits" in name else 0.0)
         if name not in found:
-            shape = (length, *values.shape[2:]) if length else values.shape[1:]
-            fill = _NO_LOGIT if "logits" in name else 0.0
-            found[name] = np.full((size, *shape), fill, values.dtype)
-        place = found[name][:, :values.shape[1]] if length else found[name]
-        place[rows[is_real]] = values[is_real]
+            found[name] = np.empty((len(lengths), *values.shape[1:]), values.dtype)
+        found[name][rows] = values
+
+
+def _padded(values, lengths, max_seq_length, fill):
+    """[B, L, ...] as [B, S, ...], with `fill` beyond each length."""
+    padded = np.full((len(values), max_seq_length, *values.shape[2:]), fill, values.dtype)
+    is_token = np.arange(values.shape[1]) < lengths[:, None]
+    padded[:, :values.shape[1]][is_token] = values[is_token]
+    return padded

@@ -1,0 +1,317 @@
+"""Raw texts through models of every kind, against the models themselves."""
+
+import functools
+import json
+import random
+import string
+
+import keras
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.tasks.entities import entities
+from bert_tf.tasks.saved import SavedTask
+from bert_tf.tasks.task import Task
+from bert_tf.training.run import save_model
+from bert_tf.training.settings import FineTuneSettings
+from data_prep.task_flags import TaskFlags
+from run_scripts import run_classifier
+from run_scripts.model_flags import ModelFlags
+
+LENGTH = 32
+LETTERS = string.ascii_lowercase
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *".,?!", *LETTERS,
+              *(f"##{letter}" for letter in LETTERS)]
+LABELS = ("no", "perhaps", "yes")
+TAGS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+TASKS = {
+    "classification": (Task("own", "classification", {}, LABELS),
+                       lambda config: bert_tf.Classification(config, 3)),
+    "multi_label": (Task("own", "classification", {}, LABELS, multi_label=True),
+                    lambda config: bert_tf.MultiLabel(config, 3)),
+    "regression": (Task("own", "regression", {}), bert_tf.Regression),
+    "tagging": (Task("own", "tagging", {}, TAGS), lambda config: bert_tf.Tagging(config, 5)),
+    "multiple_choice": (Task("own", "multiple_choice", {}), bert_tf.MultipleChoice),
+    "span": (Task("squad", "span", {}), bert_tf.AnswerSpan),
+}
+SPAN_OPTIONS = {"doc_stride": 5, "max_query_length": 6, "n_best_size": 4, "max_answer_length": 3}
+
+
+def make_learner(kind, dtype=None):
+    keras.utils.set_random_seed(3)
+    config = bert_tf.EncoderConfig.preset(
+        "tiny", vocab_size=len(VOCABULARY), hidden_size=32, intermediate_size=64,
+        max_position_embeddings=LENGTH, initializer_range=0.3)
+    return bert_tf.Learner(bert_tf.BertEncoder(config, dtype=dtype), [TASKS[kind][1](config)])
+
+
+def write(folder, kind, options=None):
+    """Writes what a fine-tuning script leaves; returns the Learner."""
+    folder.mkdir(parents=True, exist_ok=True)
+    learner = make_learner(kind)
+    save_model(folder, learner)
+    SavedTask(TASKS[kind][0], LENGTH, True, options or {}).write(folder)
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    return learner
+
+
+@pytest.fixture(scope="module", name="saved")
+def _saved(tmp_path_factory):
+    """A function of a kind: a folder, its Learner and a Predictor of it."""
+    @functools.cache
+    def get(kind):
+        folder = tmp_path_factory.mktemp(kind)
+        learner = write(folder, kind, SPAN_OPTIONS if kind == "span" else {})
+        return folder, learner, bert_tf.Predictor(folder, batch_size=3)
+    return get
+
+
+def text(rng, words=None):
+    """Words of a few letters each."""
+    return " ".join("".join(rng.choices(LETTERS, k=rng.randint(1, 4))) + rng.choice(["", "", "."])
+                    for _ in range(words or rng.randint(1, 8)))
+
+
+def make_examples(kind, count, seed=0):
+    """Examples of all the shapes that a kind takes."""
+    rng = random.Random(seed)
+    if kind == "tagging":
+        return [text(rng, rng.randint(1, 60)) for _ in range(count)] + [("one", "two three")]
+    if kind == "multiple_choice":
+        return [tuple(text(rng) for _ in range(rng.randint(3, 6))) for _ in range(count)]
+    if kind == "span":
+        return [(text(rng), text(rng, rng.randint(1, 40))) for _ in range(count)]
+    return [rng.choice([text(rng), (text(rng), text(rng))]) for _ in range(count)]
+
+
+def tokenizer():
+    return bert_tf.WordpieceTokenizer(bert_tf.Vocabulary(VOCABULARY))
+
+
+def forward(learner, *texts):
+    """The logits of one sequence that needs no padding."""
+    parts = [tokenizer().encode(part) + [3] for part in texts]
+    ids = np.array([[2, *(index for part in parts for index in part)]], np.int32)
+    segments = np.zeros_like(ids)
+    segments[0, len(parts[0]) + 1:] = 1
+    outputs = learner({"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segments})
+    return keras.ops.convert_to_numpy(*outputs.values())[0]
+
+
+def softmax(logits):
+    powers = np.exp(logits - np.max(logits))
+    return powers / powers.sum()
+
+
+def close(one, other):
+    """Whether two answers are equal but for rounding."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(close, one, other))
+    return abs(one - other) < 2e-4 if isinstance(one, float) else one == other
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_each_example_is_answered_in_its_place_whatever_stands_beside_it(saved, kind):
+    folder, learner, predictor = saved(kind)
+    examples = make_examples(kind, 23)
+    one_by_one = [predictor(example) for example in examples]
+    assert len({json.dumps(answer) for answer in one_by_one}) > 5      # they do differ
+    assert close(predictor(examples), one_by_one)
+    assert close(predictor(examples[::-1]), one_by_one[::-1])
+    in_memory = bert_tf.Predictor.from_learner(learner, tokenizer(), SavedTask.read(folder), 100)
+    assert close(in_memory(examples), one_by_one)
+    assert close(predictor([examples[0]]), [one_by_one[0]])
+    assert predictor([]) == []
+
+
+def test_many_pieces_are_put_together(saved, monkeypatch):
+    _, _, predictor = saved("classification")
+    examples = make_examples("classification", 11)
+    whole = predictor(examples)
+    monkeypatch.setattr("bert_tf.predictor._PIECE", 2)
+    assert close(predictor(examples), whole)
+
+
+@pytest.mark.parametrize("texts", [("abc de.",), ("",), ("a b c", "d e?"), ("a", "")])
+def test_labels_are_those_of_the_unpadded_model(saved, texts):
+    _, learner, predictor = saved("classification")
+    said = predictor(texts if len(texts) > 1 else texts[0])
+    expected = softmax(forward(learner, *filter(None, texts) if any(texts) else ("",)))
+    assert said["label"] == LABELS[expected.argmax()]
+    assert tuple(said["probabilities"]) == LABELS
+    assert np.allclose(list(said["probabilities"].values()), expected, atol=1e-5)
+
+
+def test_several_labels_and_numbers(saved):
+    _, learner, predictor = saved("multi_label")
+    for example in ("ab c", "?", ("d e f.", "g"), ("a", "bcd !")):
+        parts = example if isinstance(example, tuple) else (example,)
+        likely = 1 / (1 + np.exp(-forward(learner, *parts)))
+        said = predictor(example)
+        assert said["labels"] == [label for label, p in zip(LABELS, likely) if p > 0.5]
+        assert np.allclose(list(said["probabilities"].values()), likely, atol=1e-5)
+    _, learner, predictor = saved("regression")
+    said = predictor("ab c")
+    assert abs(said["value"] - forward(learner, "ab c")[0]) < 1e-4 and list(said) == ["value"]
+
+
+def test_words_are_tagged_by_their_first_piece(saved):
+    _, learner, predictor = saved("tagging")
+    words = ["ab", "c.", "def", "g"]
+    pieces = [tokenizer().encode(word) for word in words]
+    starts = 1 + np.cumsum([0, *map(len, pieces[:-1])])
+    expected = [TAGS[best] for best in forward(learner, " ".join(words)).argmax(-1)[starts]]
+    said = predictor("  ab c.\ndef\tg ")
+    assert said == predictor(tuple(words)) and said["words"] == words and said["tags"] == expected
+    for entity, (start, end, kind) in zip(said["entities"], entities(expected), strict=True):
+        assert entity == {"type": kind, "text": " ".join(words[start:end]), "first": start,
+                          "last": end - 1}
+
+
+def test_no_word_of_a_long_text_is_left_without_a_tag(saved):
+    _, _, predictor = saved("tagging")
+    words = tuple(text(random.Random(3), 100).split())
+    # The control character is a word without a piece.
+    said = predictor([words, (), "", words[:3], "a \x00 b", (" ",)])
+    assert [len(answer["tags"]) for answer in said] == [100, 0, 0, 3, 3, 1]
+    assert len(set(said[0]["tags"][-40:])) > 1
+    assert predictor("") == {"words": [], "tags": [], "entities": []}
+
+
+def test_a_choice_is_scored_beside_its_context(saved):
+    _, learner, predictor = saved("multiple_choice")
+    example = ("ab", "c d", "ef.", "g h", "i")
+    inputs = [tokenizer().encode(part) for part in example]
+    scores = []
+    for choice in inputs[1:]:
+        ids = np.array([[[2, *inputs[0], 3, *choice, 3]]], np.int32)
+        segments = (np.arange(ids.shape[2]) > len(inputs[0]) + 1).astype(np.int32)[None, None]
+        batch = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segments}
+        scores.append(float(learner(batch)["multiple_choice"][0, 0]))
+    said = predictor(example)
+    assert said["choice"] == np.argmax(scores)
+    assert np.allclose(said["probabilities"], softmax(scores), atol=1e-5)
+
+
+def test_the_answer_is_the_likeliest_part_of_the_passage(saved):
+    _, learner, _ = saved("span")
+    question, words = "a b?", "c d e f g h i j".split()
+    start, end = forward(learner, question, " ".join(words))[:, 5:5 + len(words)]
+    wide = {**SPAN_OPTIONS, "n_best_size": 40}
+    predictor = bert_tf.Predictor.from_learner(
+        learner, tokenizer(), SavedTask(TASKS["span"][0], LENGTH, True, wide))
+    scores = {" ".join(words[i:j + 1]): start[i] + end[j]
+              for i in range(8) for j in range(i, min(i + 3, 8))}
+    said = predictor((question, " ".join(words)))
+    assert said["answer"] == max(scores, key=scores.get)
+    likely = dict(zip(scores, softmax(np.array(list(scores.values())))))
+    assert abs(said["probability"] - likely[said["answer"]]) < 1e-5
+    assert {entry["text"] for entry in said["n_best"]} == set(scores)
+    assert "null_odds" not in said
+
+
+def test_an_answer_may_stand_at_the_end_of_a_long_passage(saved):
+    _, _, predictor = saved("span")
+    examples = make_examples("span", 40, seed=2)
+    places = []
+    for (_, passage), said in zip(examples, predictor(examples)):
+        assert said["answer"] in passage or said["answer"] == "empty"
+        places.append(passage.find(said["answer"]))
+    assert max(places) > 40      # further than one window reaches
+
+
+def test_no_answer_where_the_threshold_says_so(saved):
+    _, learner, _ = saved("span")
+    found = {}
+    for threshold in (-1e9, 0.0, 1e9):
+        task = SavedTask(TASKS["span"][0], LENGTH, True, {
+            **SPAN_OPTIONS, "version_2_with_negative": True,
+            "null_score_diff_threshold": threshold})
+        found[threshold] = bert_tf.Predictor.from_learner(learner, tokenizer(), task)(
+            make_examples("span", 20))
+    assert {said["answer"] for said in found[-1e9]} == {""}
+    assert all(said["answer"] for said in found[1e9])
+    for low, said, high in zip(*found.values()):
+        assert said["null_odds"] == low["null_odds"]
+        assert said["answer"] == ("" if said["null_odds"] > 0 else high["answer"])
+        assert said["probability"] == next(
+            e["probability"] for e in said["n_best"] if e["text"] == said["answer"])
+
+
+def test_it_is_traced_once(saved, monkeypatch):
+    folder, _, _ = saved("classification")
+    predictor, traced = bert_tf.Predictor(folder), []
+    answers = bert_tf.Classification.answers
+    monkeypatch.setattr(bert_tf.Classification, "answers",
+                        lambda *args: traced.append(1) or answers(*args))
+    for count in range(1, 6):
+        predictor(make_examples("classification", 3 * count, seed=count))
+        predictor("ab " * count)
+    assert len(traced) == 1
+
+
+def test_dtype(saved):
+    folder, learner, _ = saved("regression")
+    half = bert_tf.Predictor(folder, dtype="mixed_bfloat16")("ab c")["value"]
+    assert 0 < abs(half - forward(learner, "ab c")[0]) < 0.2
+
+
+@pytest.mark.parametrize("kind, example, message", [
+    ("classification", None, "^the example: found a value of type NoneType where text must stand"),
+    ("classification", b"a", "type bytes"),
+    ("classification", 3, "type int"),
+    ("classification", ["a", "b", float("nan")], "^example 2: .* type float"),
+    ("classification", [["a", "b"]], "^example 0: .* type list"),
+    ("classification", [("a", None)], "^example 0: .* type NoneType"),
+    ("classification", ["a", "b \ud800"], r"^example 1: character 2 of a text, '\\ud800', is half"),
+    ("classification", ("a", "b", "c"), r"^the example has 3 text\(s\); give a text, or a tuple"),
+    ("regression", (), "has 0 text"),
+    ("tagging", ("a", 1), "type int"),
+    ("multiple_choice", [("a", "b", "c"), "abc"], "^example 1 has 1 .* context and two choices"),
+    ("span", "a", "has 1 text.*question and a passage"),
+    ("span", [("a", "b"), ("a", " \x00 ")], "^example 1 has an empty passage"),
+])
+def test_what_is_no_example_is_refused(saved, kind, example, message):
+    with pytest.raises(bert_tf.InputError, match=message):
+        saved(kind)[-1](example)
+
+
+def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
+    folder = tmp_path / "model"
+    write(folder, "classification")
+    with pytest.raises(bert_tf.InputError, match="no model.keras in .*; name the --output_dir"):
+        bert_tf.Predictor(tmp_path)
+    with pytest.raises(bert_tf.InputError, match="batch_size is 0"):
+        bert_tf.Predictor(folder, batch_size=0)
+    task = json.loads((folder / "task.json").read_text())
+    task["task"]["labels"].pop()
+    (folder / "task.json").write_text(json.dumps(task))
+    with pytest.raises(bert_tf.InputError, match="3 labels, its task 2: no, perhaps; take"):
+        bert_tf.Predictor(folder)
+    (folder / "vocab.txt").write_text("\n".join([*VOCABULARY, "more"]))
+    with pytest.raises(bert_tf.InputError, match="62 tokens, the model 61; take the vocab.txt"):
+        bert_tf.Predictor(folder)
+    (folder / "task.json").unlink()
+    with pytest.raises(bert_tf.InputError, match="there is no task.json in .*from_learner"):
+        bert_tf.Predictor(folder)
+
+
+@pytest.mark.parametrize("kind, ending", [
+    ("classification", "csv"), ("multi_label", "jsonl"), ("regression", "tsv")])
+def test_run_classifier_predicts_the_same(saved, tmp_path, kind, ending):
+    folder, _, predictor = saved(kind)
+    texts = make_examples("tagging", 12, seed=4)[:-1]
+    lines = ([json.dumps({"body": line}) for line in texts] if ending == "jsonl" else
+             ["body", *texts])
+    (tmp_path / f"test.{ending}").write_text("\n".join(lines) + "\n")
+    run_classifier.main(
+        TaskFlags(test_file=str(tmp_path / f"test.{ending}"), text_a_column="body",
+                  task_kind=TASKS[kind][0].kind, multi_label=TASKS[kind][0].multi_label),
+        ModelFlags(do_predict=True, init_checkpoint=str(folder), num_workers=1),
+        FineTuneSettings(output_dir=str(tmp_path / "out")))
+    written = (tmp_path / "out" / "test_predictions.jsonl").read_text().splitlines()
+    assert close([{"index": index, **said} for index, said in enumerate(predictor(texts))],
+                 list(map(json.loads, written)))
