@@ -8,17 +8,18 @@ from bert_tf.files import replace_aside, write_aside, write_json
 from bert_tf.tasks.saved import TASK_FILE, SavedTask
 
 
-def check_task(folder, task, model):
+def check_task(folder, task, model, **options):
     """Raises InputError if a model of another task stands in a folder.
 
     Args:
-        folder, task, model: see `save_task`.
+        folder, task, model, options: see `save_task`.
     """
     saved = SavedTask.read(folder)
-    if saved and not saved.is_of(task, model.max_seq_length, model.tokenizer.do_lower_case):
+    if saved and not (options.items() <= saved.options.items() and saved.is_of(
+            task, model.max_seq_length, model.tokenizer.do_lower_case)):
+        others = " or ".join(f"--{name}" for name in ("max_seq_length", "do_lower_case", *options))
         raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} is of another task, "
-                         "other labels, another --max_seq_length or --do_lower_case; name another "
-                         "folder, or remove it.")
+                         f"other labels, another {others}; name another folder, or remove it.")
 
 
 def save_task(folder, task, model, **options):

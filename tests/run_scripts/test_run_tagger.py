@@ -1,0 +1,238 @@
+"""The tagger from the command line: official and own files, scores, predictions, features."""
+
+import json
+import pathlib
+import random
+import shutil
+
+import numpy as np
+import pytest
+from tensorflow.python.framework import config as tf_config
+
+import bert_tf
+from bert_tf.errors import InputError
+from bert_tf.objectives import feature_tagging
+from bert_tf.training.settings import FineTuneSettings
+from data_prep.task_flags import TaskFlags
+from run_scripts import run_tagger
+from run_scripts.model_flags import ModelFlags
+from run_scripts.run_tagger import HeadFlags
+from tests.test_metrics import conlleval
+from tests.training import tiny
+
+NAMES, PLACES = ("anna", "bert", "carl", "dora"), ("paris", "rome", "york", "lima")
+OTHERS = ("the", "visits", "likes", "and", "new", ".")
+LENGTH = 32
+
+
+def sentence(rng):
+    """Words and tags; "new york" is one place, and a name is of one or two words."""
+    person = [(name, "I-PER") for name in rng.choices(NAMES, k=rng.randint(1, 2))]
+    place = [(word, "I-LOC") for word in rng.choice([[p] for p in PLACES] + [["new", "york"]])]
+    return [*person, (rng.choice(["visits", "likes"]), "O"), *place, (".", "O")]
+
+
+def text(sentences, columns=2):
+    """A file of such sentences; of more columns, as CoNLL-2003 has them."""
+    return "\n".join("".join(" ".join([word, *["X"] * (columns - 2), tag]) + "\n"
+                             for word, tag in words) for words in sentences)
+
+
+def read_columns(path):
+    """Of a file of predictions: for each sentence its words, and tags by columns."""
+    blocks = path.read_text(encoding="utf-8").strip("\n").split("\n\n")
+    return [list(zip(*map(str.split, block.split("\n")))) for block in blocks]
+
+
+def read_scores(folder):
+    return json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["metrics"]
+
+
+@pytest.fixture(name="data", scope="module")
+def fixture_data(tmp_path_factory):
+    """A configuration without dropout, a vocabulary, and files: 12 sentences to train on; these and
+    one of 200 words with other tags to choose on; in conll/ the same as official files."""
+    folder, rng = tmp_path_factory.mktemp("tagging"), random.Random(4)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *NAMES, *PLACES, *OTHERS]
+    (folder / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
+    tiny.config(vocab_size=len(tokens), max_position_embeddings=LENGTH).to_json_file(
+        folder / "config.json")
+    train = [sentence(rng) for _ in range(12)]
+    words = rng.choices(NAMES + PLACES + OTHERS, k=200)
+    dev = [*train, [(word, rng.choice(["O", "B-LOC", "I-LOC", "B-PER"])) for word in words]]
+    (folder / "conll").mkdir()
+    for name, sentences in (("train", train), ("dev", dev)):
+        (folder / f"{name}.txt").write_text(text(sentences), encoding="utf-8")
+    for name, sentences in (("eng.train", train), ("eng.testa", dev), ("eng.testb", train)):
+        (folder / "conll" / name).write_text("-DOCSTART- -X- O O\n\n" + text(sentences, 4),
+                                             encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def fixture_determinism():
+    """Switches off what a run switches on in this process."""
+    yield
+    tf_config.disable_op_determinism()
+
+
+@pytest.fixture(name="tagger", scope="module")
+def fixture_tagger(data):
+    """function(out, **flags): runs the script on the own files; returns the folder `out`."""
+    def tagger(out, **changes):
+        values = {"train_file": "train.txt", "dev_file": "dev.txt", "data_dir": str(data),
+                  "max_seq_length": LENGTH, "output_dir": str(out), "num_workers": 1,
+                  "train_batch_size": 6, "num_train_steps": 60, "iterations_per_loop": 30,
+                  "learning_rate": 1e-2, **changes}
+        if changes.get("do_train"):
+            values = {"bert_config_file": str(data / "config.json"),
+                      "vocab_file": str(data / "vocab.txt"), **values}
+        run_tagger.main(*(
+            kind(**{name: value for name, value in values.items()
+                    if name in kind.__dataclass_fields__})
+            for kind in (TaskFlags, ModelFlags, HeadFlags, FineTuneSettings)))
+        return pathlib.Path(out)
+    return tagger
+
+
+@pytest.fixture(name="trained", scope="module")
+def fixture_trained(data, tagger):
+    """The folder of a tagger that was scored on the sentences it had learned."""
+    folder = tagger(data / "trained", do_train=True, do_eval=True, do_predict=True,
+                    test_file="train.txt", labelled_test=True)
+    tf_config.disable_op_determinism()
+    return folder
+
+
+def weights(folder):
+    return bert_tf.Tagging.from_pretrained(str(folder), num_labels=5).get_weights()
+
+
+def test_learns_a_handful_of_sentences(trained):
+    scores = read_scores(trained)
+    assert scores["test/entity_f1"] == scores["test/tag_accuracy"] == 1
+    summary = json.loads((trained / "metrics.json").read_text(encoding="utf-8"))
+    assert summary["headline"] == "dev/entity_f1"
+    task = json.loads((trained / "task.json").read_text(encoding="utf-8"))["task"]
+    assert task["labels"] == ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]
+
+
+def test_scores_are_those_of_the_predictions(trained):
+    """The long sentence's tags are drawn at random, so that much is wrong."""
+    _, gold, predicted = zip(*read_columns(trained / "dev_predictions.txt"))
+    correct, guessed, labelled = conlleval(gold, predicted)
+    scores = read_scores(trained)
+    assert 0 < correct < min(guessed, labelled)
+    assert scores["dev/entity_precision"] == pytest.approx(correct / guessed)
+    assert scores["dev/entity_recall"] == pytest.approx(correct / labelled)
+    assert scores["dev/entity_f1"] == pytest.approx(2 * correct / (guessed + labelled))
+
+
+def test_every_word_of_a_long_sentence_gets_a_tag(trained, data):
+    gold = read_columns(data / "dev.txt")
+    found = read_columns(trained / "dev_predictions.txt")
+    assert [s[0] for s in found] == [s[0] for s in gold] and len(found[-1][2]) == 200
+    assert {tag[:1] for tag in found[-1][2][-20:]} <= set("BIO")
+    lines = (trained / "dev_predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [tuple(json.loads(line)["tags"]) for line in lines] == [s[2] for s in found]
+
+
+def test_the_saved_model_scores_as_at_the_end_of_training(trained, tagger, tmp_path):
+    out = tagger(tmp_path / "out", do_eval=True, init_checkpoint=str(trained), max_seq_length=0,
+                 test_file="train.txt", labelled_test=True, train_file="")
+    assert read_scores(out) == pytest.approx(read_scores(trained), rel=1e-5)
+    assert read_columns(out / "dev_predictions.txt") == read_columns(
+        trained / "dev_predictions.txt")
+
+
+def test_document_context_predicts_as_many_words(trained, tagger, tmp_path):
+    out = tagger(tmp_path / "out", do_eval=True, init_checkpoint=str(trained), train_file="",
+                 document_context=True)
+    manifest = json.loads((out / "records/dev.manifest.json").read_text(encoding="utf-8"))
+    assert manifest["options"]["document_context"]
+    assert [s[:2] for s in read_columns(out / "dev_predictions.txt")] == [
+        s[:2] for s in read_columns(trained / "dev_predictions.txt")]
+
+
+def test_a_stopped_run_ends_with_the_same_weights(trained, tagger, tmp_path, capsys):
+    flags = {"do_train": True, "do_eval": True, "test_file": "train.txt", "labelled_test": True}
+    tagger(tmp_path / "out", stop_at_step=20, **flags)
+    assert "stopped at --stop_at_step=20" in capsys.readouterr().out
+    out = tagger(tmp_path / "out", **flags)
+    for one, other in zip(weights(trained), weights(out), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert read_scores(out) == read_scores(trained)
+
+
+def test_files_without_tags(trained, tagger, data, tmp_path):
+    (tmp_path / "words.txt").write_text("anna\nvisits\nrome\n", encoding="utf-8")
+    out = tagger(tmp_path / "out", do_predict=True, init_checkpoint=str(trained), train_file="",
+                 dev_file="", data_dir="", test_file=str(tmp_path / "words.txt"))
+    assert read_columns(out / "test_predictions.txt") == [
+        [("anna", "visits", "rome"), ("B-PER", "O", "B-LOC")]]
+    with pytest.raises(InputError, match="--do_eval: no file with labels"):
+        tagger(tmp_path / "out", do_eval=True, init_checkpoint=str(trained), train_file="",
+               dev_file="", data_dir="", test_file=str(tmp_path / "words.txt"))
+
+
+def test_official_files_with_features_of_a_frozen_encoder(trained, tagger, data, tmp_path):
+    features = {"feature_layers": "weighted_sum_all", "lstm_size": 8, "lstm_layers": 1}
+    own = {"train_file": "", "dev_file": "", "task": "conll2003", "data_dir": str(data / "conll")}
+    out = tagger(tmp_path / "out", do_train=True, do_eval=True, do_predict=True,
+                 init_checkpoint=str(trained), document_context=True, num_train_steps=10, **own,
+                 **features)
+    before, after = (bert_tf.BertEncoder.from_pretrained(str(folder)).get_weights()
+                     for folder in (trained, out))
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one, other)
+    names = {path.name for path in out.iterdir()}
+    assert {f"{split}_predictions.{ending}" for split in ("dev", "test")
+            for ending in ("txt", "jsonl")} <= names
+    at_end = read_scores(out)
+    assert {"dev/entity_f1", "test/entity_f1"} <= set(at_end)
+    shutil.rmtree(out / "records")
+    tagger(out, do_eval=True, max_seq_length=0, **own)      # built again as task.json says
+    assert read_scores(out) == pytest.approx(at_end, rel=1e-5)
+    with pytest.raises(InputError, match="was trained with --feature_layers=weighted_sum_all, not "
+                                         "last: leave the flag out"):
+        tagger(out, do_eval=True, feature_layers="last", **own)
+    with pytest.raises(InputError, match="task.json is of another task, .* --feature_layers"):
+        tagger(out, do_train=True, do_eval=True, init_checkpoint=str(trained),
+               document_context=True, num_train_steps=10, **own,
+               **{**features, "feature_layers": "last"})
+
+
+def test_the_flag_names_all_choices():
+    assert run_tagger.FEATURE_LAYERS == tuple(feature_tagging.CHOICES)
+
+
+@pytest.mark.parametrize("flags, message", [
+    ({"train_file": "", "dev_file": "", "task": "cola"},
+     "cola is a task of classification, which this script does not do; it does tagging"),
+    ({"task_kind": "classification", "text_a_column": "a", "label_column": "b"},
+     "must end in .tsv"),
+    ({"train_file": "", "dev_file": ""}, "no file is named"),
+    ({"train_file": "nowhere.txt"}, "there is no nowhere.txt"),
+    ({"label_column": "2"}, "train.txt, line 1 has 2 columns where there must be 3"),
+    ({"label_column": "0"}, "train.txt, line 1: column 0 of 2 is that of the words"),
+    ({"label_column": "tag"}, "'tag' of a file of tagged words must be a number"),
+    ({"labels": ["O", "B-PER", "I-PER"]}, "line [0-9]+: label 'B-LOC' is none of O, B-PER, I-PER"),
+    ({"do_lower_case": False}, "has no token with a capital letter"),
+    ({"lstm_size": 8}, "--lstm_size is of the LSTMs of --feature_layers"),
+    ({"feature_layers": "last", "frozen_layers": 1}, "--frozen_layers is 1, but --feature_layers"),
+    ({"feature_layers": "last", "reinit_layers": 1}, "--reinit_layers is 1, but --feature_layers"),
+])
+def test_refused(tagger, tmp_path, flags, message):
+    with pytest.raises(InputError, match=message) as error:
+        tagger(tmp_path / "out", do_train=True, do_eval=True, **flags)
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.rglob("*.tfrecord*"))
+
+
+def test_settings_of_a_frozen_encoder():
+    def settings(**flags):
+        found = HeadFlags(feature_layers="last").frozen(FineTuneSettings("out", **flags))
+        return found.frozen_layers, found.learning_rate, found.train_batch_size
+    assert settings() == settings(frozen_layers=-1) == (-1, 1e-3, 32)
+    assert settings(learning_rate=2e-3, train_batch_size=8) == (-1, 2e-3, 8)
+    assert HeadFlags().frozen(FineTuneSettings("out")).frozen_layers == 0
