@@ -29,11 +29,11 @@ import os
 
 from bert_tf import flags
 from bert_tf.data.answer_spans import SpanOptions
-from bert_tf.data.manifest import manifest_path
+from bert_tf.data.manifest import SUFFIX
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
 from bert_tf.flags import option
 from bert_tf.tasks import squad
+from bert_tf.tasks.saved import SavedTask
 from bert_tf.tasks.squad_answers import AnswerOptions, predict_file
 from bert_tf.tasks.squad_predictions import write_predictions
 from bert_tf.tasks.squad_records import SquadRecords
@@ -41,8 +41,9 @@ from bert_tf.tasks.squad_scorer import question_scores, score_v1, score_v2
 from bert_tf.tasks.squad_thresholds import reachable_threshold
 from bert_tf.tasks.task import Defaults, Task
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.model_flags import ModelFlags, check_choice, open_model
-from run_scripts.outputs import save_task, write_scores
+from run_scripts.model_flags import MODEL, ModelFlags, check_choice, open_model
+from run_scripts.opening import open_records
+from run_scripts.outputs import check_task, save_task, write_scores
 
 # By version_2_with_negative (arXiv:1810.04805, sections 4.2 and 4.3).
 _TASKS = {
@@ -74,13 +75,14 @@ class SquadFlags:
     max_answer_length: int | None = option(None, "Most tokens of an answer; 30 by default.")
     null_score_diff_threshold: float | None = option(
         None, "By how much the score of no answer must exceed the best answer's for none to be "
-        "given; by default what was chosen with --do_train and --do_eval, else 0.")
+        "given; by default what --do_eval has found, else 0.")
 
-    def resolve(self, model):
+    def resolve(self, model, is_training):
         """All options but the files: a dict.
 
         Args:
             model: the `Model`; what no flag says is as its `SavedTask` has it.
+            is_training: whether it will be trained, so that its threshold is void.
 
         Raises:
             InputError: the model is of another kind, or a value cannot work.
@@ -90,8 +92,9 @@ class SquadFlags:
             if model.saved.task.kind != "span":
                 raise InputError(f"{model.path} is a model for {model.saved.task.kind}, not for "
                                  "answers in paragraphs; name another --init_checkpoint.")
-            saved = model.saved.options
-            if self.version_2_with_negative and not saved.get("version_2_with_negative"):
+            saved = {**model.saved.options, **({_THRESHOLD: None} if is_training else {})}
+            if self.version_2_with_negative and not (
+                    is_training or saved.get("version_2_with_negative")):
                 raise InputError(f"{model.path} has not learned that a question may have no "
                                  "answer: leave out --version_2_with_negative.")
         known = {**dataclasses.asdict(SpanOptions()), **dataclasses.asdict(AnswerOptions()),
@@ -122,15 +125,16 @@ class SquadRun:
         self._predicts = model_flags.do_eval or model_flags.do_predict
         self._check(squad_flags)
         self.model = open_model(model_flags, self._folder, _TASKS[False].defaults.max_seq_length)
-        self._options = squad_flags.resolve(self.model)
+        self._options = squad_flags.resolve(self.model, model_flags.do_train)
         self._negative = self._options["version_2_with_negative"]
         self.task = _TASKS[self._negative]
-        self._answers = self._read_answers() if self._predicts else None
+        if model_flags.do_train:
+            check_task(self._folder, self.task, self.model)
         self._span_options = SpanOptions(self.model.max_seq_length, self._options["doc_stride"],
                                          self._options["max_query_length"])
         self._span_options.check()
-        make_folder(self._folder, "output_dir")
-        self._open(self._make_records(squad_flags))
+        self._answers = self._read_answers() if self._predicts else None
+        self._open(squad_flags)
 
     def _check(self, squad_flags):
         settings = self._settings
@@ -158,35 +162,38 @@ class SquadRun:
             score_v1(answers, {})       # raises where a question has none
         return answers
 
-    def _make_records(self, squad_flags):
-        """Makes the records that are wanted; returns the paths of their manifests."""
-        folder = self._flags.records_dir or os.path.join(self._folder, "records")
-        make_folder(folder, "records_dir")
-        paths = {}
-        for name, is_wanted in (("predict", self._predicts),
-                                ("train", self._flags.do_train)):
-            if is_wanted:
-                output_file = os.path.join(folder, f"{name}.tfrecord")
-                paths[name] = manifest_path(output_file)
-                records = SquadRecords(getattr(squad_flags, f"{name}_file"), output_file,
-                                       self.model.tokenizer, name == "train", self._negative,
-                                       self._span_options)
-                report(name, paths[name], *records.make(self._flags.num_workers))
-        return paths
-
-    def _open(self, manifests):
-        """Records into memory, and all that needs TensorFlow."""
-        from bert_tf.data.example_set import ExampleSet     # pylint: disable=C0415
+    def _open(self, squad_flags):
+        """Devices, and records into memory: all that needs TensorFlow."""
         from bert_tf.objectives.answer_span import AnswerSpan   # pylint: disable=C0415
-        from bert_tf.training.building import open_strategy     # pylint: disable=C0415
+        from bert_tf.training.distribution import is_chief      # pylint: disable=C0415
         from bert_tf.training.finetuning import FineTuning, Goal    # pylint: disable=C0415
         settings, flags_, defaults = self._settings, self._flags, self.task.defaults
-        self.sets = {name: ExampleSet(path) for name, path in manifests.items()}
+        files = {"predict": squad_flags.predict_file if self._predicts else "",
+                 "train": squad_flags.train_file if flags_.do_train else ""}
+        files = {name: path for name, path in files.items() if path}
+        strategy, self.sets = open_records(flags_, settings, defaults, files,
+                                           functools.partial(self._make_records, files))
+        self._chief = is_chief(strategy)
         self._headline = f"squad/{self.task.headline}"
-        goal = Goal(AnswerSpan, self.evaluate if flags_.do_eval else None, self._headline, defaults)
-        self.tuning = FineTuning(settings, open_strategy(settings.resolve(defaults, 1)),
-                                 self.model.config, goal,
+        goal = Goal(AnswerSpan, self.evaluate if flags_.do_eval else None, self._headline, defaults,
+                    scored_on=self._describe_scores() if flags_.do_eval else None)
+        self.tuning = FineTuning(settings, strategy, self.model.config, goal,
                                  self.model.path if flags_.do_train else "", flags_.keep_head)
+        if flags_.do_train:
+            self.tuning.check(self.sets["train"])
+
+    def _make_records(self, files, folder, num_workers, may_replace):
+        """Makes the records of files by name, and says what is in them."""
+        for name, path in files.items():
+            records = SquadRecords(path, os.path.join(folder, f"{name}.tfrecord"),
+                                   self.model.tokenizer, name == "train", self._negative,
+                                   self._span_options)
+            report(name, *records.make(num_workers, may_replace))
+
+    def _describe_scores(self):
+        """All that the scores of a trial depend on: a JSON value."""
+        return [self.sets["predict"].identity(), self._threshold, *(
+            self._options[name] for name in ("n_best_size", "max_answer_length"))]
 
     @property
     def _threshold(self):
@@ -225,15 +232,26 @@ class SquadRun:
         """Trains, scores and predicts as the flags ask for."""
         flags_ = self._flags
         if flags_.do_train:
-            self._save_task()
-            self.tuning.train(self.sets["train"])
+            if self._chief:
+                save_task(self._folder, self.task, self.model, **{
+                    name: value for name, value in self._options.items() if value is not None})
+            if not self.tuning.train(self.sets["train"]):
+                return
         if not self._predicts:
             return
-        trainer = self.tuning.load(self._folder if flags_.do_train else self.model.path)
-        predictions = self._find_answers(functools.partial(self.tuning.predict, trainer))
-        if flags_.do_train and flags_.do_eval and self._negative and (
-                self._options[_THRESHOLD] is None):
+        own = os.path.join(self._folder, MODEL)
+        path = own if flags_.do_train else self.model.path
+        predictions = self._find_answers(
+            functools.partial(self.tuning.predict, self.tuning.load(path)))
+        if not self._chief:
+            return
+        if flags_.do_eval and self._negative and self._options[_THRESHOLD] is None and (
+                path == own and SavedTask.read(self._folder)):
             self._choose_threshold(predictions)
+        self._write(predictions)
+
+    def _write(self, predictions):
+        """Writes predictions, and their scores if there are correct answers."""
         write_predictions(self._folder, predictions, self._threshold)
         names = ["predictions", "nbest_predictions", *["null_odds"] * self._negative]
         print("wrote " + ", ".join(os.path.join(self._folder, f"{name}.json") for name in names),
@@ -247,24 +265,21 @@ class SquadRun:
         write_scores(self._folder, self._score(predictions), task=self.task.name,
                      headline=self._headline, predict_file=self._predict_file, **applied)
 
-    def _save_task(self):
-        save_task(self._folder, self.task, self.model, **{
-            name: value for name, value in self._options.items() if value is not None})
-
     def _choose_threshold(self, predictions):
         """Finds the threshold of the best F1, and keeps it with the model."""
         texts = {prediction.id: prediction.text for prediction in predictions}
         odds = {prediction.id: prediction.null_odds for prediction in predictions}
         f1 = {name: pair[1] for name, pair in question_scores(self._answers, texts).items()}
-        best = reachable_threshold(self._answers, texts, odds, f1)
-        self._options[_THRESHOLD] = best
-        self._save_task()
-        print(f"--{_THRESHOLD}={best} makes the F1 of {self._predict_file} best; it is kept with "
-              "the model and used from now on", flush=True)
+        self._options[_THRESHOLD] = reachable_threshold(self._answers, texts, odds, f1)
+        saved = SavedTask.read(self._folder)
+        dataclasses.replace(saved, options={
+            **saved.options, _THRESHOLD: self._threshold}).write(self._folder)
+        print(f"--{_THRESHOLD}={self._threshold} makes the F1 of {self._predict_file} best; it is "
+              "kept with the model and used from now on", flush=True)
 
 
-def report(name, path, record, was_there):
-    """Prints what the manifest `record` of the path says, the first of its notes in full."""
+def report(name, record, was_there):
+    """Prints what a manifest says, the first of its notes in full."""
     counts, notes = record["counts"], record["notes"]
     print(f"{name}: {counts['questions']:,} questions, {counts['records']:,} records, "
           f"{counts['skipped']:,} questions left out, {counts['cut']:,} cut to fit"
@@ -272,7 +287,7 @@ def report(name, path, record, was_there):
     for note in notes[:_MOST_NOTES]:
         print(f"  note: {note}")
     if len(notes) > _MOST_NOTES:
-        print(f"  and {len(notes) - _MOST_NOTES:,} notes more, in {path}", flush=True)
+        print(f"  and {len(notes) - _MOST_NOTES:,} notes more, in {name}{SUFFIX}", flush=True)
 
 
 def main(squad_flags, model_flags, settings):

@@ -6,13 +6,13 @@ import os
 
 from bert_tf import metrics
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
 from bert_tf.tasks import decoding, predictions
 from bert_tf.tasks.own import with_labels
 from bert_tf.tasks.records import Options, SplitRecords
 from bert_tf.tasks.submission import write_submission
 from data_prep.create_finetuning_data import find_sources, make_records
 from run_scripts.model_flags import MODEL, check_choice, open_model
+from run_scripts.opening import open_records
 from run_scripts.outputs import check_task, save_task, write_scores
 
 BALANCED = "balanced"
@@ -111,22 +111,12 @@ class TaskRun:
 
     def _open(self, records, make_objective):
         """Devices, and records into memory: all that needs TensorFlow."""
-        from bert_tf.data.example_set import ExampleSet     # pylint: disable=C0415
-        from bert_tf.training.building import open_strategy     # pylint: disable=C0415
         from bert_tf.training.distribution import is_chief      # pylint: disable=C0415
         from bert_tf.training.finetuning import FineTuning, Goal    # pylint: disable=C0415
-        from bert_tf.training.run import wait_for_workers       # pylint: disable=C0415
         settings, flags, task = self._settings, self._flags, self.task
-        strategy = open_strategy(settings.resolve(task.defaults, 1))
+        strategy, self.sets = open_records(flags, settings, task.defaults, self._sources,
+                                           functools.partial(make_records, records))
         self._chief = is_chief(strategy)
-        make_folder(self._folder, "output_dir")
-        records_dir = flags.records_dir or os.path.join(self._folder, "records")
-        if self._chief:
-            make_folder(records_dir, "records_dir")
-            make_records(records, records_dir, flags.num_workers, not flags.records_dir)
-        wait_for_workers(strategy)
-        self.sets = {split: ExampleSet(os.path.join(records_dir, f"{split}.manifest.json"),
-                                       settings.pad_to_max_length) for split in self._sources}
         self._examples = {split: list(source.examples()) for split, source in self._sources.items()
                           if split != "train"}
         weights = self._class_weights if flags.do_train else None

@@ -37,7 +37,7 @@ class SquadRecords:
     version_2_with_negative: bool = False
     options: SpanOptions = SpanOptions()
 
-    def make(self, num_workers=0):
+    def make(self, num_workers=0, may_replace=True):
         """Writes the records and their manifest; what is there already is not made again.
 
         The file is read twice: a record's unique_ids count the spans before it, so that these
@@ -45,13 +45,15 @@ class SquadRecords:
 
         Args:
             num_workers: processes, 0 for one a core; the records do not depend on it.
+            may_replace: whether other records of the same name may be removed.
 
         Returns:
             The manifest, a dict whose `notes` are sentences about questions left out or cut; and
             whether all was there already.
 
         Raises:
-            InputError: the options can't work, or the file is not SQuAD.
+            InputError: the options can't work, the file is not SQuAD, or what must not be removed
+                stands there.
         """
         self.options.check()
         path = manifest.manifest_path(self.output_file)
@@ -69,7 +71,7 @@ class SquadRecords:
             path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
                    "output_file": [os.path.basename(self.output_file)], "pieces": counts},
             self._numbered_pieces(counts), self._write_piece, num_workers,
-            functools.partial(self._describe, settings))
+            functools.partial(self._describe, settings), may_replace)
 
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative)

@@ -295,3 +295,12 @@ def test_models_of_another_kind_are_refused(folder, trained, tmp_path):
     SavedTask(Task("x", "tagging", {}, ("a",)), 32, True).write(other)
     with pytest.raises(InputError, match="is a model for tagging, not for answers in paragraphs"):
         main(**{**flags, "init_checkpoint": other})
+
+
+def test_another_file_to_choose_on_is_not_mixed_up_with_the_first(folder, trained, tmp_path):
+    (tmp_path / "other.json").write_text(json.dumps(squad_json(2)), encoding="utf-8")
+    flags = training(folder, "v1", trained, predict_file=tmp_path / "other.json")
+    with pytest.raises(InputError, match="scored on other examples.*leave out --do_train"):
+        main(**{**flags, "records_dir": tmp_path})
+    with pytest.raises(InputError, match="predict.manifest.json is of other records"):
+        main(**training(folder, "v1", tmp_path / "out", records_dir=tmp_path))
