@@ -127,7 +127,8 @@ def _config(flags, path):
 
 
 def check_choice(model_flags, settings):
-    """Raises InputError if something is to be chosen by a score that is not wanted.
+    """Raises InputError if something is to be chosen by a score that is not wanted, or among what
+    does not differ.
 
     Args:
         model_flags: `ModelFlags`.
@@ -137,6 +138,7 @@ def check_choice(model_flags, settings):
             settings.num_trials > 1 or settings.grid or settings.early_stopping):
         raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
                          "--do_eval too.")
+    settings.trials()
 
 
 def check_vocabulary(vocabulary, vocab_file, config, folder):

@@ -11,6 +11,11 @@ from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES
 
 
+def _is_of_use(record):
+    """Every Trainer traces its own steps, which TensorFlow's log takes for a mistake."""
+    return "triggered tf.function retracing" not in record.getMessage()
+
+
 def open_strategy(settings, evaluates=True):
     """The strategy of the settings, among whose devices their batches can be shared out.
 
@@ -20,6 +25,7 @@ def open_strategy(settings, evaluates=True):
     strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
                                           settings.tpu_zone, settings.gcp_project)
     settings.check_replicas(strategy.num_replicas_in_sync, evaluates)
+    tf.get_logger().addFilter(_is_of_use)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
     return strategy

@@ -1,0 +1,411 @@
+"""Classification from the command line: own files and named tasks, going on, and what is refused."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tensorflow.python.framework import config as tf_config
+
+from bert_tf import metrics
+from bert_tf.errors import InputError
+from bert_tf.tasks import glue
+from bert_tf.training.settings import FineTuneSettings
+from data_prep.task_flags import TaskFlags
+from run_scripts import run_classifier
+from run_scripts.model_flags import ModelFlags
+from tests.training import tiny
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+GOOD, BAD, PLAIN = ("good", "fine"), ("bad", "poor"), ("a", "film", "was", "the", "seen")
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ",", *GOOD, *BAD, *PLAIN]
+VOCAB = 101         # as the golden checkpoints have
+
+
+def sentences(seed, count):
+    """Yields (text, whether it is good); the texts are of many lengths."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        is_good = rng.random() < 0.5
+        words = rng.choices(PLAIN, k=rng.randint(0, 12)) + rng.choices(GOOD if is_good else BAD, k=3)
+        rng.shuffle(words)
+        yield " ".join(words), is_good
+
+
+def write_lines(path, lines):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def write_csv(path, seed, count):
+    """CSV with commas within the texts."""
+    write_lines(path, ["folder,body", *(f'{"spam" if good else "ham"},"{text}, seen"'
+                                        for text, good in sentences(seed, count))])
+
+
+@pytest.fixture(name="data", scope="module")
+def fixture_data(tmp_path_factory):
+    """Vocabularies, a configuration without dropout and files of every kind."""
+    folder = tmp_path_factory.mktemp("classifier")
+    tokens = TOKENS + [f"[unused{i}]" for i in range(VOCAB - len(TOKENS))]
+    write_lines(folder / "vocab.txt", tokens)
+    write_lines(folder / "other_vocab.txt", reversed(tokens))
+    write_lines(folder / "short_vocab.txt", tokens[:-1])
+    write_lines(folder / "cased_vocab.txt", ["The", *tokens[:-1]])
+    tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24).to_json_file(
+        folder / "config.json")
+    write_csv(folder / "train.csv", 1, 60)
+    write_csv(folder / "dev.csv", 2, 21)
+    write_lines(folder / "test.csv", ["body", *(text for text, _ in sentences(3, 7))])
+    write_lines(folder / "empty.csv", ["folder,body"])
+    write_lines(folder / "strange.csv", ["folder,body", "ham,a film", "eggs,bad"])
+    for split, seed, count in (("train", 4, 60), ("dev", 5, 24)):
+        write_lines(folder / f"{split}.jsonl", (json.dumps(
+            {"text": text, "tags": ["text", "good" if good else "bad"]})
+            for text, good in sentences(seed, count)))
+        write_lines(folder / f"{split}.tsv", ["one\ttwo\tscore", *(
+            f"{text}\ta \"film\t{2.5 if good else -1}" for text, good in sentences(seed, count))])
+    mnli = {name: f"index\tsentence1\tsentence2{label}" for name, label in (
+        ("train", "\tgold_label"), ("dev_matched", "\tgold_label"),
+        ("dev_mismatched", "\tgold_label"), ("test_matched", ""))}
+    for name, header in mnli.items():
+        write_lines(folder / "mnli" / f"{name}.tsv", [header, *(
+            f"{i}\t{text}\tthe film" + f"\t{'neutral' if good else 'entailment'}" * (
+                name != "test_matched") for i, (text, good) in enumerate(sentences(6, 9)))])
+    write_lines(folder / "ax" / "diagnostic.tsv", ["index\tsentence1\tsentence2", *(
+        f"{i}\t{text}\tthe film" for i, (text, _) in enumerate(sentences(7, 1104)))])
+    return folder
+
+
+@pytest.fixture(name="flags")
+def fixture_flags(data, tmp_path):
+    """Gives the flags of a run on the CSV files, changed by keywords; None leaves one out."""
+    def flags(**changes):
+        given = {"data_dir": str(data), "train_file": "train.csv", "dev_file": "dev.csv",
+                 "text_a_column": "body", "label_column": "folder", "do_train": True,
+                 "vocab_file": str(data / "vocab.txt"), "max_seq_length": 24, "num_workers": 1,
+                 "bert_config_file": str(data / "config.json"), "train_batch_size": 8,
+                 "num_train_epochs": 3.0, "learning_rate": 1e-2,
+                 "output_dir": str(tmp_path / "out"), **changes}
+        return {name: value for name, value in given.items() if value is not None}
+    return flags
+
+
+@pytest.fixture(autouse=True)
+def fixture_determinism():
+    """Switches off what a run switches on in this process."""
+    yield
+    tf_config.disable_op_determinism()
+
+
+def main(flags):
+    """The script, in this process."""
+    classes = TaskFlags, ModelFlags, FineTuneSettings
+    names = [{field.name for field in dataclasses.fields(kind)} for kind in classes]
+    assert set(flags) <= set().union(*names)
+    run_classifier.main(*(kind(**{name: flags[name] for name in set(flags) & own})
+                          for kind, own in zip(classes, names)))
+
+
+OWN = {"train_file": None, "dev_file": None, "text_a_column": None, "label_column": None}
+APPLIED = {"do_train": None, "vocab_file": None, "bert_config_file": None, "max_seq_length": None}
+
+
+@pytest.fixture(name="model", scope="module")
+def fixture_model(data, tmp_path_factory):
+    """The output folder of a run on the CSV files, with its scores."""
+    folder = tmp_path_factory.mktemp("model")
+    main({"data_dir": str(data), "train_file": "train.csv", "dev_file": "dev.csv",
+          "text_a_column": "body", "label_column": "folder", "do_train": True, "do_eval": True,
+          "vocab_file": str(data / "vocab.txt"), "bert_config_file": str(data / "config.json"),
+          "max_seq_length": 24, "num_workers": 1, "train_batch_size": 8, "num_train_epochs": 8.0,
+          "learning_rate": 1e-2, "output_dir": str(folder)})
+    return folder
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def read_json(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def listing(folder):
+    return {path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*") if path.is_file()}
+
+
+# What it writes
+
+def test_own_csv_is_learned_and_scored(data, model):
+    scores = read_json(model / "metrics.json")
+    assert scores["task"] == "own" and scores["headline"] == "dev/accuracy"
+    assert scores["metrics"]["dev/accuracy"] > 0.9
+    found = read_lines(model / "dev_predictions.jsonl")
+    gold = [line.split(",")[0] for line in (data / "dev.csv").read_text().splitlines()[1:]]
+    names = [line["label"] for line in found]
+    assert [line["index"] for line in found] == list(range(21))
+    assert metrics.compute(("accuracy", "matthews"), gold, names) == pytest.approx(
+        {name: scores["metrics"][f"dev/{name}"] for name in ("accuracy", "matthews")})
+    for line in found:
+        assert list(line["probabilities"]) == ["ham", "spam"]
+        assert sum(line["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+        assert line["probabilities"][line["label"]] >= 0.5
+    assert set(read_json(model / "results.json")["trials"]) == {"seed12345"}
+    said = (model / "eval_results.txt").read_text().splitlines()
+    assert f"dev_accuracy = {scores['metrics']['dev/accuracy']}" in said
+    assert {path.name for path in model.iterdir()} == {
+        "bert_config.json", "dev_predictions.jsonl", "eval_results.txt", "metrics.json",
+        "metrics.jsonl", "model.keras", "records", "results.json", "task.json", "trials",
+        "vocab.txt"}
+    assert not list(model.rglob("checkpoint-*"))
+
+
+def test_a_finished_command_trains_nothing_again(data, model, flags, capsys):
+    before = listing(model)
+    main(flags(output_dir=str(model), num_train_epochs=8.0, do_eval=True))
+    after = listing(model)
+    assert {name.name for name in after if before.get(name) != after[name]} <= {"results.json"}
+    said = capsys.readouterr().out
+    assert "there already" in said and "step " not in said
+    assert read_json(model / "results.json")["best"] == "seed12345"
+
+
+def test_prediction_in_a_later_command(data, model, flags, tmp_path):
+    common = flags(**OWN, **APPLIED, do_predict=True, test_file="test.csv", num_train_epochs=None)
+    common |= {"text_a_column": "body", "init_checkpoint": str(model)}
+    main(common)
+    found = read_lines(tmp_path / "out" / "test_predictions.jsonl")
+    assert [line["label"] == "spam" for line in found] == [good for _, good in sentences(3, 7)]
+    table = np.loadtxt(tmp_path / "out" / "test_results.tsv", delimiter="\t")
+    assert table == pytest.approx(np.array([list(line["probabilities"].values()) for line in found]),
+                                  abs=1e-6)
+    assert "model.keras" not in os.listdir(tmp_path / "out")
+    # With other batches, lengths and padding they are the same.
+    main(common | {"max_seq_length": 20, "eval_batch_size": 3, "pad_to_max_length": True,
+                   "init_checkpoint": str(model / "model.keras")})
+    again = np.loadtxt(tmp_path / "out" / "test_results.tsv", delimiter="\t")
+    assert again == pytest.approx(table, abs=1e-5)
+
+
+def test_several_labels(data, flags, tmp_path):
+    main(flags(train_file="train.jsonl", dev_file="dev.jsonl", text_a_column="text",
+               label_column="tags", multi_label=True, do_eval=True, num_train_epochs=10.0,
+               learning_rate=5e-3, class_weights=["balanced"]))
+    scores = read_json(tmp_path / "out" / "metrics.json")
+    gold = read_lines(data / "dev.jsonl")
+    found = read_lines(tmp_path / "out" / "dev_predictions.jsonl")
+    assert scores["headline"] == "dev/micro_f1" and scores["metrics"]["dev/micro_f1"] > 0.9
+    right = [set(line["labels"]) == set(row["tags"]) for line, row in zip(found, gold, strict=True)]
+    assert scores["metrics"]["dev/exact_match"] == pytest.approx(np.mean(right))
+    for line in found:
+        assert line["labels"] == [name for name, p in line["probabilities"].items() if p > 0.5]
+
+
+def test_numbers(data, flags, tmp_path):
+    main(flags(train_file="train.tsv", dev_file="dev.tsv", text_a_column="one",
+               text_b_column="two", label_column="score", task_kind="regression", do_eval=True,
+               num_train_epochs=15.0, learning_rate=5e-3))
+    found = [line["value"] for line in read_lines(tmp_path / "out" / "dev_predictions.jsonl")]
+    gold = [float(line.split("\t")[2]) for line in (data / "dev.tsv").read_text().splitlines()[1:]]
+    scores = read_json(tmp_path / "out" / "metrics.json")["metrics"]
+    assert scores["dev/pearson"] == pytest.approx(np.corrcoef(gold, found)[0, 1], abs=1e-4)
+    assert scores["dev/pearson"] > 0.9
+    assert "probabilities" not in (tmp_path / "out" / "dev_predictions.jsonl").read_text()
+
+
+def test_a_named_task_and_what_its_model_answers_too(data, flags, tmp_path, capsys):
+    main(flags(**OWN | {"task": "MNLI"}, data_dir=str(data / "mnli"), do_eval=True,
+               do_predict=True, num_train_steps=2))
+    out = tmp_path / "out"
+    scores = read_json(out / "metrics.json")
+    assert (scores["task"], scores["headline"]) == ("mnli", "dev_matched/accuracy")
+    assert {name for name in scores["metrics"]} == {
+        "loss", "dev_matched/accuracy", "dev_mismatched/accuracy"}
+    # The server takes all predictions of the official file alone.
+    assert "no MNLI-m.tsv: the server takes 9,796 predictions, the file has 9 examples" in (
+        capsys.readouterr().out)
+    assert not list(out.glob("*.tsv.tmp*")) and not (out / "MNLI-m.tsv").exists()
+    main(flags(**OWN | APPLIED | {"task": "AX"}, data_dir=str(data / "ax"), do_predict=True,
+               init_checkpoint=str(out), output_dir=str(tmp_path / "ax")))
+    lines = (tmp_path / "ax" / "AX.tsv").read_text().splitlines()
+    found = read_lines(tmp_path / "ax" / "test_predictions.jsonl")
+    assert lines[0] == "index\tprediction" and len(lines) == 1105
+    assert lines[1:] == [f"{line['index']}\t{line['label']}" for line in found]
+    assert set(found[0]["probabilities"]) == set(glue.TASKS[5].labels)
+
+
+# Initial weights
+
+@pytest.mark.parametrize("name", ["google_gelu", "hf_gelu"])
+def test_initial_weights_of_other_formats(data, flags, tmp_path, capsys, name):
+    shape = {"bert_config_file": None, "init_checkpoint": str(GOLDEN / name), "num_train_steps": 1}
+    main(flags(**shape))
+    said = capsys.readouterr().out
+    assert "tensors mapped" in said and "wrote" in said
+    # What is not fine-tuned is told so.
+    refusal(flags(**shape | {"do_train": None}, do_eval=True, output_dir=str(tmp_path / "2")),
+            name, "classification/", "--do_train")
+
+
+def test_a_head_is_kept_with_its_labels_or_refused(data, flags, model, tmp_path, capsys):
+    kept = {"init_checkpoint": str(model / "model.keras"), "keep_head": True,
+            "bert_config_file": None, "vocab_file": None}
+    main(flags(**kept, num_train_steps=1, learning_rate=1e-9, do_eval=True))
+    scores = [read_json(folder / "metrics.json")["metrics"]
+              for folder in (tmp_path / "out", model)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    write_lines(tmp_path / "other.csv", ["folder,body", "x,a", "y,b"])
+    write_lines(tmp_path / "plain" / "vocab.txt", (data / "vocab.txt").read_text().splitlines())
+    refusal(flags(**kept, data_dir=str(tmp_path), train_file="other.csv", dev_file=None,
+                  output_dir=str(tmp_path / "2")), "other.csv, line 2", "'x'", "ham, spam")
+    refusal(flags(**kept | {"init_checkpoint": str(GOLDEN / "hf_gelu"), "vocab_file": str(
+        data / "vocab.txt")}, output_dir=str(tmp_path / "2")), "hf_gelu", "--keep_head")
+
+
+# Refusals
+
+def refusal(flags, *parts):
+    with pytest.raises(InputError) as error:
+        main(flags)
+    message = str(error.value)
+    assert all(str(part) in message for part in parts), message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("changes, parts", [
+    ({"do_train": False}, ["--do_train", "--do_eval", "--do_predict"]),
+    ({"do_train": False, "do_eval": True}, ["no model.keras in", "out:", "--init_checkpoint"]),
+    ({"dev_file": "strange.csv", "do_eval": True}, ["strange.csv, line 3", "'eggs'", "ham, spam"]),
+    ({"labels": ["ham", "eggs"]}, ["train.csv, line", "'spam'", "ham, eggs"]),
+    ({"text_a_column": "text"}, ["train.csv, line 1", "'text'", "folder, body"]),
+    ({"label_column": "9"}, ["train.csv, line 1", "'9'"]),
+    ({"train_file": "empty.csv"}, ["empty.csv", "is empty"]),
+    ({"train_file": "absent.csv"}, ["absent.csv"]),
+    ({"dev_file": "absent.csv"}, ["absent.csv"]),
+    ({"train_file": None}, ["train", "own"]),
+    ({"dev_file": None, "do_eval": True}, ["--do_eval"]),
+    ({"do_predict": True}, ["--do_predict"]),
+    ({"vocab_file": "short_vocab.txt"}, ["short_vocab.txt", "100", "101"]),
+    ({"vocab_file": "cased_vocab.txt"}, ["cased_vocab.txt", "--do_lower_case=False"]),
+    ({"vocab_file": None}, ["--vocab_file"]),
+    ({"bert_config_file": None}, ["--init_checkpoint", "--bert_config_file"]),
+    ({"bert_config_file": "absent.json"}, ["absent.json"]),
+    ({"init_checkpoint": "absent"}, ["absent: found neither"]),
+    ({"init_checkpoint": "absent", "bert_config_file": None}, ["absent: found neither"]),
+    ({"init_checkpoint": str(GOLDEN / "hf_gelu")}, ["hf_gelu", "hidden_act"]),
+    ({"max_seq_length": 25}, ["--max_seq_length is 25", "24"]),
+    ({"num_trials": 2}, ["--num_trials", "--do_eval"]),
+    ({"early_stopping": 1}, ["--early_stopping", "--do_eval"]),
+    ({"grid": True, "num_train_steps": 5, "do_eval": True}, ["--grid", "--num_train_steps"]),
+    ({"class_weights": ["1", "2", "3"]}, ["--class_weights=1,2,3", "ham, spam"]),
+    ({"class_weights": ["1", "x"]}, ["--class_weights=1,x", "ham, spam"]),
+    ({"class_weights": ["0", "0"]}, ["--class_weights=0,0"]),
+    ({"keep_head": True}, ["--keep_head", "--init_checkpoint"]),
+    ({"gradient_accumulation_steps": 3}, ["--train_batch_size", "(3)"]),
+    ({"task_kind": "tagging"}, ["tagging", "classification"]),
+    ({"task": "mrpc"}, ["--task=mrpc", "--text_a_column"]),
+    ({"output_dir": "vocab.txt"}, ["--output_dir", "vocab.txt"]),
+    ({"records_dir": "vocab.txt"}, ["--records_dir", "vocab.txt"]),
+    ({"distribution_strategy": "multi_worker"}, ["TF_CONFIG"]),
+])
+def test_bad_input_is_refused_before_work_starts(
+        data, flags, tmp_path, monkeypatch, changes, parts):
+    monkeypatch.chdir(data)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    before = listing(data)
+    refusal(flags(**changes), *parts)
+    assert listing(data) == before and not listing(tmp_path)
+
+
+@pytest.mark.parametrize("changes, parts", [
+    ({"class_weights": ["1", "1"]}, ["--class_weights", "own"]),
+    ({"label_smoothing": 0.1}, ["--label_smoothing"])])
+def test_flags_of_labels_are_not_for_numbers(flags, changes, parts):
+    refusal(flags(train_file="train.tsv", dev_file=None, text_a_column="one",
+                  label_column="score", task_kind="regression", **changes), *parts)
+
+
+def test_the_diagnostic_set_cannot_be_trained_on(data, flags):
+    refusal(flags(**OWN | {"task": "AX"}, data_dir=str(data / "ax")), "--task=mnli")
+
+
+def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
+    (tmp_path / "copy").mkdir()
+    for name in ("model.keras", "bert_config.json"):
+        (tmp_path / "copy" / name).write_bytes((model / name).read_bytes())
+    again = {"output_dir": str(model), "num_train_epochs": 8.0}
+    before = listing(model)
+    for changes, parts in (
+            # Its weights would be overwritten while others begin with them.
+            (again | {"init_checkpoint": str(model)}, ["--output_dir", "--init_checkpoint"]),
+            (again | {"init_checkpoint": str(model / "model.keras")}, ["--output_dir"]),
+            ({"output_dir": str(tmp_path / "copy")}, ["--output_dir", "not a fine-tuned model"]),
+            # Another task, length, or text; another seed beside the best one.
+            (again | {"train_file": "train.jsonl", "text_a_column": "text", "dev_file": None,
+                      "label_column": "tags", "multi_label": True}, ["task.json", "another task"]),
+            (again | {"max_seq_length": 20}, ["task.json", "--max_seq_length"]),
+            (again | {"learning_rate": 2e-2}, ["seed12345", "--learning_rate"]),
+            (again | {"random_seed": 4}, ["seed12345", "other seeds"]),
+            (again | {"dev_file": "strange.csv", "do_eval": True, "labels": ["ham", "spam"]},
+             ["strange.csv, line 3"]),
+            # Its labels and its vocabulary.
+            ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
+              "labels": ["spam", "ham"]}, ["ham, spam", "spam, ham"]),
+            ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
+              "label_column": "1", "text_a_column": "0"}, ["dev.csv, line 2", "ham, spam"]),
+            ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
+              "task_kind": "regression"}, ["is a model for classification"]),
+            ({"vocab_file": str(data / "other_vocab.txt"), "init_checkpoint": str(model)},
+             ["other_vocab.txt", "not the vocabulary"])):
+        refusal(flags(**changes), *parts)
+    assert listing(model) == before
+
+
+def test_another_training_file_is_another_run(data, flags, model, tmp_path):
+    """The records of a folder are its own; what was trained on others is not taken for this."""
+    (tmp_path / "own").mkdir()
+    for name in ("train.csv", "dev.csv"):
+        (tmp_path / "own" / name).write_bytes((data / name).read_bytes())
+    out = tmp_path / "out"
+    command = flags(data_dir=str(tmp_path / "own"), num_train_steps=1, do_eval=True)
+    main(command)
+    results = (out / "trials" / "seed12345" / "result.json").read_bytes()
+    for name, part in (("train.csv", "--train_file"), ("dev.csv", "scored on other examples")):
+        path = tmp_path / "own" / name
+        good = path.read_bytes()
+        path.write_bytes(good + b"ham,a bad film\n")
+        refusal(command, "seed12345", part)
+        path.write_bytes(good)
+    main(command)
+    assert (out / "trials" / "seed12345" / "result.json").read_bytes() == results
+
+
+def test_records_that_others_use_are_not_replaced(data, flags, tmp_path):
+    shared = {"records_dir": str(tmp_path / "records"), "num_train_steps": 1, "dev_file": None}
+    main(flags(**shared))
+    before = listing(tmp_path / "records")
+    for changes in ({"max_seq_length": 16}, {"train_file": "dev.csv"}):
+        refusal(flags(**shared | changes, output_dir=str(tmp_path / "2")),
+                "train.manifest.json", "name another folder")
+    assert listing(tmp_path / "records") == before
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "error: --output_dir must be given"),
+    (["--output_dir=x"], "error: --task must be given"),
+    (["--output_dir=x", "--task=MRPC"], "error: give --do_train, --do_eval, --do_predict"),
+    (["--output_dir=x", "--task=nothing", "--do_train"], "error: there is no task 'nothing'"),
+])
+def test_the_command_says_one_sentence(tmp_path, arguments, message):
+    done = subprocess.run(
+        [sys.executable, "-m", "run_scripts.run_classifier", *arguments], capture_output=True,
+        text=True, check=False, cwd=pathlib.Path(__file__).parents[2])
+    assert done.returncode == 1 and message in done.stderr
+    assert done.stderr.count("\n") == 1 and not done.stdout
