@@ -57,7 +57,7 @@ class TaskRun:
                              "out.")
         self._class_weights = class_weights(settings.class_weights, self.task)
         if model_flags.do_train:
-            check_task(self._folder, self.task, self.model)
+            check_task(self._folder, self.task, self.model, **self._options)
         options = Options(self.model.max_seq_length, self.model.tokenizer.do_lower_case,
                           bool(self._options.get("document_context")))
         records = [SplitRecords(source, options, self.model.tokenizer)
@@ -127,6 +127,8 @@ class TaskRun:
         goal = Goal(make_objective(task, weights, self._options),
                     self.evaluate if self.eval_splits else None, headline, task.defaults,
                     self._options, [self.sets[split].identity() for split in self.eval_splits])
+        if flags.do_train:
+            goal.make_objective(self.model.config, dtype=None)  # one that can't be is refused here
         self.tuning = FineTuning(settings, strategy, self.model.config, goal,
                                  self.model.path if flags.do_train else "", flags.keep_head)
         if flags.do_train:
