@@ -1,5 +1,6 @@
 """What run_classifier, run_multiple_choice and run_tagger share: from a task's files to scores."""
 
+import dataclasses
 import functools
 import math
 import os
@@ -47,7 +48,7 @@ class TaskRun:
                              "give the model as --init_checkpoint.")
         check_choice(model_flags, settings)
         self.model = open_model(model_flags, self._folder, task.defaults.max_seq_length)
-        task = self._with_saved_labels(task)
+        task = self._with_saved_labels(self._with_saved_kind(task, task_flags, kinds))
         self._options = self._with_saved_options(options or {})
         sources = {source.split: source for source in find_sources(task, task_flags, [])}
         self._sources = self._wanted(task, task_flags, sources)
@@ -63,6 +64,16 @@ class TaskRun:
         records = [SplitRecords(source, options, self.model.tokenizer)
                    for source in self._sources.values()]
         self._open(records, make_objective)
+
+    def _with_saved_kind(self, task, task_flags, kinds):
+        """Own files whose kind no flag tells, as of the kind of the fine-tuned model."""
+        is_told = task_flags.task or task_flags.task_kind or task_flags.multi_label
+        saved = self.model.saved and self.model.saved.task
+        if is_told or not saved or saved.kind not in kinds or (
+                (saved.kind, saved.multi_label) == (task.kind, task.multi_label)):
+            return task
+        return dataclasses.replace(task, kind=saved.kind, multi_label=saved.multi_label,
+                                   metrics=saved.metrics)
 
     def _with_saved_labels(self, task):
         """The task with the labels that the fine-tuned model knows."""

@@ -308,8 +308,7 @@ def test_run_classifier_predicts_the_same(saved, tmp_path, kind, ending):
              ["body", *texts])
     (tmp_path / f"test.{ending}").write_text("\n".join(lines) + "\n")
     run_classifier.main(
-        TaskFlags(test_file=str(tmp_path / f"test.{ending}"), text_a_column="body",
-                  task_kind=TASKS[kind][0].kind, multi_label=TASKS[kind][0].multi_label),
+        TaskFlags(test_file=str(tmp_path / f"test.{ending}"), text_a_column="body"),
         ModelFlags(do_predict=True, init_checkpoint=str(folder), num_workers=1),
         FineTuneSettings(output_dir=str(tmp_path / "out")))
     written = (tmp_path / "out" / "test_predictions.jsonl").read_text().splitlines()

@@ -105,5 +105,6 @@ class Task:
         for path in paths:
             if os.path.isfile(path):
                 return path
-        raise InputError(f"--data_dir: there is no {' or '.join(files)} in {data_dir!r}, the "
-                         f"{split} file of {self.name}.")
+        where = f" in {data_dir!r}" if data_dir else ""
+        raise InputError(f"there is no {' or '.join(files)}{where}, the {split} file of "
+                         f"{self.name}; name the right file, or its folder with --data_dir.")
