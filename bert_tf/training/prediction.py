@@ -43,8 +43,8 @@ def predict(trainer, examples, batch_size, measures=True):
         if now - reported > _REPORT_SECONDS:
             reported, done = now, number + 1
             left = (now - start) / done * (len(batches) - done)
-            print(f"predicting: {done * batch_size:,} of {examples.size:,} examples, "
-                  f"about {duration(left)} left", flush=True)
+            print(f"predicting: {min(done * batch_size, examples.size):,} of {examples.size:,} "
+                  f"examples, about {duration(left)} left", flush=True)
     return found, trainer.means(totals) if measures else {}
 
 
