@@ -20,7 +20,8 @@ class SpanOptions:
 
     Attributes:
         max_seq_length: S, with [CLS] and two [SEP].
-        doc_stride: tokens from the start of a span to that of the next.
+        doc_stride: tokens from the start of a span to that of the next, which is as far as the
+            span's end at most.
         max_query_length: of a longer question, the first tokens are taken.
     """
 
@@ -38,12 +39,6 @@ class SpanOptions:
                 f"--max_seq_length is {self.max_seq_length}, which leaves no room for a paragraph "
                 f"beside a question of --max_query_length={self.max_query_length} tokens and three "
                 f"special ones; it must be at least {self.max_query_length + 4}.")
-        room = self.max_seq_length - 3 - self.max_query_length
-        if self.doc_stride > room:
-            raise InputError(
-                f"--doc_stride is {self.doc_stride}, more than the {room} tokens of a paragraph "
-                f"that fit into --max_seq_length={self.max_seq_length} beside a question of "
-                f"--max_query_length={self.max_query_length}; give at most {room}.")
 
 
 @dataclasses.dataclass

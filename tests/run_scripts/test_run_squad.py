@@ -266,7 +266,7 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     ({"train_file": "{folder}/vocab.txt"}, "vocab.txt"),
     ({"train_file": "{folder}/v2.json"}, "'0-none' has no answer.*--version_2_with_negative"),
     ({"predict_file": "{folder}/v2.json"}, "'0-none' has no correct answer"),
-    ({"doc_stride": 22}, "--doc_stride is 22, more than the 21 tokens"),
+    ({"doc_stride": 0}, "--doc_stride is 0"),
     ({"max_query_length": 29}, "--max_seq_length is 32, which leaves no room"),
     ({"max_seq_length": 33}, "--max_seq_length is 33; it must be from 4 to 32"),
     ({"max_seq_length": 0}, "--max_seq_length is 384"),

@@ -74,9 +74,16 @@ def test_a_long_question_is_cut_and_a_blank_paragraph_has_no_span():
     assert ids.tolist() == [[cls, king, sep, king, sep, 0, 0, 0], [cls, sep, king, sep, *[0] * 4]]
 
 
+def test_a_stride_beyond_a_span_goes_on_at_its_end():
+    """The original's `start_offset += min(length, doc_stride)`."""
+    paragraph = Paragraph(["king"] * 10, [Question("q", "king")], [])
+    spans = cut_spans([paragraph], WordpieceTokenizer(Vocabulary(VOCABULARY)),
+                      SpanOptions(8, 128, 3))
+    assert (spans.start.tolist(), spans.length.tolist()) == ([0, 4, 8], [4, 4, 2])
+
+
 @pytest.mark.parametrize("options, words", [
     (SpanOptions(67, 1, 64), "--max_seq_length is 67.*at least 68"),
-    (SpanOptions(68, 2, 64), "--doc_stride is 2, more than the 1 tokens"),
     (SpanOptions(384, 0, 64), "--doc_stride is 0"), (SpanOptions(384, 1, 0), "max_query_length 0")])
 def test_options_that_cannot_work(options, words):
     with pytest.raises(InputError, match=words):
