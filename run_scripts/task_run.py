@@ -132,8 +132,9 @@ class TaskRun:
                           if split != "train"}
         weights = self._class_weights if flags.do_train else None
         if weights == BALANCED:
-            counts = self.sets["train"].manifest["counts"]["labels"]
-            weights = balanced_weights([counts[label] for label in task.labels])
+            counts = self.sets["train"].manifest["counts"]
+            weights = balanced_weights([counts["labels"][label] for label in task.labels],
+                                       counts["examples"] if task.multi_label else None)
         headline = f"{self.eval_splits[0]}/{task.headline}" if self.eval_splits else ""
         goal = Goal(make_objective(task, weights, self._options),
                     self.evaluate if self.eval_splits else None, headline, task.defaults,
@@ -238,12 +239,16 @@ def class_weights(flag, task):
     return weights
 
 
-def balanced_weights(counts):
+def balanced_weights(counts, examples=None):
     """Weights by which each label counts alike: N / (labels * examples of the label), as
-    scikit-learn has it.
+    scikit-learn has it; where an example may have several, (N - those of the label) / those, by
+    which it counts as much as its absence.
 
     Args:
         counts: examples of each label, a list.
+        examples: how many there are, where an example may have several labels.
     """
     counts = [max(count, 1) for count in counts]
+    if examples:
+        return [max(examples - count, 1) / count for count in counts]
     return [sum(counts) / (len(counts) * count) for count in counts]
