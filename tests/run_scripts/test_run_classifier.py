@@ -1,4 +1,4 @@
-"""Classification from the command line: own files and named tasks, going on, and what is refused."""
+"""Classification from the command line: own files, named tasks, going on, what is refused."""
 
 import dataclasses
 import json
@@ -32,7 +32,8 @@ def sentences(seed, count):
     rng = random.Random(seed)
     for _ in range(count):
         is_good = rng.random() < 0.5
-        words = rng.choices(PLAIN, k=rng.randint(0, 12)) + rng.choices(GOOD if is_good else BAD, k=3)
+        words = rng.choices(PLAIN, k=rng.randint(0, 12))
+        words += rng.choices(GOOD if is_good else BAD, k=3)
         rng.shuffle(words)
         yield " ".join(words), is_good
 
@@ -184,8 +185,8 @@ def test_prediction_in_a_later_command(data, model, flags, tmp_path):
     found = read_lines(tmp_path / "out" / "test_predictions.jsonl")
     assert [line["label"] == "spam" for line in found] == [good for _, good in sentences(3, 7)]
     table = np.loadtxt(tmp_path / "out" / "test_results.tsv", delimiter="\t")
-    assert table == pytest.approx(np.array([list(line["probabilities"].values()) for line in found]),
-                                  abs=1e-6)
+    likely = np.array([list(line["probabilities"].values()) for line in found])
+    assert table == pytest.approx(likely, abs=1e-6)
     assert "model.keras" not in os.listdir(tmp_path / "out")
     # With other batches, lengths and padding they are the same.
     main(common | {"max_seq_length": 20, "eval_batch_size": 3, "pad_to_max_length": True,

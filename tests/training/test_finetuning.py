@@ -1,0 +1,423 @@
+"""Trials: each runs once, a killed one ends as if it had not been, and the best one is kept."""
+
+import dataclasses
+import itertools
+import json
+import os
+import statistics
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import config as tf_config
+
+from bert_tf import checkpoints
+from bert_tf.data.example_set import ExampleSet
+from bert_tf.data.shards import write_shard
+from bert_tf.errors import InputError
+from bert_tf.objectives.sentence import Classification
+from bert_tf.objectives.tagging import Tagging
+from bert_tf.tasks.task import Defaults
+from bert_tf.training.building import open_strategy
+from bert_tf.training.finetuning import FineTuning, Goal
+from bert_tf.training.prediction import predict
+from bert_tf.training.reporting import read_metrics
+from bert_tf.training.run import Run
+from bert_tf.training.settings import FineTuneSettings
+from tests.training import tiny
+
+ONE = tf.distribute.get_strategy()
+CONFIG = tiny.config(0.1, num_hidden_layers=1)
+STILL = tiny.config(num_hidden_layers=1)
+DEFAULTS = Defaults(train_batch_size=8, learning_rate=1e-2, num_train_epochs=2.0)
+# What differs from run to run.
+CLOCK = ("seconds",)
+
+
+def write_records(folder, count, seed, kind="classification"):
+    """An `ExampleSet` of random texts; label 1 is that of a text with a token below 8."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(3, tiny.LENGTH + 1, (count, 1))
+    mask = (np.arange(tiny.LENGTH) < lengths).astype(np.int64)
+    tokens = rng.integers(5, tiny.VOCAB, mask.shape) * mask
+    labels = ((tokens >= 5) & (tokens < 8)).astype(np.int64)
+    features = {"input_ids": tokens, "input_mask": mask,
+                "segment_ids": mask * (np.arange(tiny.LENGTH) > 6),
+                "label_ids": labels.max(1, keepdims=True),
+                "is_real_example": np.ones([count, 1], np.int64)}
+    if kind == "tagging":
+        features |= {"label_ids": labels, "label_weights": mask * (np.arange(tiny.LENGTH) % 2)}
+    os.makedirs(folder)
+    shard = write_shard(os.path.join(folder, "a.tfrecord"), folder, [features])
+    path = os.path.join(folder, "a.manifest.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"options": {"max_seq_length": tiny.LENGTH}, "vocabulary": {}, "shards": [shard],
+                   "fingerprint": [count, seed, kind],
+                   "task": {"kind": kind, "num_choices": 1, "labels": ["no", "yes"],
+                            "multi_label": False}}, file)
+    return ExampleSet(path)
+
+
+@pytest.fixture(name="examples", scope="module")
+def fixture_examples(tmp_path_factory):
+    return write_records(str(tmp_path_factory.mktemp("records") / "train"), 40, 1)
+
+
+@pytest.fixture(name="dev", scope="module")
+def fixture_dev(tmp_path_factory):
+    return write_records(str(tmp_path_factory.mktemp("records") / "dev"), 21, 2)
+
+
+# Once more for each test that runs eagerly.
+pytestmark = pytest.mark.filterwarnings("ignore:Even though the `tf.config:UserWarning")
+
+
+@pytest.fixture(name="eagerly")
+def fixture_eagerly():
+    """Without tracing, which takes longer than a few small steps."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+def scores(examples, found, losses):
+    """As the scripts make them, and a headline that is hardly ever equal."""
+    labels = examples.padded("label_ids")[:, 0]
+    answers = found["logits"].argmax(1)
+    return {"loss": losses["loss"], "dev/closeness": -losses["loss"],
+            "dev/accuracy": float(np.mean(answers == labels)),
+            "degenerate": float(len(set(answers)) == 1)}
+
+
+@pytest.fixture(name="tune")
+def fixture_tune(dev, tmp_path):
+    """function(folder, strategy, config, evaluate, scored_on, **settings): a `FineTuning`."""
+    def make(folder="out", strategy=ONE, config=CONFIG, evaluate=None, scored_on=None, **changes):
+        def of_dev(predict_):
+            return scores(dev, *predict_(dev))
+
+        settings = FineTuneSettings(**{
+            "output_dir": str(tmp_path / folder), "num_train_steps": 6, "random_seed": 1,
+            "iterations_per_loop": 2, "save_checkpoints_steps": 2, "eval_batch_size": 8, **changes})
+        dropout = config.hidden_dropout_prob
+        goal = Goal(lambda config, dtype: Classification(
+            config, 2, dropout_rate=dropout, dtype=dtype),
+                    evaluate or of_dev, "dev/closeness", DEFAULTS, {"more": 1}, scored_on)
+        return FineTuning(settings, strategy, config, goal)
+    return make
+
+
+def weights(folder):
+    """The tensors of the model that was kept."""
+    kept = checkpoints.read(os.path.join(folder, "model.keras"))
+    return {name: tensor.read() for name, tensor in kept.tensors.items()}
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+
+
+def plain(summary):
+    """Results without what the clock says."""
+    return {**summary, "trials": {name: {key: value for key, value in result.items()
+                                         if key not in CLOCK}
+                                  for name, result in summary["trials"].items()}}
+
+
+# Settings
+
+def test_a_grid_is_all_combinations():
+    settings = FineTuneSettings(
+        output_dir="out", grid=True, num_trials=2, random_seed=7, learning_rate=1.0,
+        grid_train_batch_size=["8", "16"], grid_learning_rate=["1e-3", "0.00002", "5e-5"],
+        grid_num_train_epochs=["1", "2.5"])
+    trials = settings.trials()
+    assert {(t.train_batch_size, t.learning_rate, t.num_train_epochs, t.random_seed)
+            for t in trials.values()} == set(itertools.product(
+                (8, 16), (1e-3, 2e-5, 5e-5), (1.0, 2.5), (7, 8)))
+    assert len(trials) == 24 and "batch8-rate0.001-epochs2.5-seed8" in trials
+    for name, trial in trials.items():
+        assert trial.output_dir == os.path.join("out", "trials", name)
+    with pytest.raises(InputError, match="--grid .*--num_train_steps"):
+        dataclasses.replace(settings, num_train_steps=3).trials()
+    for bad in (["x"], ["0"], ["-1"], ["8.5"], ["nan"]):
+        with pytest.raises(InputError, match="--grid_train_batch_size"):
+            FineTuneSettings(output_dir="out", grid_train_batch_size=bad)
+
+
+@pytest.mark.parametrize("changes, examples, expected", [
+    ({}, 40, (8, 10, 1, 0)), ({"num_train_epochs": 0.5}, 40, (8, 2, 0, 0)),
+    ({"num_train_epochs": 0.01}, 40, (8, 1, 0, 0)),
+    ({"train_batch_size": 16}, 41, (16, 5, 0, 0)),
+    # One batch is an epoch where the examples are fewer.
+    ({"train_batch_size": 64, "num_train_epochs": 7.0}, 40, (64, 7, 0, 0)),
+    ({"num_train_steps": 100, "num_train_epochs": 9.0}, 40, (8, 100, 10, 0)),
+    ({"num_train_steps": 100, "num_warmup_steps": 3}, 40, (8, 100, 3, 0)),
+    ({"early_stopping": 1, "num_train_epochs": 1.0}, 43, (8, 5, 0, 5)),
+    ({"early_stopping": 1, "eval_steps": 3}, 40, (8, 10, 1, 3)),
+    ({"early_stopping": 2, "train_batch_size": 64}, 40, (64, 2, 0, 1))])
+def test_what_the_task_decides(changes, examples, expected):
+    found = FineTuneSettings(output_dir="out", **changes).resolve(DEFAULTS, examples)
+    assert (found.train_batch_size, found.num_train_steps, found.num_warmup_steps,
+            found.eval_steps) == expected
+
+
+# Trials
+
+@pytest.fixture(name="counted")
+def fixture_counted(monkeypatch):
+    """A list of the folders of all trials that were trained."""
+    trained, train = [], Run.train
+    monkeypatch.setattr(Run, "train", lambda self: (
+        trained.append(os.path.basename(self._settings.output_dir)), train(self)))
+    return trained
+
+
+def scripted(values):
+    """An evaluation that gives one of the (value, degenerate) after the other."""
+    values = iter(values)
+
+    def evaluate(_):
+        value, degenerate = next(values)
+        return {"loss": 1 - value, "dev/closeness": value, "degenerate": float(degenerate)}
+    return evaluate
+
+
+def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, tmp_path, capsys):
+    steps = {"num_train_steps": 1}
+    values = [(0.25, 0), (0.75, 0), (0.9, 1), (0.5, 0)]
+    summary = tune(num_trials=4, evaluate=scripted(values), **steps).train(examples)
+    names = [f"seed{seed}" for seed in (1, 2, 3, 4)]
+    assert counted == names and list(summary["trials"]) == names
+    # A trial of one answer to all is not the best one, whatever its score.
+    assert summary["best"] == "seed2" and summary["degenerate"] == ["seed3"]
+    said = capsys.readouterr().out
+    assert "seed3: dev/closeness 0.9000" in said and said.count("DEGENERATE") == 2
+    for name, numbers in (("dev/closeness", [value for value, _ in values]),
+                          ("loss", [1 - value for value, _ in values])):
+        assert summary["metrics"][name] == pytest.approx({
+            "mean": np.mean(numbers), "stdev": statistics.stdev(numbers),
+            "best": min(numbers) if name == "loss" else max(numbers)})
+    kept = weights(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == summary
+    # Nothing is left to do; the model is that of the best alone.
+    assert plain(tune(num_trials=4, evaluate=scripted([]), **steps).train(examples)) == (
+        plain(summary))
+    assert counted == names and same(weights(tmp_path / "out"), kept)
+    tune("alone", random_seed=2, evaluate=scripted([(0.1, 0)]), **steps).train(examples)
+    assert same(weights(tmp_path / "alone"), kept)
+    tune("other", random_seed=1, evaluate=scripted([(0.1, 0)]), **steps).train(examples)
+    assert not same(weights(tmp_path / "other"), kept)
+    # More trials, before and after those that are there.
+    more = tune(num_trials=6, random_seed=0, evaluate=scripted([(0.75, 0), (0.6, 0)]),
+                **steps).train(examples)
+    assert counted[6:] == ["seed0", "seed5"] and more["best"] == "seed2"
+    assert same(weights(tmp_path / "out"), kept)
+    # Fewer would not be those among which the model is the best.
+    with pytest.raises(InputError, match="trials holds seed0, seed5, of other seeds"):
+        tune(num_trials=4, **steps).check(examples)
+
+
+def test_without_evaluation_the_first_is_kept(eagerly, tune, examples, tmp_path):
+    tuning = tune(num_train_steps=2)
+    tuning._goal = dataclasses.replace(tuning._goal, evaluate=None)
+    summary = tuning.train(examples)
+    assert summary["metrics"] == {} and summary["best"] == "seed1"
+    assert weights(tmp_path / "out")
+
+
+def test_a_folder_is_that_of_one_run(eagerly, tune, examples, dev, tmp_path):
+    one = {"num_train_steps": 1, "scored_on": [0]}
+    tune(**one).train(examples)
+    path = tmp_path / "out" / "trials" / "seed1"
+    before = {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
+    for changes, names in (
+            ({"learning_rate": 1e-3}, ["learning_rate"]), ({"dtype": "bfloat16"}, ["dtype"]),
+            ({"train_batch_size": 4}, ["train_batch_size"]), ({"layer_decay": 0.9}, ["layer_decay"]),
+            ({"config": STILL}, ["bert_config_file"]),
+            ({"num_train_steps": 4, "optimizer": "lamb"}, ["num_train_steps", "optimizer"])):
+        with pytest.raises(InputError) as error:
+            tune(**one | changes).train(examples)
+        said = str(error.value)
+        assert str(path) in said and all(f"--{name}" in said for name in names), said
+    with pytest.raises(InputError, match="seed1 holds a run with another --train_file"):
+        tune(**one).train(dev)
+    with pytest.raises(InputError, match="seed1 holds a run that was scored on other examples"):
+        tune(**one | {"scored_on": [1]}).train(examples)
+    # What changes no number may be another.
+    tune(**one, eval_batch_size=4, iterations_per_loop=7).train(examples)
+    assert {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()} == before
+
+
+@pytest.mark.parametrize("changes, part", [
+    ({"num_warmup_steps": 9}, r"--num_warmup_steps \(9\)"),
+    ({"gradient_accumulation_steps": 3}, r"--train_batch_size \(8\)"),
+    ({"num_train_steps": 0, "grid": True, "grid_train_batch_size": ["8", "9"],
+      "gradient_accumulation_steps": 2}, r"--train_batch_size \(9\)")])
+def test_all_trials_must_fit_before_the_first_runs(tune, examples, tmp_path, changes, part):
+    with pytest.raises(InputError, match=part):
+        tune(**changes).train(examples)
+    assert not (tmp_path / "out").exists()
+
+
+# Going on
+
+class Killed(BaseException):
+    """What no one catches."""
+
+
+def killed_at(number, monkeypatch, work):
+    """Does `work` until so many files have got their final names; returns whether it ended."""
+    left, replace = iter(range(number)), os.replace
+
+    def counting(*args):
+        if next(left, None) is None:
+            raise Killed
+        replace(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", counting)
+        try:
+            work()
+        except Killed:
+            return False
+    return True
+
+
+def evaluations(folder):
+    return [(line["step"], line["loss"]) for line in read_metrics(str(folder), "eval")]
+
+
+@pytest.mark.parametrize("options", [
+    {"num_trials": 2, "num_train_steps": 4},
+    {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12, "learning_rate": 0.05}])
+def test_killed_anywhere_it_ends_the_same(
+        eagerly, tune, examples, tmp_path, monkeypatch, options):
+    expected = plain(tune("whole", **options).train(examples))
+    kept = weights(tmp_path / "whole")
+    expected_lines = evaluations(tmp_path / "whole")
+    first, stride = 1, 7
+    for folder in itertools.count():
+        tuning = tune(str(folder), **options)
+        ended, kills = killed_at(first, monkeypatch, lambda: tuning.train(examples)), 0
+        if ended:
+            break
+        # Killed again as it goes on.
+        while not killed_at(11, monkeypatch, lambda: tuning.train(examples)):
+            kills += 1
+            assert kills < 20
+        summary = tune(str(folder), **options).train(examples)
+        assert plain(summary) == expected
+        assert same(weights(tmp_path / str(folder)), kept)
+        assert evaluations(tmp_path / str(folder)) == expected_lines
+        assert not list((tmp_path / str(folder)).rglob("*.safetensors"))
+        first += stride
+    assert folder > 1
+
+
+def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys):
+    options = {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12, "learning_rate": 0.05,
+               "save_checkpoints_steps": 100}
+    expected = plain(tune("whole", **options).train(examples))
+    ended = expected["trials"]["seed1"]["step"] + 2
+    for step in (*range(1, ended), ended):      # at which the next evaluation ends it
+        found = tune("stopped", **options, stop_at_step=step).train(examples)
+        if step < ended:
+            assert f"--stop_at_step={step}; the same command without" in capsys.readouterr().out
+            assert found is None and not (tmp_path / "stopped" / "model.keras").exists()
+    assert plain(found) == plain(tune("stopped", **options).train(examples)) == expected
+    assert same(weights(tmp_path / "stopped"), weights(tmp_path / "whole"))
+
+
+# Early stopping
+
+@pytest.mark.parametrize("patience, steps", [(1, 40), (2, 40), (9, 11)])
+def test_early_stopping_keeps_the_best_evaluation(
+        eagerly, tune, examples, tmp_path, patience, steps):
+    tuning = tune(early_stopping=patience, eval_steps=2, num_train_steps=steps,
+                  learning_rate=0.02, save_checkpoints_steps=7)
+    (result,) = tuning.train(examples)["trials"].values()
+    lines = read_metrics(str(tmp_path / "out"), "eval")
+    best = max(lines, key=lambda line: line["dev/closeness"])
+    assert result["step"] == best["step"]
+    assert result["metrics"]["loss"] == best["loss"]
+    due = [*range(2, steps + 1, 2), *([steps] if steps % 2 else [])]
+    last = best["step"] + 2 * patience
+    assert [line["step"] for line in lines] == [step for step in due if step <= last]
+    for count, line in enumerate(lines):     # it waited no longer than it should
+        before = lines[max(count - patience, 0):count]
+        if len(before) == patience and line is not lines[-1]:
+            assert max(lines[:count + 1], key=lambda e: e["dev/closeness"]) in (*before[1:], line)
+    trainer = tuning.load(str(tmp_path / "out" / "model.keras"))
+    assert tuning.evaluate(trainer)["loss"] == pytest.approx(best["loss"], rel=1e-6)
+
+
+# Prediction and devices
+
+def one_by_one(trainer, examples):
+    """The logits of each example alone, without padding."""
+    (objective,) = trainer.learner.objectives
+    for row in range(examples.size):
+        batch = examples.batch(np.array([row]), examples.lengths[row])
+        yield trainer.learner({n: tf.constant(v) for n, v in batch.items()})[objective.name][0]
+
+
+@pytest.mark.parametrize("kind, devices", [
+    ("classification", 1), ("tagging", 1), ("tagging", 2)])
+def test_prediction_is_that_of_each_example_alone(
+        examples, mirrored, tmp_path, kind, devices):
+    if kind == "tagging":
+        examples = write_records(str(tmp_path / "records"), 21, 3, kind)
+    head = Tagging if kind == "tagging" else Classification
+    goal = Goal(lambda config, dtype: head(config, 2, dtype=dtype), None, "", DEFAULTS)
+    tuning = FineTuning(FineTuneSettings(output_dir=str(tmp_path)),
+                        mirrored if devices == 2 else ONE, CONFIG, goal)
+    trainer = tuning.make_trainer(FineTuneSettings(
+        output_dir=str(tmp_path), num_train_steps=1, learning_rate=1.0, random_seed=3))
+    expected = [np.asarray(logits) for logits in one_by_one(trainer, examples)]
+    for batch_size in (6, 64):
+        found, losses = predict(trainer, examples, batch_size)
+        for row, logits in enumerate(expected):
+            length = examples.lengths[row]
+            mine = found["logits"][row][:length] if kind == "tagging" else found["logits"][row]
+            assert mine == pytest.approx(logits, abs=1e-5)
+        labels, weight = (examples.padded(name) for name in (
+            "label_ids", "label_weights" if kind == "tagging" else "is_real_example"))
+        given = np.maximum(found["probabilities"], 1e-30).reshape(len(labels), -1, 2)
+        losses_of = -np.log(np.take_along_axis(given, labels[..., None], -1)[..., 0])
+        assert losses["loss"] == pytest.approx(
+            np.sum(np.where(weight, losses_of, 0)) / weight.sum(), rel=1e-4)
+    # One trace for all evaluations of a batch size.
+    traces = trainer._predict_step.experimental_get_tracing_count()
+    for _ in range(3):
+        predict(trainer, examples, 64)
+    assert trainer._predict_step.experimental_get_tracing_count() == traces
+
+
+def test_two_devices_train_as_one(tune, examples, mirrored, tmp_path):
+    options = {"config": STILL, "num_train_steps": 10, "learning_rate": 5e-3}
+    one, two = (tune(name, strategy, **options).train(examples)["trials"]["seed1"]["metrics"]
+                for name, strategy in (("one", ONE), ("two", mirrored)))
+    assert two == pytest.approx(one, rel=1e-4)
+    assert tiny.largest_difference(weights(tmp_path / "one"), weights(tmp_path / "two")) < 1e-5
+
+
+def test_it_learns_with_batches_of_like_length(tune, examples, tmp_path):
+    tuning = tune(config=STILL, num_train_steps=100, learning_rate=5e-3, save_checkpoints_steps=99)
+    tuning.train(examples)
+    trainer = tuning.load(str(tmp_path / "out" / "model.keras"))
+    found, _ = tuning.predict(trainer, examples)
+    assert scores(examples, found, {"loss": 0.0})["dev/accuracy"] > 0.95
+
+
+def test_the_log_is_quiet_about_tracing(caplog):
+    open_strategy(FineTuneSettings(output_dir="out", train_batch_size=8, deterministic=False))
+    for _ in range(12):
+        tf.function(lambda x: x)(tf.constant(1))
+    assert "retracing" not in caplog.text
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fixture_determinism():
+    yield
+    tf_config.disable_op_determinism()
