@@ -96,8 +96,9 @@ class Predictor:
             raise InputError(f"the vocabulary has {tokenizer.vocabulary.size:,} tokens, the model "
                              f"{rows:,}; take the vocab.txt that it was trained with.")
         objective, = learner.objectives
-        if task.labels and objective.num_labels != len(task.labels):
-            raise InputError(f"the model has {objective.num_labels} labels, its task "
+        count = getattr(objective, "num_labels", 0)
+        if task.labels and count != len(task.labels):
+            raise InputError(f"the model has {count} labels, its task "
                              f"{len(task.labels)}: {', '.join(task.labels)}; take the "
                              f"{TASK_FILE} that it was trained with.")
         self._task, self._tokenizer, self._batch_size = task, tokenizer, batch_size

@@ -17,7 +17,7 @@ class SavedTask:
     """A task without its files.
 
     Attributes:
-        task: `Task` without splits; None of answers to questions (`span`).
+        task: `Task` without splits.
         max_seq_length: S.
         do_lower_case: of the tokenizer.
         options: other settings of the input, a dict.
