@@ -106,6 +106,10 @@ class FineTuning:
             result = self._finished(trial)
             if result:
                 results[name] = result
+        model = os.path.join(self._settings.output_dir, "model.keras")
+        if results and not os.path.exists(model):
+            raise InputError(f"{folder} holds trials that are finished, but their best model, "
+                             f"{model}, is gone: name another --output_dir, or remove {folder}.")
         return trials, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
 
     def train(self, examples):
