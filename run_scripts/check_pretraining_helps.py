@@ -1,0 +1,236 @@
+"""Checks that pre-training helps: the quickstart's model, fine-tuned on few labelled sentences,
+must beat the same network from random weights.
+
+The sentences are of the text that the quickstart trains on, the label is the library that a
+sentence documents. Sentences that name one of the libraries are left out, those to train on and
+those to score come from different documents, and all labels are equally frequent. Each seed deals
+the documents out anew, in the same way for both networks. Random weights, which need larger
+learning rates, may choose the better of two by the score itself.
+
+The check passes if accuracy is better by --margin points in the mean over the seeds, and by more
+than two standard errors of that mean, 2 * s / sqrt(n), with s the sample standard deviation of the
+n seeds' differences; else the exit status is 1. The same command started again only runs the
+trials that are missing.
+
+Example:
+    bert-quickstart && bert-check-pretraining-helps
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import os
+import random
+import re
+import statistics
+
+from bert_tf import flags
+from bert_tf.config import read_json
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.flags import option
+from bert_tf.training.settings import FineTuneSettings
+from data_prep import extract_text
+from data_prep.task_flags import TaskFlags
+from run_scripts import run_classifier
+from run_scripts.model_flags import ModelFlags
+
+# The libraries with the most documentation, and by what names a sentence may give them away.
+LIBRARIES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",
+             "matplotlib": "matplotlib|mpl|pyplot", "tensorflow": "tensorflow|tf"}
+_NAMES = re.compile(rf"(?<![a-z])({'|'.join(LIBRARIES.values())})(?![a-z])", re.I)
+# Of each library; of a document no more than so many sentences.
+_DOCUMENTS = 80
+_SENTENCES = {"train": 10, "dev": 150}
+_PER_DOCUMENT = 4
+_FEWEST_WORDS = 12
+_LENGTH = 64
+_BATCH_SIZE, _EVAL_BATCH_SIZE, _STEPS = 16, 100, 150
+RATES = {"pre-trained": (5e-4,), "random": (1e-3, 2e-3)}
+_METRIC = "dev/accuracy"
+
+
+@dataclasses.dataclass
+class Job:
+    """The flags."""
+
+    quickstart_dir: str = option("quickstart_output", "The --output_dir of a finished quickstart.")
+    output_dir: str = option("", "Where sentences, trials and results.json are written; default: "
+                             "pretraining_check in --quickstart_dir.")
+    num_trials: int = option(5, "Seeds of each network, at least 2.")
+    margin: float = option(5.0, "Points of accuracy by which pre-training must help.")
+
+    def check(self):
+        """Raises InputError for values that can't work, or if there is no such quickstart."""
+        if self.num_trials < 2:
+            raise InputError(f"--num_trials is {self.num_trials}; it must be at least 2.")
+        if not self.margin >= 0:
+            raise InputError(f"--margin is {self.margin}; it must be at least 0.")
+        for name in ("quickstart.json", "vocab.txt", "bert_config.json", "model/model.keras"):
+            if not os.path.isfile(self.made(name)):
+                raise InputError(f"--quickstart_dir: there is no {name} in "
+                                 f"{self.quickstart_dir!r}; run bert-quickstart first, to its end.")
+        if read_json(self.made("quickstart.json"))["input_file"]:
+            raise InputError(f"--quickstart_dir: {self.quickstart_dir} is of your own text; the "
+                             "check is for a quickstart on documentation, without --input_file.")
+
+    def made(self, name):
+        """The path of a file of the quickstart."""
+        return os.path.join(self.quickstart_dir, name)
+
+
+def gather():
+    """Sentences that may be labelled: dict of library -> documents, which are lists of str.
+
+    Raises:
+        InputError: a library has too little documentation, or is not installed.
+    """
+    found, seen = {}, set()
+    # With those that are left over of the last document of a split.
+    needed = sum(_SENTENCES.values()) + len(_SENTENCES) * _PER_DOCUMENT
+    for library in LIBRARIES:
+        documents = (
+            [sentence for sentence in sentences if len(sentence.split()) >= _FEWEST_WORDS
+             and sentence not in seen and not _NAMES.search(sentence)][:_PER_DOCUMENT]
+            for _, sentences in extract_text.documentation(
+                extract_text.source_files([library]), lambda name: None))
+        found[library] = list(itertools.islice(filter(None, documents), _DOCUMENTS))
+        sentences = list(itertools.chain.from_iterable(found[library]))
+        if len(sentences) < needed:
+            raise InputError(f"the documentation of {library} that is installed has "
+                             f"{len(sentences)} sentences for the check, which needs {needed}; "
+                             f"install all of {library}.")
+        seen.update(sentences)
+    return found
+
+
+def deal(documents, seed):
+    """Examples to train and to score on, of which no document is in both.
+
+    Args:
+        documents: those of `gather`.
+        seed: int, which decides who gets which.
+
+    Returns:
+        dict of "train" and "dev" -> list of {"sentence", "library"}.
+    """
+    splits = {split: [] for split in _SENTENCES}
+    for library, texts in documents.items():
+        shuffled = iter(random.Random(seed).sample(texts, len(texts)))
+        for split, count in _SENTENCES.items():
+            found = []
+            while len(found) < count:
+                found += next(shuffled)
+            splits[split] += [{"sentence": sentence, "library": library}
+                              for sentence in found[:count]]
+    return splits
+
+
+def fine_tune(job, folder, seed, rate, model):
+    """The accuracy of a network after fine-tuning, which is done once.
+
+    Args:
+        job: `Job`.
+        folder: where the trials of the network go.
+        seed: that of what is drawn, and of the examples, which are in the folder data/SEED.
+        rate: the learning rate.
+        model: flags of `ModelFlags` that say where it begins.
+    """
+    from bert_tf.training.finetuning import RESULTS  # pylint: disable=import-outside-toplevel
+    data = os.path.join(job.output_dir, "data", str(seed))
+    folder = os.path.join(folder, f"rate{rate:g}-seed{seed}")
+    run_classifier.main(
+        TaskFlags(data_dir=data, train_file="train.jsonl", dev_file="dev.jsonl",
+                  text_a_column="sentence", label_column="library", labels=list(LIBRARIES)),
+        ModelFlags(do_train=True, do_eval=True, vocab_file=job.made("vocab.txt"),
+                   max_seq_length=_LENGTH, num_workers=1, records_dir=data, **model),
+        FineTuneSettings(output_dir=folder, random_seed=seed, learning_rate=rate,
+                         train_batch_size=_BATCH_SIZE, num_train_steps=_STEPS,
+                         eval_batch_size=_EVAL_BATCH_SIZE))
+    return read_json(os.path.join(folder, RESULTS))["metrics"][_METRIC]["mean"]
+
+
+def judge(pretrained, untrained, margin):
+    """Whether pre-training helped.
+
+    Args:
+        pretrained, untrained: accuracies, of the same seeds in the same order.
+        margin: points of accuracy.
+
+    Returns:
+        (by how many points it helped, by how many it must at least).
+    """
+    gains = [100 * (one - other) for one, other in zip(pretrained, untrained, strict=True)]
+    error = statistics.stdev(gains) / math.sqrt(len(gains))
+    return statistics.fmean(gains), max(margin, 2 * error)
+
+
+def print_table(seeds, columns):
+    """Prints the accuracies, seed by seed, and their means.
+
+    Args:
+        seeds: list of int.
+        columns: dict of heading -> accuracies.
+    """
+    print("\naccuracy on sentences of other documents; by chance it would be "
+          f"{1 / len(LIBRARIES):.1%}")
+    print("seed " + "".join(f"{heading:>24}" for heading in columns))
+    for row, seed in enumerate(seeds):
+        print(f"{seed:<5}" + "".join(f"{column[row]:>24.1%}" for column in columns.values()))
+    spreads = (f"{100 * statistics.fmean(column):.1f} ± {100 * statistics.stdev(column):.1f}%"
+               for column in columns.values())
+    print("mean " + "".join(f"{spread:>24}" for spread in spreads), flush=True)
+
+
+def main(job):
+    """Runs the trials, and prints the table and the verdict.
+
+    Raises:
+        InputError: a flag can't be used, or pre-training does not help.
+    """
+    job.check()
+    job.output_dir = job.output_dir or job.made("pretraining_check")
+    make_folder(job.output_dir, "output_dir")
+    seeds = range(1, job.num_trials + 1)
+    documents = gather()
+    for seed in seeds:
+        for split, examples in deal(documents, seed).items():
+            path = os.path.join(job.output_dir, "data", str(seed), f"{split}.jsonl")
+            make_folder(os.path.dirname(path), "output_dir")
+            with write_aside(path) as file:
+                file.writelines(json.dumps(example) + "\n" for example in examples)
+    model = job.made("model/model.keras")
+    with open(model, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    # Trials of a model that was trained anew since are not taken for its own.
+    begins = {"pre-trained": (f"pretrained-{digest[:12]}", {"init_checkpoint": model}),
+              "random": ("random", {"bert_config_file": job.made("bert_config.json")})}
+    found = {name: {rate: [fine_tune(job, os.path.join(job.output_dir, folder), seed, rate, flag)
+                           for seed in seeds] for rate in RATES[name]}
+             for name, (folder, flag) in begins.items()}
+
+    print_table(seeds, {f"{name}, rate {rate:g}": accuracies for name, rates in found.items()
+                        for rate, accuracies in rates.items()})
+    best = {name: max(rates.values(), key=statistics.fmean) for name, rates in found.items()}
+    gain, least = judge(best["pre-trained"], best["random"], job.margin)
+    passed = gain >= least
+    write_json(os.path.join(job.output_dir, "results.json"), {
+        "passed": passed, "gain": gain, "least": least, "margin": job.margin,
+        "model_sha256": digest, "seeds": list(seeds), "accuracies": found})
+    verdict = f"by {gain:+.1f} points; at least {least:.1f} are asked for"
+    if not passed:
+        raise InputError(f"pre-training does not help as it must: it changes the accuracy "
+                         f"{verdict}. Look for what is wrong with the pre-training.")
+    print(f"pre-training helps {verdict}", flush=True)
+
+
+def run():
+    """The console entry point."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    flags.run(main, Job)
+
+
+if __name__ == "__main__":
+    run()
