@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.utils.class_weight import compute_class_weight
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf import metrics
@@ -20,6 +21,7 @@ from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
 from run_scripts import run_classifier
 from run_scripts.model_flags import ModelFlags
+from run_scripts.task_run import balanced_weights
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -199,7 +201,7 @@ def test_prediction_in_a_later_command(data, model, flags, tmp_path):
 def test_several_labels(data, flags, tmp_path):
     main(flags(train_file="train.jsonl", dev_file="dev.jsonl", text_a_column="text",
                label_column="tags", multi_label=True, do_eval=True, num_train_epochs=10.0,
-               learning_rate=5e-3, class_weights=["balanced"]))
+               learning_rate=5e-3, class_weights=["1", "1.5", "1"]))
     scores = read_json(tmp_path / "out" / "metrics.json")
     gold = read_lines(data / "dev.jsonl")
     found = read_lines(tmp_path / "out" / "dev_predictions.jsonl")
@@ -208,6 +210,14 @@ def test_several_labels(data, flags, tmp_path):
     assert scores["metrics"]["dev/exact_match"] == pytest.approx(np.mean(right))
     for line in found:
         assert line["labels"] == [name for name, p in line["probabilities"].items() if p > 0.5]
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    labels = np.random.default_rng(1).choice(4, 200, p=[0.5, 0.3, 0.15, 0.05])
+    expected = compute_class_weight("balanced", classes=np.arange(4), y=labels)
+    assert balanced_weights(np.bincount(labels).tolist()) == pytest.approx(expected)
+    # Of several labels, each counts as much as its absence.
+    assert balanced_weights([50, 10, 0], 100) == pytest.approx([1, 9, 99])
 
 
 def test_numbers(data, flags, tmp_path):
