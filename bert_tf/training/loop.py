@@ -194,7 +194,7 @@ class Trainer:
 
     def means(self, sums):
         """The total loss, and the losses and accuracies of the objectives, of added up sums."""
-        means = {name: float(total / max(count, 1)) for name, (total, count)
+        means = {name: float(total / count) if count else 0.0 for name, (total, count)
                  in zip(self._names, sums)}
         return {"loss": float(self._total(sums)), **means}
 

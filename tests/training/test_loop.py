@@ -70,6 +70,14 @@ def test_losses_fall_and_metrics_are_means(records):
     assert 0 <= last["masked_lm/accuracy"] <= 1
 
 
+def test_counts_below_one_are_divided_by_too():
+    """As weights of classes can make them; without any count there is no mean but 0."""
+    means = tiny.trainer().means(np.array([[0.2, 0.4], [0.3, 0.4], [0.0, 0.0], [0.0, 0.0]]))
+    assert means == pytest.approx({
+        "loss": 0.5, "masked_lm/loss": 0.5, "masked_lm/accuracy": 0.75,
+        "next_sentence/loss": 0, "next_sentence/accuracy": 0}, rel=1e-4)
+
+
 def test_replicas_parts_and_steps_have_different_dropout(records, mirrored):
     trainer = tiny.trainer(mirrored, dropout=0.5, accumulation=2)
     seeds = []
