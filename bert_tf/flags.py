@@ -17,6 +17,7 @@ Flags exist only while a script runs, so any number of scripts can be imported i
 """
 
 import dataclasses
+import os
 import sys
 import textwrap
 import typing
@@ -128,6 +129,8 @@ def help_text(doc, config_classes):
 
 def run(main, *config_classes):
     """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError."""
+    # TensorFlow, which `main` may load, says much on stderr that is of no use there.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     doc = sys.modules[main.__module__].__doc__ or ""
     if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in sys.argv[1:]):
         print(help_text(doc, config_classes))

@@ -68,7 +68,6 @@ def main(task_flags, model_flags, settings):
 
 def run():
     """The console entry point."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, TaskFlags, ModelFlags, FineTuneSettings)
 
 

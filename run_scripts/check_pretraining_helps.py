@@ -228,7 +228,6 @@ def main(job):
 
 def run():
     """The console entry point."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, Job)
 
 

@@ -230,8 +230,6 @@ def main(job):
 
 def run():
     """The console entry point."""
-    # What TensorFlow says on stderr would tear the table apart.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, Job)
 
 

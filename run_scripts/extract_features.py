@@ -312,8 +312,6 @@ def main(job):
 
 def run():
     """The command bert-extract-features."""
-    # TensorFlow says much on stderr that is of no use here.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, Job)
 
 

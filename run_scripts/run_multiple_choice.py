@@ -12,8 +12,6 @@ Example:
         --do_train --do_eval --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/quiz
 """
 
-import os
-
 from bert_tf import flags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
@@ -33,7 +31,6 @@ def main(task_flags, model_flags, settings):
 
 def run():
     """The console entry point."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, TaskFlags, ModelFlags, FineTuneSettings)
 
 
