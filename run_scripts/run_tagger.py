@@ -15,7 +15,6 @@ Example:
 """
 
 import dataclasses
-import os
 
 from bert_tf import flags
 from bert_tf.errors import InputError
@@ -72,6 +71,10 @@ def main(task_flags, model_flags, head_flags, settings):
         settings = head_flags.frozen(settings)
 
     def make_objective(task, class_weights, options):
+        if model_flags.do_train and options["feature_layers"] != head_flags.feature_layers:
+            raise InputError(f"--init_checkpoint was trained with --feature_layers="
+                             f"{options['feature_layers']}: give the flag, or leave out "
+                             "--keep_head.")
         from bert_tf.objectives import feature_tagging, tagging     # pylint: disable=C0415
         common = {"label_smoothing": settings.label_smoothing, "class_weights": class_weights}
 
@@ -90,7 +93,6 @@ def main(task_flags, model_flags, head_flags, settings):
 
 def run():
     """The console entry point."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, TaskFlags, ModelFlags, HeadFlags, FineTuneSettings)
 
 

@@ -196,6 +196,13 @@ def test_official_files_with_features_of_a_frozen_encoder(trained, tagger, data,
     with pytest.raises(InputError, match="was trained with --feature_layers=weighted_sum_all, not "
                                          "last: leave the flag out"):
         tagger(out, do_eval=True, feature_layers="last", **own)
+    kept = {"do_train": True, "init_checkpoint": str(out), "keep_head": True, **own}
+    with pytest.raises(InputError, match="was trained with --feature_layers=weighted_sum_all: "):
+        tagger(tmp_path / "kept", **kept)       # or its encoder would be trained too
+    tagger(tmp_path / "kept", **kept, num_train_steps=1, feature_layers="weighted_sum_all")
+    np.testing.assert_array_equal(
+        *(bert_tf.BertEncoder.from_pretrained(str(folder)).get_weights()[0]
+          for folder in (trained, tmp_path / "kept")))
     with pytest.raises(InputError, match="task.json is of another task, .* --feature_layers"):
         tagger(out, do_train=True, do_eval=True, init_checkpoint=str(trained),
                document_context=True, num_train_steps=10, **own,
