@@ -3,14 +3,15 @@
 import dataclasses
 import os
 
+from bert_tf import checkpoints
+from bert_tf.checkpoints import keras_file
+from bert_tf.checkpoints.folders import VOCABULARY
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks.saved import TASK_FILE, SavedTask
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
-
-_VOCABULARY, MODEL = "vocab.txt", "model.keras"
 
 
 @dataclasses.dataclass
@@ -79,18 +80,18 @@ def open_model(model_flags, output_dir, default_length):
         raise InputError("--keep_head keeps the head of --init_checkpoint: name one, or leave it "
                          "out.")
     if not flags.do_train and not path:
-        path = os.path.join(output_dir, MODEL)
+        path = os.path.join(output_dir, keras_file.NAME)
         if not os.path.exists(path):
-            raise InputError(f"there is no {MODEL} in {output_dir}: train first, with --do_train, "
-                             "or name a fine-tuned model with --init_checkpoint.")
+            raise InputError(f"there is no {keras_file.NAME} in {output_dir}: train first, with "
+                             "--do_train, or name a fine-tuned model with --init_checkpoint.")
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     if flags.do_train and output_dir:
         _check_output(path, folder, output_dir)
     saved = SavedTask.read(folder) if path and (flags.keep_head or not flags.do_train) else None
     config = _config(flags, path)
-    vocab_file = flags.vocab_file or os.path.join(folder, _VOCABULARY)
+    vocab_file = flags.vocab_file or os.path.join(folder, VOCABULARY)
     if not flags.vocab_file and not (path and os.path.isfile(vocab_file)):
-        raise InputError(f"--vocab_file must be given: there is no {_VOCABULARY} in "
+        raise InputError(f"--vocab_file must be given: there is no {VOCABULARY} in "
                          f"{folder or 'the place of --init_checkpoint'}.")
     vocabulary = Vocabulary.from_file(vocab_file)
     check_vocabulary(vocabulary, vocab_file, config, folder if path else None)
@@ -109,7 +110,7 @@ def _check_output(path, folder, output_dir):
     if path and os.path.realpath(folder or ".") == os.path.realpath(output_dir):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
                          "would be overwritten; name another.")
-    model = os.path.join(output_dir, MODEL)
+    model = os.path.join(output_dir, keras_file.NAME)
     if os.path.exists(model) and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
         raise InputError(f"--output_dir: {model} is not a fine-tuned model and would be "
                          "overwritten; name another folder.")
@@ -122,7 +123,6 @@ def _config(flags, path):
     config = flags.bert_config_file and EncoderConfig.from_json_file(flags.bert_config_file)
     if not path:
         return config
-    from bert_tf import checkpoints     # pylint: disable=import-outside-toplevel
     return checkpoints.read_for(path, config).config if config else checkpoints.read_config(path)
 
 
@@ -152,7 +152,7 @@ def check_vocabulary(vocabulary, vocab_file, config, folder):
     if vocabulary.size != config.vocab_size:
         raise InputError(f"--vocab_file={vocab_file} has {vocabulary.size:,} tokens, the model "
                          f"{config.vocab_size:,}; name the vocabulary that it was trained with.")
-    own = os.path.join(folder, _VOCABULARY) if folder else ""
+    own = os.path.join(folder, VOCABULARY) if folder else ""
     if os.path.isfile(own) and Vocabulary.from_file(own).tokens != vocabulary.tokens:
         raise InputError(f"--vocab_file={vocab_file} is not the vocabulary of the model, {own}; "
                          "leave the flag out.")

@@ -3,9 +3,11 @@
 import os
 import shutil
 
+from bert_tf.checkpoints.folders import VOCABULARY
 from bert_tf.errors import InputError
-from bert_tf.files import replace_aside, write_aside, write_json
+from bert_tf.files import replace_aside, write_json
 from bert_tf.tasks.saved import TASK_FILE, SavedTask
+from bert_tf.training.reporting import write_eval_results
 
 
 def check_task(folder, task, model, **options):
@@ -32,7 +34,7 @@ def save_task(folder, task, model, **options):
         options: see `SavedTask`.
     """
     SavedTask(task, model.max_seq_length, model.tokenizer.do_lower_case, options).write(folder)
-    target = os.path.join(folder, "vocab.txt")
+    target = os.path.join(folder, VOCABULARY)
     if os.path.abspath(model.vocab_file) != os.path.abspath(target):
         with replace_aside(target) as aside:
             shutil.copyfile(model.vocab_file, aside)
@@ -49,6 +51,4 @@ def write_scores(folder, scores, **description):
     for name, value in scores.items():
         print(f"{name} = {value:.4f}", flush=True)
     write_json(os.path.join(folder, "metrics.json"), {**description, "metrics": scores})
-    with write_aside(os.path.join(folder, "eval_results.txt")) as file:
-        file.writelines(f"{name.replace('/', '_')} = {value}\n"
-                        for name, value in sorted(scores.items()))
+    write_eval_results(folder, scores)

@@ -28,6 +28,7 @@ import functools
 import os
 
 from bert_tf import flags
+from bert_tf.checkpoints import keras_file
 from bert_tf.data.answer_spans import SpanOptions
 from bert_tf.data.manifest import SUFFIX
 from bert_tf.errors import InputError
@@ -41,7 +42,7 @@ from bert_tf.tasks.squad_scorer import question_scores, score_v1, score_v2
 from bert_tf.tasks.squad_thresholds import reachable_threshold
 from bert_tf.tasks.task import Defaults, Task
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.model_flags import MODEL, ModelFlags, check_choice, open_model
+from run_scripts.model_flags import ModelFlags, check_choice, open_model
 from run_scripts.opening import open_records
 from run_scripts.outputs import check_task, save_task, write_scores
 
@@ -178,7 +179,7 @@ class SquadRun:
         goal = Goal(AnswerSpan, self.evaluate if flags_.do_eval else None, self._headline, defaults,
                     scored_on=self._describe_scores() if flags_.do_eval else None)
         self.tuning = FineTuning(settings, strategy, self.model.config, goal,
-                                 self.model.path if flags_.do_train else "", flags_.keep_head)
+                                 self.model.path, flags_.keep_head)
         if flags_.do_train:
             self.tuning.check(self.sets["train"])
 
@@ -239,7 +240,7 @@ class SquadRun:
                 return
         if not self._predicts:
             return
-        own = os.path.join(self._folder, MODEL)
+        own = os.path.join(self._folder, keras_file.NAME)
         path = own if flags_.do_train else self.model.path
         predictions = self._find_answers(
             functools.partial(self.tuning.predict, self.tuning.load(path)))
@@ -297,7 +298,6 @@ def main(squad_flags, model_flags, settings):
 
 def run():
     """The console entry point."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, SquadFlags, ModelFlags, FineTuneSettings)
 
 

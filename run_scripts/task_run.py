@@ -6,13 +6,14 @@ import math
 import os
 
 from bert_tf import metrics
+from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
 from bert_tf.tasks import decoding, predictions
 from bert_tf.tasks.own import with_labels
 from bert_tf.tasks.records import Options, SplitRecords
 from bert_tf.tasks.submission import write_submission
 from data_prep.create_finetuning_data import find_sources, make_records
-from run_scripts.model_flags import MODEL, check_choice, open_model
+from run_scripts.model_flags import check_choice, open_model
 from run_scripts.opening import open_records
 from run_scripts.outputs import check_task, save_task, write_scores
 
@@ -59,9 +60,9 @@ class TaskRun:
         self._class_weights = class_weights(settings.class_weights, self.task)
         if model_flags.do_train:
             check_task(self._folder, self.task, self.model, **self._options)
-        options = Options(self.model.max_seq_length, self.model.tokenizer.do_lower_case,
-                          bool(self._options.get("document_context")))
-        records = [SplitRecords(source, options, self.model.tokenizer)
+        of_records = Options(self.model.max_seq_length, self.model.tokenizer.do_lower_case,
+                             bool(self._options.get("document_context")))
+        records = [SplitRecords(source, of_records, self.model.tokenizer)
                    for source in self._sources.values()]
         self._open(records, make_objective)
 
@@ -110,14 +111,13 @@ class TaskRun:
                             and split != "train" and source.task.split(split).label is not None]
         self.test_splits = [split for split in sources
                             if flags.do_predict and split.startswith("test")]
-        for wanted_splits, flag, what in ((self.eval_splits, flags.do_eval, "--do_eval: no file"
-                                           " with labels"),
-                                          (self.test_splits, flags.do_predict, "--do_predict: no "
-                                           "test file")):
-            if flag and not wanted_splits:
+        for found, is_wanted, what in (
+                (self.eval_splits, flags.do_eval, "--do_eval: no file with labels"),
+                (self.test_splits, flags.do_predict, "--do_predict: no test file")):
+            if is_wanted and not found:
                 raise InputError(f"{what} of {task.name} is there; name one, or the --data_dir of "
                                  "all.")
-            wanted |= {split: sources[split] for split in wanted_splits}
+            wanted |= {split: sources[split] for split in found}
         return wanted
 
     def _open(self, records, make_objective):
@@ -142,7 +142,7 @@ class TaskRun:
         if flags.do_train:
             goal.make_objective(self.model.config, dtype=None)  # one that can't be is refused here
         self.tuning = FineTuning(settings, strategy, self.model.config, goal,
-                                 self.model.path if flags.do_train else "", flags.keep_head)
+                                 self.model.path, flags.keep_head)
         if flags.do_train:
             self.tuning.check(self.sets["train"])
 
@@ -177,7 +177,7 @@ class TaskRun:
         if not (flags.do_eval or flags.do_predict):
             return
         trainer = self.tuning.load(
-            os.path.join(self._folder, MODEL) if flags.do_train else self.model.path)
+            os.path.join(self._folder, keras_file.NAME) if flags.do_train else self.model.path)
         predict = functools.cache(functools.partial(self.tuning.predict, trainer))
         scores = self.evaluate(predict)
         splits = dict.fromkeys([*self.eval_splits, *self.test_splits])

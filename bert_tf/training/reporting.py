@@ -81,6 +81,18 @@ class Reporter:
         self._writers[kind].flush()
 
 
+def write_eval_results(folder, metrics):
+    """Writes `eval_results.txt`, as google-research/bert run_classifier.py does.
+
+    Args:
+        folder: where to.
+        metrics: dict of number by name.
+    """
+    with write_aside(os.path.join(folder, "eval_results.txt")) as file:
+        file.writelines(f"{name.replace('/', '_')} = {value}\n"
+                        for name, value in sorted(metrics.items()))
+
+
 def _line(metrics):
     """The losses and accuracies of a console line."""
     return "  ".join(f"{name.replace('/', ' ')} {value:.4f}" for name, value in metrics.items()

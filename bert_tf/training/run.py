@@ -6,13 +6,13 @@ import signal
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import sealed
+from bert_tf.checkpoints import keras_file, sealed
 from bert_tf.errors import InputError
-from bert_tf.files import replace_aside, write_aside
+from bert_tf.files import replace_aside
 from bert_tf.training import resume
 from bert_tf.training.distribution import is_chief, mean_over_workers
 from bert_tf.training.feed import Feed
-from bert_tf.training.reporting import Reporter
+from bert_tf.training.reporting import Reporter, write_eval_results
 
 
 class Run:
@@ -165,17 +165,14 @@ class Run:
               flush=True)
 
     def report_evaluation(self):
-        """Evaluates, reports, and writes `eval_results.txt` as the original does."""
+        """Evaluates, reports, and writes `eval_results.txt`."""
         metrics = self._evaluate()
         if self._reporter is None:
             self._reporter = Reporter(self._settings.output_dir if self._chief else None, self.step,
                                       self._settings.last_step, self._settings.train_batch_size)
         self._reporter.evaluate(self.step, metrics)
         if self._chief:
-            path = os.path.join(self._settings.output_dir, "eval_results.txt")
-            with write_aside(path) as file:
-                for name, value in sorted({**metrics, "global_step": self.step}.items()):
-                    file.write(f"{name.replace('/', '_')} = {value}\n")
+            write_eval_results(self._settings.output_dir, {**metrics, "global_step": self.step})
         return metrics
 
     def save_model(self):
@@ -223,7 +220,7 @@ def make_evaluation(trainer, settings, records):
 def save_model(folder, learner):
     """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`."""
     learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
-    path = os.path.join(folder, "model.keras")
+    path = os.path.join(folder, keras_file.NAME)
     with replace_aside(path, ".keras") as aside:
         learner.save(aside)
     print(f"wrote {path}", flush=True)
