@@ -25,7 +25,7 @@ def open_records(model_flags, settings, defaults, names, make):
     from bert_tf.training.building import open_strategy     # pylint: disable=C0415
     from bert_tf.training.distribution import is_chief      # pylint: disable=C0415
     from bert_tf.training.run import wait_for_workers       # pylint: disable=C0415
-    strategy = open_strategy(settings.resolve(defaults, 1))
+    strategy = open_strategy(settings.resolve(defaults, 1), trains=model_flags.do_train)
     make_folder(settings.output_dir, "output_dir")
     folder = model_flags.records_dir or os.path.join(settings.output_dir, "records")
     if is_chief(strategy):

@@ -101,7 +101,7 @@ def main(job, settings):
     # TensorFlow is imported only after the flags were found good.
     from bert_tf.training.building import make_trainer, open_strategy  # pylint: disable=C0415
     from bert_tf.training.run import Run, make_evaluation  # pylint: disable=C0415
-    strategy = open_strategy(settings, job.do_eval)
+    strategy = open_strategy(settings, evaluates=job.do_eval)
     trainer = make_trainer(strategy, settings, config, make_objectives)
     run = Run(trainer, settings, records,
               make_evaluation(trainer, settings, eval_records) if job.do_eval else None)
@@ -119,7 +119,6 @@ def main(job, settings):
 def run():
     """The console entry point."""
     # TensorFlow says much on stderr that is of no use to who trains.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     flags.run(main, Job, TrainSettings)
 
 

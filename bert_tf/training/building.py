@@ -16,15 +16,19 @@ def _is_of_use(record):
     return "triggered tf.function retracing" not in record.getMessage()
 
 
-def open_strategy(settings, evaluates=True):
+def open_strategy(settings, trains=True, evaluates=True):
     """The strategy of the settings, among whose devices their batches can be shared out.
+
+    Args:
+        settings: `TrainSettings`.
+        trains, evaluates: which batches will be needed.
 
     Raises:
         InputError: the devices are not there, or the batches can't.
     """
     strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
                                           settings.tpu_zone, settings.gcp_project)
-    settings.check_replicas(strategy.num_replicas_in_sync, evaluates)
+    settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
     tf.get_logger().addFilter(_is_of_use)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()

@@ -16,7 +16,8 @@ class Feed:
     Args:
         trainer: `Trainer`.
         records: `RecordSet` or `ExampleSet`.
-        position: seed, records taken before and global batch size, as `training_batches` takes them.
+        position: the first arguments of `training_batches`: seed, records that were taken before,
+            global batch size.
         has_static_shapes: whether shapes must be known beforehand.
     """
 

@@ -12,17 +12,17 @@ import typing
 import keras
 
 from bert_tf import checkpoints
+from bert_tf.checkpoints import keras_file
 from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, replace_aside, write_json
-from bert_tf.training import resume
+from bert_tf.training import resume, transfer
 from bert_tf.training.best import BestWeights
 from bert_tf.training.building import make_trainer
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.prediction import predict
 from bert_tf.training.reporting import duration
 from bert_tf.training.run import Run, save_model, wait_for_workers
-from bert_tf.training.transfer import freeze, layer_decay_factors, reinitialize_top
 
 # Settings that may differ when a run goes on.
 _FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpoint_max",
@@ -101,12 +101,15 @@ class FineTuning:
         results = {}
         for name, trial in trials.items():
             trial.check_warmup()
-            trial.check_replicas(self._strategy.num_replicas_in_sync, bool(self._goal.evaluate))
+            transfer.check(self._config, trial.frozen_layers, trial.reinit_layers,
+                           trial.layer_decay)
+            trial.check_replicas(self._strategy.num_replicas_in_sync,
+                                 evaluates=bool(self._goal.evaluate))
             self._compare(trial, examples)
             result = self._finished(trial)
             if result:
                 results[name] = result
-        model = os.path.join(self._settings.output_dir, "model.keras")
+        model = os.path.join(self._settings.output_dir, keras_file.NAME)
         if results and not os.path.exists(model):
             raise InputError(f"{folder} holds trials that are finished, but their best model, "
                              f"{model}, is gone: name another --output_dir, or remove {folder}.")
@@ -217,9 +220,9 @@ class FineTuning:
                   "scored_on": self._goal.scored_on, "number": len(earlier)}
         if self._chief:
             self._keep(trainer.learner, settings.output_dir, result, earlier)
-            if best:
-                best.remove()
-        wait_for_workers(self._strategy)
+        wait_for_workers(self._strategy)    # others may still have read the best weights
+        if best and self._chief:
+            best.remove()
         return result
 
     def _keep(self, learner, folder, result, earlier):
@@ -237,11 +240,11 @@ class FineTuning:
     def make_trainer(self, settings):
         """A Trainer for one trial."""
         def prepare(learner):
-            freeze(learner.encoder, settings.frozen_layers)
+            transfer.freeze(learner.encoder, settings.frozen_layers)
         return make_trainer(
             self._strategy, settings, self._config,
             lambda config, dtype: [self._goal.make_objective(config, dtype=dtype)], prepare,
-            layer_decay_factors(self._config, settings.layer_decay))
+            transfer.layer_decay_factors(self._config, settings.layer_decay))
 
     def initialize(self, trainer, settings):
         """Gives a new Trainer the weights with which training begins."""
@@ -250,7 +253,7 @@ class FineTuning:
             print(_load_all(path, trainer.learner), flush=True)
         elif path:
             print(checkpoints.load(path, trainer.learner.encoder), flush=True)
-        reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
+        transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
 
     def load(self, path):
         """A Trainer with the weights at `path`, head included, to evaluate and to predict.

@@ -82,10 +82,10 @@ class TrainSettings:
         """The step at which this invocation ends."""
         return min(self.stop_at_step or self.num_train_steps, self.num_train_steps)
 
-    def check_replicas(self, replicas, evaluates=True):
+    def check_replicas(self, replicas, trains=True, evaluates=True):
         """Raises InputError if the batches can't be shared out among `replicas`."""
         parts = replicas * self.gradient_accumulation_steps
-        if self.train_batch_size % parts:
+        if trains and self.train_batch_size % parts:
             raise InputError(
                 f"--train_batch_size ({self.train_batch_size}) must be a multiple of the devices "
                 f"({replicas}) times --gradient_accumulation_steps "
@@ -137,12 +137,12 @@ class FineTuneSettings(TrainSettings):
             self.distribution_strategy = "tpu"
         self.check_least({
             "train_batch_size": 0, "eval_batch_size": 1, "learning_rate": 0, "num_train_epochs": 0,
-            "num_train_steps": 0, "warmup_proportion": 0, "num_warmup_steps": 0,
-            "stop_at_step": 0, "save_checkpoints_steps": 1, "keep_checkpoint_max": 1,
-            "iterations_per_loop": 1, "eval_steps": 0, "early_stopping": 0, "label_smoothing": 0,
-            "random_seed": 0, "weight_decay": 0, "gradient_accumulation_steps": 1, "num_trials": 1})
+            "num_train_steps": 0, "num_warmup_steps": 0, "stop_at_step": 0,
+            "save_checkpoints_steps": 1, "keep_checkpoint_max": 1, "iterations_per_loop": 1,
+            "eval_steps": 0, "early_stopping": 0, "weight_decay": 0,
+            "gradient_accumulation_steps": 1, "num_trials": 1})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
-                           ("layer_decay", 1), ("random_seed", (1 << 31) - self.num_trials)):
+                           ("random_seed", (1 << 31) - self.num_trials)):
             if not 0 <= getattr(self, name) <= most:
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be from 0 to {most}.")
         for name, kind in _GRID.items():

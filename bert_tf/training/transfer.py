@@ -5,6 +5,26 @@ from keras import ops
 from bert_tf.errors import InputError
 
 
+def check(config, frozen_layers=0, reinit_layers=0, layer_decay=1.0):
+    """Raises InputError if a network can't be treated so.
+
+    Args:
+        config: `EncoderConfig`.
+        frozen_layers: see `freeze`.
+        reinit_layers: see `reinitialize_top`.
+        layer_decay: see `layer_decay_factors`.
+    """
+    most = config.num_hidden_layers
+    if not -1 <= frozen_layers <= most:
+        raise InputError(f"--frozen_layers is {frozen_layers}; it must be from 0 to {most}, the "
+                         "layers there are, or -1 for the whole encoder.")
+    if not 0 <= reinit_layers <= most:
+        raise InputError(f"--reinit_layers is {reinit_layers}; it must be from 0 to {most}, the "
+                         "layers there are.")
+    if not 0 < layer_decay <= 1:
+        raise InputError(f"--layer_decay is {layer_decay}; it must be above 0 and at most 1.")
+
+
 def layer_decay_factors(config, decay):
     """`rate_factors` of an optimizer with which each layer learns slower than the one above it.
 
@@ -23,8 +43,7 @@ def layer_decay_factors(config, decay):
     Raises:
         InputError: `decay` is something else.
     """
-    if not 0 < decay <= 1:
-        raise InputError(f"--layer_decay is {decay}; it must be above 0 and at most 1.")
+    check(config, layer_decay=decay)
     if decay == 1:
         return ()
     layers = config.num_hidden_layers
@@ -45,10 +64,7 @@ def freeze(encoder, layers):
     Raises:
         InputError: there are not so many.
     """
-    most = encoder.config.num_hidden_layers
-    if not -1 <= layers <= most:
-        raise InputError(f"--frozen_layers is {layers}; it must be from 0 to {most}, the layers "
-                         "there are, or -1 for the whole encoder.")
+    check(encoder.config, frozen_layers=layers)
     if layers < 0:
         encoder.trainable = False
     elif layers:
@@ -69,13 +85,10 @@ def reinitialize_top(encoder, layers):
     Raises:
         InputError: there are not so many.
     """
-    most = encoder.config.num_hidden_layers
-    if not 0 <= layers <= most:
-        raise InputError(f"--reinit_layers is {layers}; it must be from 0 to {most}, the layers "
-                         "there are.")
+    check(encoder.config, reinit_layers=layers)
     if not layers:
         return
-    for layer in (*encoder.layers_[most - layers:], encoder.pooler):
+    for layer in (*encoder.layers_[-layers:], encoder.pooler):
         for variable in layer.weights:
             if variable.name == "kernel":
                 variable.assign(encoder.initializer()(variable.shape, variable.dtype))

@@ -162,6 +162,15 @@ def test_what_the_task_decides(changes, examples, expected):
             found.eval_steps) == expected
 
 
+def test_only_batches_that_are_needed_are_shared_out():
+    settings = FineTuneSettings(output_dir="out", train_batch_size=32, eval_batch_size=9)
+    settings.check_replicas(3, trains=False)
+    settings.check_replicas(4, evaluates=False)
+    for replicas, flag in ((3, "train"), (4, "eval")):
+        with pytest.raises(InputError, match=f"--{flag}_batch_size"):
+            settings.check_replicas(replicas)
+
+
 # Trials
 
 @pytest.fixture(name="counted")
@@ -255,6 +264,8 @@ def test_a_folder_is_that_of_one_run(eagerly, tune, examples, dev, tmp_path):
 @pytest.mark.parametrize("changes, part", [
     ({"num_warmup_steps": 9}, r"--num_warmup_steps \(9\)"),
     ({"gradient_accumulation_steps": 3}, r"--train_batch_size \(8\)"),
+    ({"frozen_layers": 2}, "--frozen_layers is 2"), ({"layer_decay": 0}, "--layer_decay is 0"),
+    ({"reinit_layers": 2}, "--reinit_layers is 2"),
     ({"num_train_steps": 0, "grid": True, "grid_train_batch_size": ["8", "9"],
       "gradient_accumulation_steps": 2}, r"--train_batch_size \(9\)")])
 def test_all_trials_must_fit_before_the_first_runs(tune, examples, tmp_path, changes, part):
