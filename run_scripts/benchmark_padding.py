@@ -14,6 +14,7 @@ import os
 import time
 
 from bert_tf import flags
+from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
@@ -38,11 +39,14 @@ def measure(task_flags, model_flags, settings):
         task_flags, dataclasses.replace(model_flags, do_train=True, do_eval=True), settings)
     examples = run.sets["train"]
     resolved = settings.resolve(run.task.defaults, examples.size)
+    steps = resolved.num_train_steps - _WARM_UP_STEPS
+    if steps < 1:
+        raise InputError(f"--num_train_steps is {resolved.num_train_steps}; of these "
+                         f"{_WARM_UP_STEPS} are not measured: give more of them, or more epochs.")
     trainer = run.tuning.make_trainer(resolved)
     run.tuning.initialize(trainer, resolved)
     feed = Feed(trainer, examples, (resolved.random_seed, 0, resolved.train_batch_size))
     feed.train(_WARM_UP_STEPS)
-    steps = resolved.num_train_steps - _WARM_UP_STEPS
     trained, training = _timed(steps * resolved.train_batch_size, lambda: feed.train(steps))
     run.tuning.evaluate(trainer)        # traces
     evaluated = sum(run.sets[split].size for split in run.eval_splits)
