@@ -163,11 +163,8 @@ class Predictor:
         if not any(example.texts for example in examples):      # no words to tag
             return list(predictions.describe_all(task, examples, [[] for _ in examples], {}))
         features, _ = encode(task, examples, self._tokenizer, self._length)
-        found, tagged = self._run(features), {}
-        if task.kind == "tagging":
-            tagged = {"word_counts": [len(example.texts) for example in examples],
-                      "is_word": features["label_weights"]}
-        predicted = decoding.decode(task, found, **tagged)
+        found = self._run(features)
+        predicted = decoding.decode(task, found, examples, features.get("label_weights"))
         return list(predictions.describe_all(task, examples, predicted, found))
 
     def _find_answers(self, examples):

@@ -166,12 +166,10 @@ class Comparison:
         """The metrics of the peer's logits in a file."""
         with np.load(path) as arrays:
             logits = arrays["logits"]
-        tagged = {}
-        if self.task.kind == "tagging":
-            with np.load(self._features(self._dev)) as arrays:
-                tagged = {"word_counts": [len(example.texts) for example in self._examples],
-                          "is_word": arrays["label_weights"]}
-        predicted = decoding.decode(self.task, {"logits": logits, "values": logits}, **tagged)
+        with np.load(self._features(self._dev)) as arrays:
+            is_word = arrays.get("label_weights")
+        predicted = decoding.decode(self.task, {"logits": logits, "values": logits},
+                                    self._examples, is_word)
         return metrics.compute(self.task.metrics, decoding.targets(self.task, self._examples),
                                predicted)
 

@@ -147,11 +147,9 @@ class TaskRun:
             self.tuning.check(self.sets["train"])
 
     def _decode(self, split, answers):
-        tagged = {}
-        if self.task.kind == "tagging":
-            tagged = {"word_counts": [len(e.texts) for e in self._examples[split]],
-                      "is_word": self.sets[split].padded("label_weights")}
-        return decoding.decode(self.task, answers, **tagged)
+        is_word = (self.sets[split].padded("label_weights") if self.task.kind == "tagging"
+                   else None)
+        return decoding.decode(self.task, answers, self._examples[split], is_word)
 
     def evaluate(self, predict):
         """The metrics of all splits that have labels; see `Goal`."""

@@ -1,6 +1,6 @@
 """From what a model answers to predictions, in the form that bert_tf.metrics takes.
 
-Shapes: N examples, L labels, C choices, S sequence; W words of all sentences.
+Shapes: N examples, L labels, C choices, S sequence; W windows, in which tagged sentences are seen.
 """
 
 import itertools
@@ -10,15 +10,15 @@ import numpy as np
 _LEAST_PROBABILITY = 0.5    # of a label, where an example may have several
 
 
-def decode(task, answers, word_counts=None, is_word=None):
+def decode(task, answers, examples, is_word=None):
     """The predictions for all examples.
 
     Args:
         task: `Task`.
-        answers: dict of arrays by example: `logits` [N, L or C] or, of tagging, [N, S, L];
-            `probabilities` of the same shape; `values` [N, 1] in regression.
-        word_counts: in tagging, list of the words of each sentence.
-        is_word: in tagging, 0 or 1 [N, S]: `label_weights` of the records.
+        answers: dict of arrays: `logits` [N, L or C] or, in tagging, [W, S, L]; `probabilities` of
+            the same shape; `values` [N, 1] in regression.
+        examples: list of N `Example`.
+        is_word: in tagging, 0 or 1 [W, S]: `label_weights` of the records.
 
     Returns:
         Ids of labels or choices, int [N]; numbers, float [N]; 0 or 1 [N, L]; or a list of
@@ -32,7 +32,7 @@ def decode(task, answers, word_counts=None, is_word=None):
     if task.kind != "tagging":
         return best
     tags = iter(np.array(task.labels, object)[best[is_word.astype(bool)]].tolist())
-    return [list(itertools.islice(tags, count)) for count in word_counts]
+    return [list(itertools.islice(tags, len(example.texts))) for example in examples]
 
 
 def targets(task, examples):
