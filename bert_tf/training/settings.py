@@ -12,6 +12,10 @@ OPTIMIZERS = ("adamw", "bert_adamw", "lamb")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 # Keras names of the policies: computation in the type, weights in float32.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+_LEAST = {"train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0, "num_train_steps": 1,
+          "num_warmup_steps": 0, "stop_at_step": 0, "save_checkpoints_steps": 1,
+          "keep_checkpoint_max": 1, "iterations_per_loop": 1, "eval_steps": 0, "max_eval_steps": 0,
+          "random_seed": 0, "weight_decay": 0, "gradient_accumulation_steps": 1}
 
 
 @dataclasses.dataclass
@@ -55,12 +59,7 @@ class TrainSettings:
     def __post_init__(self):
         if self.use_tpu:
             self.distribution_strategy = "tpu"
-        self.check_least({
-            "train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0, "num_train_steps": 1,
-            "num_warmup_steps": 0, "stop_at_step": 0, "save_checkpoints_steps": 1,
-            "keep_checkpoint_max": 1, "iterations_per_loop": 1, "eval_steps": 0,
-            "max_eval_steps": 0, "random_seed": 0, "weight_decay": 0,
-            "gradient_accumulation_steps": 1})
+        self.check_least(_LEAST)
         self.check_warmup()
         if self.random_seed >= 1 << 31:
             raise InputError(f"--random_seed is {self.random_seed}; it must be below 2**31.")
@@ -135,12 +134,8 @@ class FineTuneSettings(TrainSettings):
     def __post_init__(self):
         if self.use_tpu:
             self.distribution_strategy = "tpu"
-        self.check_least({
-            "train_batch_size": 0, "eval_batch_size": 1, "learning_rate": 0, "num_train_epochs": 0,
-            "num_train_steps": 0, "num_warmup_steps": 0, "stop_at_step": 0,
-            "save_checkpoints_steps": 1, "keep_checkpoint_max": 1, "iterations_per_loop": 1,
-            "eval_steps": 0, "early_stopping": 0, "weight_decay": 0,
-            "gradient_accumulation_steps": 1, "num_trials": 1})
+        self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
+                          "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
                            ("random_seed", (1 << 31) - self.num_trials)):
             if not 0 <= getattr(self, name) <= most:
