@@ -11,6 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks import decoding, predictions
 from bert_tf.tasks.own import with_labels
 from bert_tf.tasks.records import Options, SplitRecords
+from bert_tf.tasks.saved import TASK_FILE
 from bert_tf.tasks.submission import write_submission
 from data_prep.create_finetuning_data import find_sources, make_records
 from run_scripts.model_flags import check_choice, open_model
@@ -54,6 +55,10 @@ class TaskRun:
         sources = {source.split: source for source in find_sources(task, task_flags, [])}
         self._sources = self._wanted(task, task_flags, sources)
         self.task = next(iter(self._sources.values())).task     # with its labels
+        if self.task.kind in ("classification", "tagging") and not self.task.labels:
+            raise InputError(f"there is no {TASK_FILE} beside {self.model.path}, so that its "
+                             "labels are not known: name a model that was fine-tuned here, or "
+                             "give its --labels in their order.")
         if settings.label_smoothing and self.task.kind == "regression":
             raise InputError("--label_smoothing is for labels, which regression has not; leave it "
                              "out.")
@@ -106,17 +111,24 @@ class TaskRun:
         """The sources of the splits that the flags ask for, by split."""
         flags, wanted = self._flags, {}
         if flags.do_train:
+            if "train" not in task.splits:
+                raise InputError("--do_train: name the file to train on with --train_file.")
             wanted["train"] = sources.get("train") or task.path(task_flags.data_dir, "train")
-        self.eval_splits = [split for split, source in sources.items() if flags.do_eval
-                            and split != "train" and source.task.split(split).label is not None]
-        self.test_splits = [split for split in sources
-                            if flags.do_predict and split.startswith("test")]
-        for found, is_wanted, what in (
-                (self.eval_splits, flags.do_eval, "--do_eval: no file with labels"),
-                (self.test_splits, flags.do_predict, "--do_predict: no test file")):
+        labelled = [split for split, layout in task.splits.items()
+                    if split != "train" and layout.label is not None]
+        tests = [split for split in task.splits if split.startswith("test")]
+        self.eval_splits = [split for split in labelled if flags.do_eval and split in sources]
+        self.test_splits = [split for split in tests if flags.do_predict and split in sources]
+        for found, is_wanted, splits, flag, own in (
+                (self.eval_splits, flags.do_eval, labelled, "--do_eval",
+                 "a file that has labels with --dev_file"),
+                (self.test_splits, flags.do_predict, tests, "--do_predict",
+                 "the file to predict with --test_file")):
             if is_wanted and not found:
-                raise InputError(f"{what} of {task.name} is there; name one, or the --data_dir of "
-                                 "all.")
+                names = " or ".join(task.splits[split].files[0] for split in splits)
+                raise InputError(f"{flag}: name {own}." if not names else
+                                 f"{flag}: there is no {names} in {task_flags.data_dir!r}; put it "
+                                 f"there, or leave out {flag}.")
             wanted |= {split: sources[split] for split in found}
         return wanted
 

@@ -18,7 +18,8 @@ def _find(path):
     """The module of the format and the weights that `path` stands for.
 
     Raises:
-        InputError: there are none, several, or only in a format that can't be trusted.
+        InputError: there are none, several, or only in a format that can't be trusted; or there
+            is no such path.
     """
     path = os.fspath(path)
     found = [(form, form.find(path)) for form in _FORMATS]
@@ -27,6 +28,8 @@ def _find(path):
         return found[0]
     if found:
         raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one.")
+    if not os.path.exists(path):
+        raise InputError(f"there is no {path}; name the folder of a checkpoint, or its file.")
     files = os.listdir(path) if os.path.isdir(path) else [path]
     pickles = sorted(name for name in files if name.endswith(_PICKLES))
     if pickles:

@@ -63,7 +63,7 @@ def discover_labels(task, split, path, omissions=None):
     for *_, raw, _ in _read_raw(task, task.split(split), path, omissions or Omissions()):
         found.update(raw if isinstance(raw, list) else [raw])
     if len(found) < 2 - task.multi_label or None in found:
-        raise InputError(f"{path}: its label column holds {len(found - {None})} different labels; "
+        raise InputError(f"{path}: its label column holds only {len(found - {None})} label(s); "
                          "name another with --label_column, or give all labels with --labels.")
     try:
         found = sorted(found, key=int)
@@ -113,8 +113,16 @@ def _read_table(task, layout, path, omissions):
                                         f"does not have {len(choice_keys)} choices, as line 1 has")
                 continue
             cells = _with_beginning(cells[:len(text_keys)], cells[len(text_keys):])
-        if label_key is not None:
-            raw = _names(raw) if task.multi_label else str(raw)
+        if label_key is not None and not task.multi_label:
+            if isinstance(raw, list):
+                raise InputError(f"{path}, line {line}: a list stands where one label must; give "
+                                 "--multi_label, or name another column with --label_column.")
+            if raw is None or str(raw) == "":
+                omissions.add_malformed(f"{path}, line {line}", "has no label")
+                continue
+            raw = str(raw)
+        elif label_key is not None:
+            raw = _names(raw)
         yield line, cells, raw, 0
 
 
@@ -160,6 +168,7 @@ def _number(raw, where, bounds):
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and bounds[0] <= value <= bounds[1]):
-        raise InputError(f"{where}: {raw!r} is not a number from {bounds[0]} to {bounds[1]}; mend "
-                         "the line, or name the column of the numbers.")
+        wanted = f" from {bounds[0]} to {bounds[1]}" if math.isfinite(bounds[0]) else ""
+        raise InputError(f"{where}: {raw!r} is not a number{wanted}; mend the line, or name the "
+                         "column of the numbers.")
     return value

@@ -325,16 +325,16 @@ def refusal(flags, *parts):
     ({"train_file": "empty.csv"}, ["empty.csv", "is empty"]),
     ({"train_file": "absent.csv"}, ["absent.csv"]),
     ({"dev_file": "absent.csv"}, ["absent.csv"]),
-    ({"train_file": None}, ["train", "own"]),
-    ({"dev_file": None, "do_eval": True}, ["--do_eval"]),
-    ({"do_predict": True}, ["--do_predict"]),
+    ({"train_file": None}, ["--train_file"]),
+    ({"dev_file": None, "do_eval": True}, ["--do_eval", "--dev_file"]),
+    ({"do_predict": True}, ["--do_predict", "--test_file"]),
     ({"vocab_file": "short_vocab.txt"}, ["short_vocab.txt", "100", "101"]),
     ({"vocab_file": "cased_vocab.txt"}, ["cased_vocab.txt", "--do_lower_case=False"]),
     ({"vocab_file": None}, ["--vocab_file"]),
     ({"bert_config_file": None}, ["--init_checkpoint", "--bert_config_file"]),
     ({"bert_config_file": "absent.json"}, ["absent.json"]),
-    ({"init_checkpoint": "absent"}, ["absent: found neither"]),
-    ({"init_checkpoint": "absent", "bert_config_file": None}, ["absent: found neither"]),
+    ({"init_checkpoint": "absent"}, ["there is no absent"]),
+    ({"init_checkpoint": "absent", "bert_config_file": None}, ["there is no absent"]),
     ({"init_checkpoint": str(GOLDEN / "hf_gelu")}, ["hf_gelu", "hidden_act"]),
     ({"max_seq_length": 25}, ["--max_seq_length is 25", "24"]),
     ({"num_trials": 2}, ["--num_trials", "--do_eval"]),
@@ -358,6 +358,13 @@ def test_bad_input_is_refused_before_work_starts(
     before = listing(data)
     refusal(flags(**changes), *parts)
     assert listing(data) == before and not listing(tmp_path)
+
+
+def test_labels_that_nothing_tells_are_asked_for(data, flags):
+    refusal(flags(do_train=False, do_predict=True, test_file="dev.csv", train_file=None,
+                  dev_file=None, label_column=None, init_checkpoint=str(GOLDEN / "hf_gelu"),
+                  bert_config_file=None, vocab_file=str(data / "vocab.txt")),
+            "no task.json", "hf_gelu", "--labels")
 
 
 @pytest.mark.parametrize("changes, parts", [

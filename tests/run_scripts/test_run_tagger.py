@@ -170,7 +170,7 @@ def test_files_without_tags(trained, tagger, data, tmp_path):
                  dev_file="", data_dir="", test_file=str(tmp_path / "words.txt"))
     assert read_columns(out / "test_predictions.txt") == [
         [("anna", "visits", "rome"), ("B-PER", "O", "B-LOC")]]
-    with pytest.raises(InputError, match="--do_eval: no file with labels"):
+    with pytest.raises(InputError, match="--do_eval: name a file that has labels"):
         tagger(tmp_path / "out", do_eval=True, init_checkpoint=str(trained), train_file="",
                dev_file="", data_dir="", test_file=str(tmp_path / "words.txt"))
 

@@ -215,6 +215,17 @@ def test_own_files_with_several_labels(tmp_path):
     assert [e.label for e in read(task, tmp_path, "train")] == [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
 
 
+@pytest.mark.parametrize("label, message", [
+    (["a", "b"], "line 2: a list stands where one label must; give --multi_label"),
+    ("", "line 2 has no label"), (None, "line 2 has no label")])
+def test_what_is_not_one_label(tmp_path, label, message):
+    lines = [{"t": "x", "l": "a"}, {"t": "y", "l": label}]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l")
+    with pytest.raises(InputError, match=message):
+        discover_labels(task, "train", str(tmp_path / "a.jsonl"))
+
+
 def test_own_tags_that_are_no_entities(tmp_path):
     (tmp_path / "pos.txt").write_text("the\tDT\nend\tNN\n\nnow\tRB", encoding="utf-8")
     task = own_task("tagging", {"train": "pos.txt"}, ["0"], "1")
@@ -237,7 +248,7 @@ def test_own_files_refused(arguments, message):
 def test_one_label_is_none(tmp_path):
     (tmp_path / "a.tsv").write_text("t\tl\nx\t1\ny\t1\n", encoding="utf-8")
     task = own_task("classification", {"train": "a.tsv"}, ["t"], "l")
-    with pytest.raises(InputError, match="holds 1 different labels"):
+    with pytest.raises(InputError, match=r"holds only 1 label\(s\)"):
         discover_labels(task, "train", str(tmp_path / "a.tsv"))
 
 
