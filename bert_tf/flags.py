@@ -142,7 +142,8 @@ def run(main, *config_classes):
         try:
             return absl_flags.FLAGS(argv)
         except absl_flags.Error as error:
-            print(f"error: {error}; --help lists the flags.", file=sys.stderr)
+            problem = str(error).removesuffix(" ?").removesuffix(".")
+            print(f"error: {problem}; --help lists the flags.", file=sys.stderr)
             sys.exit(1)
 
     def guarded(argv):

@@ -111,7 +111,7 @@ def fixture_run(tmp_path_factory):
 @pytest.mark.parametrize("arguments, status, message", [
     (["--number=13"], 1, "error: 13 is unlucky; take another number.\n"),
     ([], 1, "error: --number must be given: A number.\n"),
-    (["--numbr=1"], 1, "error: Unknown command line flag 'numbr'. Did you mean: number ?; --help "
+    (["--numbr=1"], 1, "error: Unknown command line flag 'numbr'. Did you mean: number; --help "
                        "lists the flags.\n"),
     (["--number=one"], 1, "--number=one"),
     (["--number=1", "--kind=z"], 1, "should be one of <x|y>"),
