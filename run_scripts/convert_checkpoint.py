@@ -17,7 +17,7 @@ from bert_tf.flags import REQUIRED, option
 
 _FORMATS = ("google", "huggingface", "model_garden", "keras_hub", "keras")
 _TASKS = ("classification", "multi_label", "regression", "tagging", "multiple_choice")
-_HEADS = ("pooler", "masked_lm", "next_sentence", "answer_span", *_TASKS)
+_HEADS = ("pooler", "masked_lm", "next_sentence", "answer_span", *_TASKS, "feature_tagging")
 
 
 @dataclasses.dataclass
