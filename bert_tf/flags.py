@@ -17,6 +17,7 @@ Flags exist only while a script runs, so any number of scripts can be imported i
 """
 
 import dataclasses
+import errno
 import os
 import sys
 import textwrap
@@ -128,7 +129,9 @@ def help_text(doc, config_classes):
 
 
 def run(main, *config_classes):
-    """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError."""
+    """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError and
+    where a disk is full.
+    """
     # TensorFlow, which `main` may load, says much on stderr that is of no use there.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     doc = sys.modules[main.__module__].__doc__ or ""
@@ -154,6 +157,11 @@ def run(main, *config_classes):
             main(*[read(config_class, absl_flags.FLAGS) for config_class in config_classes])
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)
+            sys.exit(1)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            print(f"error: {error}: make room and start the same command again.", file=sys.stderr)
             sys.exit(1)
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)

@@ -87,6 +87,8 @@ def main(job):
         raise errors.InputError("13 is unlucky; take another number.")
     if job.number == 14:
         raise KeyboardInterrupt
+    if job.number == 15:
+        raise OSError(28, "No space left on device")
     print(job)
 
 flags.run(main, Job)
@@ -118,6 +120,7 @@ def fixture_run(tmp_path_factory):
     (["--number=1", "more"], 1, "error: unexpected argument 'more'"),
     (["--flagfile=absent.txt"], 1, "absent.txt"),
     (["--number=14"], 130, "interrupted\n"),
+    (["--number=15"], 1, "error: [Errno 28] No space left on device: make room and start"),
 ])
 def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):
     found, out, err = run(*arguments)
