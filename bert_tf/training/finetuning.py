@@ -208,6 +208,8 @@ class FineTuning:
         if best:
             wait_for_workers(self._strategy)
             step, metrics = best.restore()
+            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of step "
+                  f"{step:,} are the best", flush=True)
         elif evaluate:
             metrics = run.report_evaluation()
         metrics = dict(metrics)
