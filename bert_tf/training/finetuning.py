@@ -2,10 +2,8 @@
 
 import dataclasses
 import json
-import math
 import os
 import shutil
-import statistics
 import time
 import typing
 
@@ -16,12 +14,11 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, replace_aside, write_json
-from bert_tf.training import resume, transfer
+from bert_tf.training import outcomes, resume, transfer
 from bert_tf.training.best import BestWeights
 from bert_tf.training.building import make_trainer
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.prediction import predict
-from bert_tf.training.reporting import duration
 from bert_tf.training.run import Run, save_model, wait_for_workers
 
 # Settings that may differ when a run goes on.
@@ -140,12 +137,12 @@ class FineTuning:
                           "it goes on.", flush=True)
                     return None
                 results[name] = result
-            print(f"{name}: {_line(results[name], headline)}", flush=True)
-        summary = summarize(results, headline)
+            print(f"{name}: {outcomes.describe_one(results[name], headline)}", flush=True)
+        summary = outcomes.summarize(results, headline)
         if self._chief:
             write_json(os.path.join(self._settings.output_dir, RESULTS), summary)
         if len(results) > 1:
-            print(describe(summary), flush=True)
+            print(outcomes.describe(summary), flush=True)
         return summary
 
     def _describe(self, trial, examples):
@@ -208,8 +205,8 @@ class FineTuning:
         if best:
             wait_for_workers(self._strategy)
             step, metrics = best.restore()
-            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of step "
-                  f"{step:,} are the best", flush=True)
+            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
+                  f"step {step:,} are the best", flush=True)
         elif evaluate:
             metrics = run.report_evaluation()
         metrics = dict(metrics)
@@ -230,7 +227,8 @@ class FineTuning:
     def _keep(self, learner, folder, result, earlier):
         """Writes a trial's result to its folder, and its model if it is the best so far."""
         headline = self._goal.headline
-        if all(_rank(result, headline) > _rank(r, headline) for r in earlier.values()):
+        if all(outcomes.rank(result, headline) > outcomes.rank(other, headline)
+               for other in earlier.values()):
             save_model(self._settings.output_dir, learner)
             curves = os.path.join(self._settings.output_dir, "metrics.jsonl")
             with replace_aside(curves) as aside:
@@ -288,39 +286,3 @@ def _load_all(path, learner):
         raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "
                          "task; train it first, with --do_train and without --keep_head.")
     return account
-
-
-def _rank(result, headline):
-    """Results that are degenerate come last."""
-    value = result["metrics"].get(headline, -math.inf)
-    return (not result["degenerate"], value)
-
-
-def summarize(results, headline):
-    """Mean, deviation (of a sample) and best of a dict of results by the trial's name."""
-    metrics = {}
-    for name in next(iter(results.values()))["metrics"]:
-        values = [result["metrics"][name] for result in results.values()]
-        metrics[name] = {"mean": statistics.fmean(values),
-                         "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
-                         "best": (max if "loss" not in name else min)(values)}
-    return {"headline": headline,
-            "best": max(results, key=lambda name: _rank(results[name], headline)),
-            "degenerate": [name for name, result in results.items() if result["degenerate"]],
-            "metrics": metrics, "trials": results}
-
-
-def _line(result, headline):
-    value = result["metrics"].get(headline)
-    said = "trained" if value is None else f"{headline} {value:.4f}"
-    mark = "  DEGENERATE: it gives all examples one answer" if result["degenerate"] else ""
-    return f"{said}, in {duration(result['seconds'])}{mark}"
-
-
-def describe(summary):
-    """The sentences in which a summary is told."""
-    lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, best "
-             f"{m['best']:.4f}" for name, m in summary["metrics"].items()]
-    if summary["degenerate"]:
-        lines.append(f"DEGENERATE, of one answer to all: {', '.join(summary['degenerate'])}")
-    return "\n".join([*lines, f"best trial: {summary['best']}"])
