@@ -51,9 +51,7 @@ def epoch_batches(lengths, batch_size, seed, epoch):
     rng = np.random.Generator(np.random.PCG64([seed, epoch]))
     order = np.concatenate([rng.permutation(len(lengths))
                             for _ in range(-(-batch_size // len(lengths)))])
-    steps = len(order) // batch_size
-    if len(order) > len(lengths):
-        steps = 1
+    steps = steps_of_epoch(len(lengths), batch_size)
     order = order[:steps * batch_size]
     pool = _POOL_BATCHES * batch_size
     pools = [order[first:first + pool] for first in range(0, len(order), pool)]

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import os
 
+from bert_tf.data.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 
@@ -59,6 +60,10 @@ class TrainSettings:
     def __post_init__(self):
         if self.use_tpu:
             self.distribution_strategy = "tpu"
+        self.check()
+
+    def check(self):
+        """Raises InputError if a flag can't be used."""
         self.check_least(_LEAST)
         self.check_warmup()
         if self.random_seed >= 1 << 31:
@@ -131,9 +136,7 @@ class FineTuneSettings(TrainSettings):
     grid_learning_rate: list[str] = option(["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.")
     grid_num_train_epochs: list[str] = option(["2", "3", "4"], "Epochs of --grid.")
 
-    def __post_init__(self):
-        if self.use_tpu:
-            self.distribution_strategy = "tpu"
+    def check(self):
         self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
                           "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
@@ -159,7 +162,7 @@ class FineTuneSettings(TrainSettings):
         epochs = self.num_train_epochs or defaults.num_train_epochs
         # Fewer examples than a batch come again until it is full.
         steps = self.num_train_steps or max(int(max(examples / batch, 1) * epochs), 1)
-        every = max(examples // batch, 1) if self.early_stopping else 0
+        every = steps_of_epoch(examples, batch) if self.early_stopping else 0
         return dataclasses.replace(
             self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
             learning_rate=self.learning_rate or defaults.learning_rate,

@@ -12,7 +12,6 @@ import sys
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
-from tensorflow.python.framework import config as tf_config
 
 from bert_tf import metrics
 from bert_tf.errors import InputError
@@ -98,13 +97,6 @@ def fixture_flags(data, tmp_path):
                  "output_dir": str(tmp_path / "out"), **changes}
         return {name: value for name, value in given.items() if value is not None}
     return flags
-
-
-@pytest.fixture(autouse=True)
-def fixture_determinism():
-    """Switches off what a run switches on in this process."""
-    yield
-    tf_config.disable_op_determinism()
 
 
 def main(flags):

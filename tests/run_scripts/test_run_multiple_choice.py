@@ -61,13 +61,6 @@ def fixture_data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def fixture_determinism():
-    """Switches off what a run switches on in this process."""
-    yield
-    tf_config.disable_op_determinism()
-
-
 @pytest.fixture(name="choose", scope="module")
 def fixture_choose(data):
     """function(out, **flags): runs the script; returns the folder `out`."""

@@ -12,7 +12,6 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.framework import config as tf_config
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import sealed
@@ -52,13 +51,6 @@ def fixture_flags(folder, tmp_path):
                 "num_warmup_steps": 2, "save_checkpoints_steps": 2, "iterations_per_loop": 2,
                 "learning_rate": 1e-2, "random_seed": 0, **changes}
     return flags
-
-
-@pytest.fixture(autouse=True)
-def fixture_determinism():
-    """Switches off what a run switches on in this process."""
-    yield
-    tf_config.disable_op_determinism()
 
 
 def main(flags):

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from tensorflow.python.framework import config as tf_config
 
 from bert_tf.data.answer_spans import SpanOptions
 from bert_tf.data.example_set import ExampleSet
@@ -65,13 +64,6 @@ def fixture_folder(tmp_path_factory):
     for name, data in (("v1", squad_json(1)), ("v2", squad_json(1, True)), ("bare", bare)):
         (folder / f"{name}.json").write_text(json.dumps(data), encoding="utf-8")
     return folder
-
-
-@pytest.fixture(autouse=True)
-def fixture_determinism():
-    """Switches off what a run switches on in this process."""
-    yield
-    tf_config.disable_op_determinism()
 
 
 def prepare(**given):

@@ -69,13 +69,6 @@ def fixture_data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True)
-def fixture_determinism():
-    """Switches off what a run switches on in this process."""
-    yield
-    tf_config.disable_op_determinism()
-
-
 @pytest.fixture(name="tagger", scope="module")
 def fixture_tagger(data):
     """function(out, **flags): runs the script on the own files; returns the folder `out`."""
