@@ -74,6 +74,35 @@ def parse_json(content, source):
     return value
 
 
+def differing_options(mine: dict, theirs: dict, defaults: dict) -> list[str]:
+    """The names of the options in which two descriptions of a job differ.
+
+    Jobs keep on disk what their results depend on, so that the next start can tell whether it goes
+    on with the same work. A later version may know more options than the one that wrote the file,
+    or fewer. An absent name therefore means its default, on either side.
+
+    Args:
+        mine: JSON values by name, those of this start.
+        theirs: JSON values by name, those on disk.
+        defaults: JSON values by name; a name that has no default means None where it is absent.
+
+    Returns:
+        Names, in the order of `mine`, then those only `theirs` has.
+    """
+    def value(options, name):
+        return options[name] if name in options else defaults.get(name)
+
+    # Through JSON, tuples become lists.
+    mine, theirs, defaults = (json.loads(json.dumps(o)) for o in (mine, theirs, defaults))
+    return [name for name in dict.fromkeys([*mine, *theirs])
+            if value(mine, name) != value(theirs, name)]
+
+
+def same_options(mine: dict, theirs: dict, defaults: dict) -> bool:
+    """Whether two descriptions of a job have equal options; see `differing_options`."""
+    return not differing_options(mine, theirs, defaults)
+
+
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig:
     """The sizes of a BERT encoder; the defaults are those of google-research/bert's BertConfig.

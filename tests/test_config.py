@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.config import PRESETS, EncoderConfig
+from bert_tf.config import PRESETS, EncoderConfig, differing_options, same_options
 from bert_tf.errors import InputError
 
 # The multilingual and Chinese releases carry keys that their own code never reads.
@@ -79,3 +79,17 @@ def test_an_absent_file_and_binary_data_are_refused(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="UTF-8"):
         EncoderConfig.from_json_file(tmp_path / "binary")
+
+
+@pytest.mark.parametrize("mine, theirs, differing", [
+    ({"a": 1}, {"a": 1}, []),
+    ({"a": 1, "new": 3}, {"a": 1}, []),             # the flag is new, and at its default
+    ({"a": 1}, {"a": 1, "new": 3}, []),             # the file is of a later version
+    ({"a": 1, "new": 4}, {"a": 1}, ["new"]),
+    ({"a": 1, "b": (1, 2)}, {"b": [1, 2], "a": 2}, ["a"]),
+    ({"x": None}, {}, []),
+    ({}, {"x": 0}, ["x"]),                          # nothing is known of its default
+])
+def test_an_absent_option_equals_its_default(mine, theirs, differing):
+    assert differing_options(mine, theirs, {"new": 3}) == differing
+    assert same_options(mine, theirs, {"new": 3}) is (not differing)
