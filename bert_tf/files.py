@@ -6,13 +6,19 @@ import gzip
 import json
 import os
 import shutil
+import socket
 import tempfile
 import zlib
+from collections.abc import Iterator
+
+import filelock
 
 from bert_tf.errors import InputError
 
 # What reading a damaged file raises, plain or gzip.
 READ_ERRORS = (EOFError, OSError, zlib.error)
+# Time for a process that was stopped to release what it holds.
+_LOCK_SECONDS = 1.0
 
 
 @contextlib.contextmanager
@@ -111,6 +117,53 @@ def make_folder(path, flag):
     except OSError as error:
         raise InputError(f"--{flag}: can't write to {path!r} ({error.strerror}); "
                          "name a folder that you may write to.") from error
+
+
+@contextlib.contextmanager
+def locked(path: str, what: str) -> Iterator[None]:
+    """Keeps other processes from working on the same folder, or on the same file, in the block.
+
+    The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` beside the file `path`.
+    It names the process that holds it, and disappears when the block ends. A process that dies
+    releases its lock; the file that it leaves behind is taken over.
+
+    Args:
+        path: an existing folder, or a file, which may be absent.
+        what: the flag or the job, with which an error begins.
+
+    Raises:
+        InputError: another process holds the lock; names its number and its machine.
+    """
+    folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
+    place = os.path.join(folder, f".{name}.lock" if name else ".lock")
+    lock = filelock.FileLock(place)
+    try:
+        lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_LOCK_SECONDS / 10)
+    except filelock.Timeout as error:
+        raise InputError(f"{what}: {_holder(place)} is at work on {path!r}; wait until it ends, or "
+                         "name another.") from error
+    except OSError as error:
+        raise InputError(f"{what}: {path!r} can't be locked ({error.strerror}); "
+                         "name one that you may write to.") from error
+    try:
+        # Where files can't be locked, filelock marks them in a way of its own.
+        if not isinstance(lock, filelock.SoftFileLock):
+            with open(place, "w", encoding="utf-8") as file:
+                file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(place)    # while it is locked: nobody else has it
+        lock.release()
+
+
+def _holder(place):
+    """What the holder of a lock wrote into its file."""
+    try:
+        with open(place, encoding="utf-8") as file:
+            return file.read(200).strip().replace("\n", " ") or "another process"
+    except (OSError, ValueError):
+        return "another process"
 
 
 def find_files(patterns, flag, suffixes=None):
