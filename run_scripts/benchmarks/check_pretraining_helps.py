@@ -41,7 +41,7 @@ from run_scripts.model_flags import ModelFlags
 LIBRARIES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",
              "matplotlib": "matplotlib|mpl|pyplot", "tensorflow": "tensorflow|tf"}
 _NAMES = re.compile(rf"(?<![a-z])({'|'.join(LIBRARIES.values())})(?![a-z])", re.I)
-# Of each library; of a document no more than so many sentences.
+# Documents of each library, and the most sentences of one document.
 _DOCUMENTS = 80
 _SENTENCES = {"train": 10, "dev": 150}
 _PER_DOCUMENT = 4
@@ -53,8 +53,8 @@ _METRIC = "dev/accuracy"
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class CheckFlags:
+    """Where the quickstart is, and what is asked of it."""
 
     quickstart_dir: str = option("quickstart_output", "The --output_dir of a finished quickstart.")
     output_dir: str = option("", "Where sentences, trials and results.json are written; default: "
@@ -132,7 +132,7 @@ def fine_tune(job, folder, seed, rate, model):
     """The accuracy of a network after fine-tuning, which is done once.
 
     Args:
-        job: `Job`.
+        job: `CheckFlags`.
         folder: where the trials of the network go.
         seed: that of what is drawn, and of the examples, which are in the folder data/SEED.
         rate: the learning rate.
@@ -228,7 +228,7 @@ def main(job):
 
 def run():
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, CheckFlags)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""Whether fine-tuning gives as good a model here as with transformers, and what it costs.
+"""Compares fine-tuning with that of transformers: quality of the models, and seconds.
 
 Both train on the same features of the same examples with the same recipe (AdamW with bias
-correction, linear warm-up and decay, dropout as the model has it, batches of like length), once for
+correction, linear warm-up and decay, dropout as the model has it, batches of similar length), once for
 each seed (of the new head, order of examples and dropout), and predict the same dev file; one
 scorer scores both. The table has the mean and the standard deviation over the seeds of each metric,
-and of the seconds of the processor: those of the whole program, start-up and prediction included.
+and of the CPU seconds of the whole program, start-up and prediction included.
 
 The tasks are those of run_classifier and run_tagger. The peer runs under --peer_python. Results are
-kept in results.json as they arrive: the same command started again, with more tasks or trials too,
-only runs what is missing.
+kept in results.json as they arrive. The same command started again, even with more tasks or trials,
+runs only what is missing.
 
 Example:
-    python -m run_scripts.compare_finetuning --task=mrpc,sts-b --data_dir=glue \\
+    bert-compare-finetuning --task=mrpc,sts-b --data_dir=glue \\
         --init_checkpoint=all-MiniLM-L6-v2 --output_dir=/tmp/compare \\
         --peer_python=/envs/peer/bin/python
 """
@@ -33,8 +33,8 @@ from bert_tf.tasks import decoding
 from bert_tf.tasks.encoding import encode
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.table import find_task
-from run_scripts.comparison import (OURS, PEER, KeptResults, check_peer, run_own_program,
-                                    run_peer_program)
+from run_scripts.benchmarks.comparison import (OURS, PEER, KeptResults, check_peer,
+                                               run_own_program, run_peer_program)
 from run_scripts.model_flags import ModelFlags, open_model
 
 # The script that trains tasks of a kind.
@@ -44,8 +44,8 @@ WEIGHT_DECAY = 0.01
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class FinetuningComparisonFlags:
+    """What both sides train on, and how."""
 
     task: list[str] = option(REQUIRED, "Names of tasks.")
     data_dir: str = option(REQUIRED, "Folder in which each task's official files have a folder.")
@@ -81,14 +81,14 @@ class Job:
 
 
 class Comparison:
-    """One task: its features for the peer, and what both make of it.
+    """One task: its features for the peer, and the runs of both sides.
 
     Args:
-        job: `Job`.
+        job: `FinetuningComparisonFlags`.
         task: `Task`.
 
     Raises:
-        InputError: the peer can't do the task, or its files or the model can't be read.
+        InputError: the peer does not know the task, or a file can't be read.
     """
 
     def __init__(self, job, task):
@@ -134,7 +134,7 @@ class Comparison:
     def run_ours(self, seed):
         """Trains and evaluates with our script; returns metrics and seconds."""
         make_folder(self.path("", seed), "output_dir")
-        # A run that was stopped would go on, and tell the seconds of its rest alone.
+        # A run that was stopped would go on, and only the seconds of its rest would be measured.
         shutil.rmtree(self.path(OURS, seed), ignore_errors=True)
         seconds = run_own_program(_SCRIPTS[self.task.kind], self.our_flags(seed),
                                   self.path(f"{OURS}.log", seed), self._job.num_threads)
@@ -142,7 +142,7 @@ class Comparison:
         return {**{name: found[f"{self._dev}/{name}"] for name in self.task.metrics}, **seconds}
 
     def peer_arguments(self, seed):
-        """What the peer is told, as a dict."""
+        """The arguments of the peer, as a dict."""
         job, task = self._job, self.task
         return {"model_dir": os.path.abspath(job.init_checkpoint), "kind": task.kind,
                 "num_labels": len(task.labels) or 1, "seed": seed,
@@ -158,7 +158,7 @@ class Comparison:
         """Trains the peer and scores its predictions; returns metrics and seconds."""
         make_folder(self.path("", seed), "output_dir")
         arguments = self.peer_arguments(seed)
-        seconds = run_peer_program(self._job.peer_python, "compare_finetuning_peer.py", arguments,
+        seconds = run_peer_program(self._job.peer_python, "finetune", arguments,
                                    self.path(f"{PEER}.log", seed), self._job.num_threads)
         return {**self.score(arguments["logits"]), **seconds}
 
@@ -222,13 +222,13 @@ def main(job):
                                   measure=functools.partial(measure, seed))
                 table[task.name][name].append(run)
                 print(f"{task.name} seed {seed} {name}: {task.headline} {run[task.headline]:.4f}, "
-                      f"{run['cpu_seconds']:.1f} seconds of the processor", flush=True)
+                      f"{run['cpu_seconds']:.1f} CPU seconds", flush=True)
     print_table(table)
 
 
 def run():
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, FinetuningComparisonFlags)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Measures what batches of like length save, against padding every example to the longest length.
+"""Measures what batches of similar length save, against padding every example to the longest length.
 
-One model is fine-tuned twice, from the same weights with the same settings: in batches of like
+One model is fine-tuned twice, from the same weights with the same settings: in batches of similar
 length, and with every example padded to --max_seq_length. Printed are the examples a CPU second of
 training and of prediction, without start-up and tracing, and the scores of both.
 
@@ -22,11 +22,11 @@ from run_scripts import run_classifier
 from run_scripts.model_flags import ModelFlags
 
 _WARM_UP_STEPS = 2
-_KINDS = {"in batches of like length": False, "padded to the longest": True}
+_KINDS = {"in batches of similar length": False, "padded to the longest": True}
 
 
 def _timed(examples, work):
-    """What `work` returns, and how many examples a CPU second it did."""
+    """(The result of `work`, how many examples a CPU second it processed)."""
     start = time.process_time()
     result = work()
     return result, examples / (time.process_time() - start)
@@ -34,7 +34,7 @@ def _timed(examples, work):
 
 def measure(task_flags, model_flags, settings):
     """Trains and predicts once; returns a dict of rates and scores."""
-    from bert_tf.training.feed import Feed      # pylint: disable=import-outside-toplevel
+    from bert_tf.training.feed import Feed
     run = run_classifier.open_run(
         task_flags, dataclasses.replace(model_flags, do_train=True, do_eval=True), settings)
     examples = run.sets["train"]
@@ -56,7 +56,7 @@ def measure(task_flags, model_flags, settings):
 
 
 def main(task_flags, model_flags, settings):
-    """Measures both and says how they compare."""
+    """Measures both and prints how they compare."""
     found = {name: measure(task_flags, model_flags,
                            dataclasses.replace(settings, pad_to_max_length=is_padded))
              for name, is_padded in _KINDS.items()}

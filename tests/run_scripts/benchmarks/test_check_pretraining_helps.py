@@ -12,7 +12,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import save_model
-from run_scripts import check_pretraining_helps as check
+from run_scripts.benchmarks import check_pretraining_helps as check
 from tests.training import tiny
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase,
@@ -48,7 +48,7 @@ def fixture_packages(tmp_path, monkeypatch):
 
 @pytest.fixture(name="job")
 def fixture_job(tmp_path):
-    """A `Job` on a quickstart of a few weights, which were never trained."""
+    """`CheckFlags` on a quickstart of a few weights, which were never trained."""
     folder = tmp_path / "quickstart"
     (folder / "model").mkdir(parents=True)
     (folder / "quickstart.json").write_text('{"input_file": [], "random_seed": 12345}')
@@ -59,7 +59,7 @@ def fixture_job(tmp_path):
     learner = Learner(BertEncoder(config), [MaskedLM(config)])
     learner.build(None)
     save_model(folder / "model", learner)
-    return check.Job(quickstart_dir=str(folder), output_dir=str(tmp_path / "out"), num_trials=3)
+    return check.CheckFlags(quickstart_dir=str(folder), output_dir=str(tmp_path / "out"), num_trials=3)
 
 
 @pytest.fixture(name="runs")

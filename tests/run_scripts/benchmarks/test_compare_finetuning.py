@@ -16,11 +16,12 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.table import find_task
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
-from run_scripts import compare_finetuning, run_classifier
-from run_scripts.compare_finetuning import Comparison
+from run_scripts import run_classifier
+from run_scripts.benchmarks import compare_finetuning
+from run_scripts.benchmarks.compare_finetuning import Comparison
 from run_scripts.model_flags import ModelFlags
 
-GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 LETTERS = "abcdefghij"
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS)]
 SIZES = {"train": 21, "dev": 12}
@@ -31,8 +32,8 @@ import json, os, sys
 import numpy as np
 if sys.argv[1] == "-c":
     sys.exit()
-told = json.loads(sys.argv[2])
-assert os.path.basename(sys.argv[1]) == "compare_finetuning_peer.py"
+told = json.loads(sys.argv[3])
+assert os.path.basename(sys.argv[1]) == "transformers_peer.py" and sys.argv[2] == "finetune"
 assert len(np.load(told["training"])["label_ids"]) == {SIZES["train"]}
 labels = np.load(told["dev"])["label_ids"]
 if told["kind"] == "regression":
@@ -76,14 +77,14 @@ def write_files(folder):
 
 @pytest.fixture
 def job(tmp_path):
-    """A `Job` on small files, a small model, and a peer that trains nothing."""
+    """`FinetuningComparisonFlags` on small files, a small model, and a peer that trains nothing."""
     write_files(tmp_path / "data")
     conversion.convert(str(GOLDEN / "google_gelu"), str(tmp_path / "model"), "huggingface")
     tokens = TOKENS + [f"[unused{i}]" for i in range(101 - len(TOKENS))]
     (tmp_path / "model" / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
     (tmp_path / "peer").write_text(PEER)
     (tmp_path / "peer").chmod(0o755)
-    return compare_finetuning.Job(
+    return compare_finetuning.FinetuningComparisonFlags(
         task=["mrpc"], data_dir=str(tmp_path / "data"), init_checkpoint=str(tmp_path / "model"),
         output_dir=str(tmp_path / "out"), peer_python=str(tmp_path / "peer"), num_trials=2,
         max_seq_length=24, train_batch_size=4)

@@ -1,10 +1,10 @@
 """Measures how fast text becomes ids, in megabytes a CPU second, beside the Model Garden.
 
 The peer is `official.nlp.tools.tokenization.FullTokenizer` of tf-models-official, the original's
-algorithm; both run in turns in one process, each with a fresh tokenizer that remembers nothing.
+algorithm; both take turns in one process, each with a new tokenizer whose cache is empty.
 
 Example:
-    python -m run_scripts.benchmark_tokenization --input_file=text.txt --vocab_file=vocab.txt
+    bert-benchmark-tokenization --input_file=text.txt --vocab_file=vocab.txt
 """
 
 import dataclasses
@@ -22,13 +22,13 @@ from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class TokenizationBenchmarkFlags:
+    """What to measure."""
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    rounds: int = option(3, "How often each is measured; the median counts.")
+    rounds: int = option(3, "Number of measurements of each; the median is printed.")
 
 
 def _ours(job):
@@ -54,7 +54,11 @@ def _available():
 
 
 def main(job):
-    """Prints the speeds, their ratio and whether the ids are equal."""
+    """Prints the speeds, their ratio and whether the ids are equal.
+
+    Args:
+        job: `TokenizationBenchmarkFlags`.
+    """
     paths = find_files(job.input_file, "input_file")
     lines = [line for piece in corpus.read_pieces(paths, 1 << 24)
              for line in corpus.decode(piece, paths)]
@@ -76,8 +80,8 @@ def main(job):
 
 
 def run():
-    """The program."""
-    flags.run(main, Job)
+    """The console entry point."""
+    flags.run(main, TokenizationBenchmarkFlags)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from bert_tf.data import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.training import loop
 from bert_tf.training.settings import TrainSettings
-from run_scripts import compare_learning, run_pretraining
+from run_scripts import run_pretraining
+from run_scripts.benchmarks import compare_learning
 
 WORDS = "the house tree walks in a wood".split()
 STEPS = 6
@@ -21,13 +22,13 @@ STEPS = 6
 
 @pytest.fixture
 def job(tmp_path):
-    """A `Job` on random text, small enough to train on in a test."""
+    """`LearningComparisonFlags` on random text, small enough to train on in a test."""
     rng = random.Random(1)
     document = "".join(" ".join(rng.choices(WORDS, k=9)) + "\n" for _ in range(6))
     (tmp_path / "text.txt").write_text(f"{document}\n" * 12)
     (tmp_path / "vocab.txt").write_text(
         "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
-    return compare_learning.Job(
+    return compare_learning.LearningComparisonFlags(
         input_file=[str(tmp_path / "text.txt")], vocab_file=str(tmp_path / "vocab.txt"),
         output_dir=str(tmp_path / "out"), num_seeds=2, num_train_steps=STEPS, num_warmup_steps=2,
         train_batch_size=4, max_seq_length=32, max_predictions_per_seq=5, held_out_every=4)
@@ -99,7 +100,7 @@ def fakes(job, monkeypatch):
 
     monkeypatch.setattr(compare_learning, "run_ours", fake("bert_tf"))
     monkeypatch.setattr(compare_learning, "run_peer", fake("transformers"))
-    monkeypatch.setattr(compare_learning.Job, "check", lambda job: None)
+    monkeypatch.setattr(compare_learning.LearningComparisonFlags, "check", lambda job: None)
     return losses, runs
 
 

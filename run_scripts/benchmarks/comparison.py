@@ -1,4 +1,4 @@
-"""What the comparisons with transformers share: programs, their seconds, and kept results."""
+"""Shared by the comparisons with transformers: running programs, and keeping their results."""
 
 import functools
 import json
@@ -30,14 +30,14 @@ def run_program(command, log, num_threads):
 
     Args:
         command: list of str.
-        log: the file for all that it says.
+        log: the file for its output.
         num_threads: how many threads it may compute with.
 
     Returns:
-        dict of the seconds that it took, and the cpu_seconds.
+        dict of "seconds" and "cpu_seconds".
 
     Raises:
-        InputError: it failed; ends with what it said.
+        InputError: the program failed; the message ends with the end of its output.
     """
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
                             "TF_NUM_INTEROP_THREADS"), str(num_threads))
@@ -54,7 +54,7 @@ def run_program(command, log, num_threads):
 
 
 def run_own_program(name, flags, log, num_threads):
-    """Runs the script of this folder of that name with a dict of flags.
+    """Runs a script of run_scripts with a dict of flags.
 
     Returns and raises what `run_program` does.
     """
@@ -62,13 +62,19 @@ def run_own_program(name, flags, log, num_threads):
                         *(f"--{flag}={value}" for flag, value in flags.items())], log, num_threads)
 
 
-def run_peer_program(peer_python, program, arguments, log, num_threads):
-    """Runs a program of this folder, which takes a JSON object, under the peer's interpreter.
+def run_peer_program(peer_python, function, arguments, log, num_threads):
+    """Runs a function of transformers_peer.py under the peer's interpreter.
+
+    Args:
+        peer_python: the interpreter.
+        function: a name in PROGRAMS of transformers_peer.py.
+        arguments: dict of the function's arguments, which must go into JSON.
+        log, num_threads: see `run_program`.
 
     Returns and raises what `run_program` does.
     """
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), program)
-    return run_program([peer_python, path, json.dumps(arguments)], log, num_threads)
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transformers_peer.py")
+    return run_program([peer_python, path, function, json.dumps(arguments)], log, num_threads)
 
 
 class KeptResults:

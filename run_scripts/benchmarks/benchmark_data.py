@@ -1,11 +1,11 @@
 """CPU seconds of create_pretraining_data beside tf-models-official's generator, in one run.
 
-Both are run as programs on the same text, vocabulary and seed, one process each. What a program
-spends before it starts work (imports; measured on one line of text) is shown apart. The peer needs
-tf-models-official, which may live in another environment (--peer_python).
+Both run as programs of one process on the same text, with the same vocabulary and seed. The time
+that a program needs before it starts work (imports) is measured on one line of text and shown
+apart. The peer needs tf-models-official, which may be in another environment (--peer_python).
 
 Example:
-    python -m run_scripts.benchmark_data --input_file=text.txt --vocab_file=vocab.txt
+    bert-benchmark-data --input_file=text.txt --vocab_file=vocab.txt
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ PEER = "official.nlp.data.create_pretraining_data"
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class DataBenchmarkFlags:
+    """What to measure, and where the peer is."""
 
     input_file: str = option(REQUIRED, "Text, one sentence a line, a blank line between documents.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")
@@ -35,7 +35,7 @@ class Job:
 
 
 def _measure(python, module, arguments):
-    """Runs a program; returns (CPU seconds, peak memory in MB)."""
+    """(CPU seconds, peak memory in MB) of a run of a program."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-c",
                "import resource, subprocess, sys\n"
@@ -54,7 +54,11 @@ def _measure(python, module, arguments):
 
 
 def main(job):
-    """Prints a line a program and dupe factor, and the ratios."""
+    """Prints a line for each program and dupe factor, and the ratios.
+
+    Args:
+        job: `DataBenchmarkFlags`.
+    """
     megabytes = os.path.getsize(job.input_file) / 1e6
     programs = [("bert_tf", sys.executable, OURS, ["--num_workers=1"])]
     if not job.skip_peer:
@@ -87,7 +91,7 @@ def main(job):
 
 def run():
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, DataBenchmarkFlags)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whether pre-training learns at least as well here as with transformers' BertForPreTraining.
+"""Compares pre-training with that of transformers' BertForPreTraining.
 
 Both train a model of the same size and function on the same batches in the same order, with the
 same optimizer, learning rates and number of steps, once for each seed (of initial weights, order
@@ -11,14 +11,14 @@ exit status is 1 if it is above that.
 
 The initial weights are the peer's. With --initial_weights=own each draws its own: ours, as the
 original's, from a normal distribution cut off at two standard deviations, which makes it 12%
-narrower than the peer's. That tells in so short a run, and says nothing of the code.
+narrower than the peer's. In so short a run this changes the loss.
 
-Both run as programs on the CPU, and their seconds are those of the whole program, start-up and
-evaluation included. The peer runs under --peer_python. Results are kept as they arrive: the same
+Both run as programs on the CPU. Seconds are those of the whole program, start-up and evaluation
+included. The peer runs under --peer_python. Results are kept as they arrive: the same
 command started again only runs what is missing.
 
 Example:
-    python -m run_scripts.compare_learning --input_file=text.txt --vocab_file=vocab.txt \\
+    bert-compare-learning --input_file=text.txt --vocab_file=vocab.txt \\
         --output_dir=/tmp/compare --peer_python=/envs/peer/bin/python
 """
 
@@ -39,8 +39,8 @@ from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
-from run_scripts.comparison import (OURS, PEER, KeptResults, check_peer, run_own_program,
-                                    run_peer_program)
+from run_scripts.benchmarks.comparison import (OURS, PEER, KeptResults, check_peer,
+                                               run_own_program, run_peer_program)
 
 LOSS = "masked_lm/loss"
 METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
@@ -48,8 +48,8 @@ WEIGHT_DECAY = 0.01
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class LearningComparisonFlags:
+    """What both sides train on, and how."""
 
     input_file: list[str] = option(REQUIRED, "Text, one sentence a line, a blank line between "
                                    "documents: files, globs or folders, plain or .gz.")
@@ -161,10 +161,10 @@ def training_flags(job, seed):
 def run_ours(job, seed):
     """Trains and evaluates with run_pretraining; returns metrics and seconds."""
     from bert_tf.training.reporting import read_metrics  # pylint: disable=import-outside-toplevel
-    # A run that was stopped would go on, and tell the seconds of its rest alone.
+    # A run that was stopped would go on, and only the seconds of its rest would be measured.
     shutil.rmtree(job.path(OURS, seed), ignore_errors=True)
     if job.initial_weights == "shared":
-        _run_peer_program(job, seed, initial=job.path("initial", seed))
+        _run_peer_program(job, seed, "save_initial", initial=job.path("initial", seed))
     seconds = run_own_program("run_pretraining", training_flags(job, seed),
                               job.path(f"{OURS}.log", seed), job.num_threads)
     return {**read_metrics(job.path(OURS, seed), "eval")[-1], **seconds}
@@ -175,15 +175,15 @@ def run_peer(job, seed):
     dump_training(job, seed)
     metrics = job.path(f"{PEER}.json", seed)
     seconds = _run_peer_program(
-        job, seed, weight_decay=WEIGHT_DECAY, batch_size=job.train_batch_size, metrics=metrics,
+        job, seed, "pretrain", weight_decay=WEIGHT_DECAY, batch_size=job.train_batch_size, metrics=metrics,
         training=job.path("training.npz", seed), held_out=job.path("held_out.npz"))
     return {**read_json(metrics), **seconds}
 
 
-def _run_peer_program(job, seed, **arguments):
-    """Runs compare_learning_peer.py; returns the seconds that it took."""
+def _run_peer_program(job, seed, function, **arguments):
+    """Runs a function of transformers_peer.py; returns the seconds that it took."""
     arguments |= {"config_file": job.path("bert_config.json"), "seed": seed}
-    return run_peer_program(job.peer_python, "compare_learning_peer.py", arguments,
+    return run_peer_program(job.peer_python, function, arguments,
                             job.path(f"{PEER}.log", seed), job.num_threads)
 
 
@@ -229,7 +229,7 @@ def main(job):
 
 def run():
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, LearningComparisonFlags)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,2 @@
+"""Programs that measure: speed beside other implementations, learning beside transformers, and
+whether pre-training helps."""
