@@ -13,9 +13,13 @@ it needs and gets them filled:
     def run():
         flags.run(main, Job)
 
+Where defaults depend on another flag, `run` takes a function that gives them: what is on the
+command line comes before these, and these come before the dataclass's own.
+
 Flags exist only while a script runs, so any number of scripts can be imported into one process.
 """
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -29,6 +33,7 @@ from absl import flags as absl_flags
 from bert_tf.errors import InputError
 
 REQUIRED = dataclasses.MISSING
+_HELP = ("--help", "-h", "-help", "--helpfull")
 
 
 def option(default, help, *, choices=None, alias=None):  # pylint: disable=redefined-builtin
@@ -106,8 +111,64 @@ def read(config_class, flag_values):
     return config_class(**values)
 
 
-def help_text(doc, config_classes):
-    """What `--help` prints: the script's docstring, then every flag, required ones first."""
+def take_defaults(defaults, config_classes, flag_values):
+    """Puts other defaults in the place of the dataclasses' own.
+
+    Args:
+        defaults: function of the flags on the command line, a dict of values by name. It returns
+            (source, values): a phrase that names where the defaults come from, and a dict of them
+            by the name of their flag; names that are no flag of `config_classes` are left out.
+        config_classes: the dataclasses.
+        flag_values: the parsed flags, which are changed.
+
+    Returns:
+        (source, taken): the values that are in effect now because no flag gives another.
+    """
+    names = [field.name for config_class in config_classes for field, _ in _options(config_class)]
+    # An alias counts as an occurrence of the flag itself, which still calls itself a default.
+    given = {name: getattr(flag_values, name) for name in names if flag_values[name].present}
+    source, values = defaults(given)
+    taken = {name: value for name, value in values.items() if name in names and name not in given}
+    for name, value in taken.items():
+        flag_values.set_default(name, value)
+    return source, taken
+
+
+def _print_help(doc, config_classes, defaults):
+    """Prints the help, with the defaults that the rest of the command line leads to."""
+    source, taken = "", {}
+    if defaults:
+        flag_values = absl_flags.FlagValues()
+        for config_class in config_classes:
+            define(config_class, flag_values)
+        # A flag that can't be read is no reason to withhold the help.
+        with contextlib.suppress(absl_flags.Error, InputError):
+            flag_values([arg for arg in sys.argv if arg not in _HELP])
+            source, taken = take_defaults(defaults, config_classes, flag_values)
+    print(help_text(doc, config_classes, taken, source))
+
+
+def _notes(field, defaults, source):
+    """Yields what stands in brackets behind a flag in the help."""
+    if field.name in defaults:
+        yield f"default: {defaults[field.name]}, from {source}"
+    elif _is_required(field):
+        yield "required"
+    elif _default(field) not in (None, "", []):
+        yield f"default: {_default(field)}"
+    if field.metadata["alias"]:
+        yield f"also --{field.metadata['alias']}"
+
+
+def help_text(doc, config_classes, defaults=(), source=""):
+    """What `--help` prints: the script's docstring, then every flag, required ones first.
+
+    Args:
+        doc: the docstring.
+        config_classes: the dataclasses.
+        defaults: dict of the defaults that differ from the dataclasses' own.
+        source: where those come from.
+    """
     lines = [doc.strip(), ""]
     for config_class in config_classes:
         ordered = sorted(_options(config_class), key=lambda pair: not _is_required(pair[0]))
@@ -116,11 +177,7 @@ def help_text(doc, config_classes):
             value = "{" + ",".join(choices) + "}" if choices else {list: "a,b,..."}.get(
                 kind, kind.__name__)
             left = f"  --[no]{field.name}" if kind is bool else f"  --{field.name}={value}"
-            default = _default(field)
-            note = "required" if _is_required(field) else (
-                "" if default in (None, "", []) else f"default: {default}")
-            if field.metadata["alias"]:
-                note += f"{'; ' if note else ''}also --{field.metadata['alias']}"
+            note = "; ".join(_notes(field, defaults, source))
             lines.append(left + (f"   ({note})" if note else ""))
             lines += textwrap.wrap(field.metadata["help"], 88,
                                    initial_indent=" " * 8, subsequent_indent=" " * 8)
@@ -128,15 +185,26 @@ def help_text(doc, config_classes):
     return "\n".join(lines)
 
 
-def run(main, *config_classes):
+def _report(source, taken):
+    if taken:
+        print(f"defaults from {source}: " + ", ".join(
+            f"--{name}={','.join(value) if isinstance(value, list) else value}"
+            for name, value in taken.items()), flush=True)
+
+
+def run(main, *config_classes, defaults=None):
     """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError and
     where a disk is full.
+
+    Args:
+        main: function of one instance of each of `config_classes`.
+        defaults: see `take_defaults`; those taken are printed in one line.
     """
     # TensorFlow, which `main` may load, says much on stderr that is of no use there.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     doc = sys.modules[main.__module__].__doc__ or ""
-    if any(argument in ("--help", "-h", "-help", "--helpfull") for argument in sys.argv[1:]):
-        print(help_text(doc, config_classes))
+    if any(argument in _HELP for argument in sys.argv[1:]):
+        _print_help(doc, config_classes, defaults)
         sys.exit(0)
     for config_class in config_classes:
         define(config_class, absl_flags.FLAGS)
@@ -154,6 +222,8 @@ def run(main, *config_classes):
             if len(argv) > 1:
                 raise InputError(
                     f"unexpected argument {argv[1]!r}: flags are written --name=value.")
+            if defaults:
+                _report(*take_defaults(defaults, config_classes, absl_flags.FLAGS))
             main(*[read(config_class, absl_flags.FLAGS) for config_class in config_classes])
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)

@@ -72,6 +72,39 @@ def test_help_shows_every_flag():
     assert text.index("--files") < text.index("--many")     # required ones first
 
 
+# Defaults that depend on another flag
+
+def by_kind(given):
+    """Defaults of --kind=y."""
+    return ("kind y", {"number": 8, "rate": 0.1, "many": ["c"], "elsewhere": 3}) if (
+        given.get("kind") == "y") else ("kind x", {})
+
+
+def parse_by_kind(*arguments):
+    """The `Job` of a command line, and what was taken from `by_kind`."""
+    values = absl_flags.FlagValues()
+    flags.define(Job, values)
+    values(["program", "--name=n", "--files=f", *arguments])
+    taken = flags.take_defaults(by_kind, [Job], values)
+    return flags.read(Job, values), taken
+
+
+@pytest.mark.parametrize("arguments, changes, taken", [
+    ([], {}, {}),
+    (["--kind=y"], {"number": 8, "rate": 0.1, "many": ["c"]}, ["number", "rate", "many"]),
+    # What is given comes first: the dataclass's own default too, and under an alias.
+    (["--kind=y", "--number=3", "--speed=0.5"], {"many": ["c"]}, ["many"]),
+    (["--kind=y", "--many=", "--rate=2", "--number", "0"],
+     {"number": 0, "rate": 2.0, "many": []}, []),
+])
+def test_given_comes_before_other_defaults_and_these_before_the_dataclass(
+        arguments, changes, taken):
+    kind = "y" if arguments else "x"
+    job, (source, found) = parse_by_kind(*arguments)
+    assert job == dataclasses.replace(Job("n", ["f"]), kind=kind, **changes)
+    assert (source, list(found)) == (f"kind {kind}", list(taken))
+
+
 PROGRAM = '''"""A program."""
 import dataclasses
 from bert_tf import errors, flags
@@ -91,7 +124,10 @@ def main(job):
         raise OSError(28, "No space left on device")
     print(job)
 
-flags.run(main, Job)
+def defaults(given):
+    return "kind y", {"number": 8} if given.get("kind") == "y" else {}
+
+flags.run(main, Job, defaults=defaults)
 '''
 
 
@@ -135,3 +171,11 @@ def test_flags_come_from_a_file_too(run):
 def test_help(run, flag):
     status, out, err = run(flag, "--number=x")
     assert status == 0 and not err and out.startswith("A program.\n") and "--kind={x,y}" in out
+
+
+def test_defaults_of_another_flag_are_printed_and_shown_by_help(run):
+    assert run("--kind=y") == (
+        0, "defaults from kind y: --number=8\nJob(number=8, kind='y')\n", "")
+    assert run("--kind=y", "--number=2") == (0, "Job(number=2, kind='y')\n", "")
+    assert "--number=int   (default: 8, from kind y)" in run("--kind=y", "--help")[1]
+    assert "--number=int   (required)" in run("--help")[1]
