@@ -16,14 +16,14 @@ PACKAGES = ("bert_tf", "data_prep", "run_scripts")
 COMMON = {"errors", "files", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "flags": {"errors"}, "registration": set(),
-    "config": {"errors", "files"},
+    "config": {"errors", "files"}, "recipes": {"errors"},
     # One line: networks and what they are trained on.
     "layers": COMMON,
     "networks": COMMON | {"layers"},
     "objectives": COMMON | {"layers", "networks"},
     # The other: text and records.
     "tokenization": COMMON,
-    "data": COMMON | {"tokenization"},
+    "data": COMMON | {"tokenization", "recipes"},
     "tasks": COMMON | {"tokenization", "data"},
     "metrics": COMMON | {"tasks"},
     # They meet here. Only the settings, a dataclass of flags, may know what a flag is (see below).

@@ -1,0 +1,147 @@
+"""Recipes: what kind of pre-training a name stands for, one row of `RECIPES` each.
+
+A recipe has a data half (tokenizer, segments, corruption), which decides the records, and a model
+half (terms, learner). Numbers such as rates, lengths and sizes are flags or the configuration;
+a row may only give a flag another default. Rows are data and names: this file imports no model.
+
+A new relative of BERT is a row here, plus a row in the table that a new name refers to:
+`data.pairing.PAIRINGS`, `data.masking.MASKINGS`, `heads.HEADS`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """One term of the loss.
+
+    Attributes:
+        objective: class name of the objective, as `bert_tf.objectives` exports it.
+        weight: factor of this term in the sum.
+        options: arguments of the objective beside the configuration.
+    """
+
+    objective: str
+    weight: float = 1.0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Segments:
+    """How sequences are cut from documents.
+
+    Attributes:
+        pairing: a key of `data.pairing.PAIRINGS`; the value of --segments.
+    """
+
+    pairing: str = "segment_pairs"
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskTokens:
+    """Some tokens are hidden and predicted.
+
+    Attributes:
+        units: "subwords", or "words": all sub-words of a word are predicted together or not at all.
+        choose: how units are chosen, a key of `data.masking.MASKINGS`.
+        shares: share of the predicted tokens that become [MASK], and share that become a random
+            token. The others keep their token.
+        dynamic: whether masks are drawn while training; the records then hold the whole text.
+    """
+
+    units: str = "subwords"
+    choose: str = "units"
+    shares: tuple[float, float] = (0.8, 0.1)
+    dynamic: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A kind of pre-training.
+
+    Attributes:
+        name: the value of --recipe.
+        paper: arXiv number.
+        tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
+        segments: `Segments`.
+        corruption: `MaskTokens`.
+        terms: the terms of the loss.
+        learner: class name of the learner, as `bert_tf.training` exports it.
+        defaults: {flag: its default under this recipe}.
+    """
+
+    name: str
+    paper: str
+    tokenizer: str = "wordpiece"
+    segments: Segments = Segments()
+    corruption: MaskTokens = MaskTokens()
+    terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
+    learner: str = "Learner"
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """The data half as a JSON value, for the manifest of the records."""
+        return {"name": self.name, "tokenizer": self.tokenizer,
+                "segments": dataclasses.asdict(self.segments),
+                "corruption": {name: list(value) if isinstance(value, tuple) else value
+                               for name, value in dataclasses.asdict(self.corruption).items()}}
+
+    def vary(self, segments: Mapping[str, Any] | None = None,
+             corruption: Mapping[str, Any] | None = None, **fields: Any) -> "Recipe":
+        """An ablation: this recipe with other values.
+
+        Args:
+            segments, corruption: {field of `Segments` or `MaskTokens`: value}.
+            fields: other fields of `Recipe`.
+        """
+        return dataclasses.replace(
+            self, segments=dataclasses.replace(self.segments, **(segments or {})),
+            corruption=dataclasses.replace(self.corruption, **(corruption or {})), **fields)
+
+
+RECIPES = {recipe.name: recipe for recipe in (
+    Recipe("bert", "1810.04805"),
+    Recipe("bert_wwm", "1906.08101", corruption=MaskTokens(units="words")),
+)}
+
+
+def find(name: str) -> Recipe:
+    """The recipe of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in RECIPES:
+        raise InputError(f"--recipe: there is no recipe {name!r}; choose one of "
+                         f"{', '.join(RECIPES)}.")
+    return RECIPES[name]
+
+
+def from_description(description: Mapping[str, Any] | None) -> Recipe:
+    """The recipe that a manifest describes; a field that is absent has its default.
+
+    Args:
+        description: a manifest's entry "recipe" (see `Recipe.describe`); None, as in manifests of
+            earlier versions, is BERT's.
+
+    Raises:
+        InputError: this version knows no such recipe.
+    """
+    if description is None:
+        return RECIPES["bert"]
+    recipe = find(description["name"])
+    parts = {}
+    for name, kind in (("segments", Segments), ("corruption", MaskTokens)):
+        values = dict(description.get(name, {}))
+        unknown = sorted(values.keys() - {field.name for field in dataclasses.fields(kind)})
+        if unknown:
+            raise InputError(f"The records' manifest gives {name} with {', '.join(unknown)}, which "
+                             "this version does not know: a later version made the records.")
+        parts[name] = kind(**{key: tuple(value) if isinstance(value, list) else value
+                              for key, value in values.items()})
+    return dataclasses.replace(recipe, tokenizer=description.get("tokenizer", recipe.tokenizer),
+                               **parts)

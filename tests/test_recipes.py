@@ -1,0 +1,33 @@
+"""Recipes: rows that are complete, described in JSON and read back."""
+
+import json
+
+import pytest
+
+from bert_tf import recipes
+from bert_tf.errors import InputError
+
+ROWS = recipes.RECIPES.values()
+
+
+@pytest.mark.parametrize("recipe", ROWS, ids=recipes.RECIPES)
+def test_a_description_survives_json(recipe):
+    for varied in (recipe, recipe.vary({"pairing": "doc_sentences"},
+                                       {"shares": (0.5, 0.25), "dynamic": True})):
+        described = json.loads(json.dumps(varied.describe()))
+        assert described == varied.describe()
+        assert recipes.from_description(described) == varied
+
+
+def test_what_a_description_leaves_out_has_its_default():
+    assert recipes.from_description(None) == recipes.find("bert")
+    assert recipes.from_description({"name": "bert"}) == recipes.find("bert")
+    assert recipes.from_description(
+        {"name": "bert", "corruption": {"units": "words"}}).corruption.shares == (0.8, 0.1)
+
+
+def test_an_unknown_recipe_is_refused_with_the_names():
+    with pytest.raises(InputError, match="'brt'.*bert, bert_wwm"):
+        recipes.find("brt")
+    with pytest.raises(InputError, match="segments with negatives.*later version"):
+        recipes.from_description({"name": "bert", "segments": {"negatives": "swapped"}})
