@@ -2,30 +2,74 @@
 
 Labels and predictions are, by the kind of task, integer [N], float [N], 0 or 1 [N, L] where an
 example may have several labels, and for tagged words a list of sentences, each a list of str.
+
+Entities of tagged sentences are those that conlleval reads (CoNLL-2003, bin/conlleval). A tag is
+"O", "B-" with a type, which begins an entity, or "I-" with a type, which continues an entity of
+that type or else begins one. IOB1, where "B-" appears only between neighbours of one type, and BIO,
+where "B-" begins every entity, are therefore read alike.
 """
 
 import collections
 import itertools
 
+import lazy_loader
 import numpy as np
 
-from bert_tf.tasks.entities import entities
+from bert_tf.errors import InputError
+
+_sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
 
 
 def _scikit_learn(name, **options):
     def score(labels, predictions):
-        import sklearn.metrics      # pylint: disable=import-outside-toplevel
-        return getattr(sklearn.metrics, name)(labels, predictions, **options)
+        return getattr(_sklearn.metrics, name)(labels, predictions, **options)
     return score
 
 
 def _correlation(name):
     def score(labels, predictions):
-        import scipy.stats          # pylint: disable=import-outside-toplevel
         if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(predictions) == 0:
             return 0.0              # not defined where either is constant
-        return getattr(scipy.stats, name)(labels, predictions)[0]
+        return getattr(_scipy.stats, name)(labels, predictions)[0]
     return score
+
+
+def is_entity_tag(tag):
+    """Whether a tag is "B-" or "I-" with a type."""
+    return tag[:2] in ("B-", "I-")
+
+
+def entities(tags):
+    """The entities of one sentence: list of (first word, last word + 1, type)."""
+    found, start, kind = [], 0, None
+    for position, tag in enumerate([*tags, "O"]):
+        new = tag[2:] if is_entity_tag(tag) else None
+        if kind is not None and (new != kind or tag[0] == "B"):
+            found.append((start, position, kind))
+            kind = None
+        if kind is None and new is not None:
+            start, kind = position, new
+    return found
+
+
+def to_bio(tags, where="a tag"):
+    """The same entities with "B-" at the first word of each (list of str).
+
+    Tags of other kinds, such as parts of speech, stay what they are.
+
+    Raises:
+        InputError: some tags name entities and another does not follow the scheme, such as S-PER.
+    """
+    kinds = {tag[:2] for tag in tags}
+    if kinds & {"B-", "I-"}:
+        for tag in tags:
+            if tag != "O" and not is_entity_tag(tag):
+                raise InputError(f"{where}: {tag!r} is neither O nor B- or I- with a type; convert "
+                                 "the file to IOB1 or BIO.")
+    bio = list(tags)
+    for start, _, kind in entities(tags):
+        bio[start] = f"B-{kind}"
+    return bio
 
 
 def count_entities(labels, predictions):

@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, pretrained
 from bert_tf.checkpoints import folders, keras_file
-from bert_tf.data.answer_spans import SpanOptions, cut_spans
 from bert_tf.data.bucketing import padded_length, sorted_batches
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
 from bert_tf.networks.encoder import INPUTS, BertEncoder
 from bert_tf.tasks import decoding, predictions, squad
+from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.encoding import encode
 from bert_tf.tasks.reading import Example
 from bert_tf.tasks.saved import TASK_FILE, SavedTask

@@ -19,7 +19,7 @@ from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.reading import discover_labels
 from bert_tf.tasks.records import Options, Source, SplitRecords
-from bert_tf.tasks.tables import Omissions
+from bert_tf.tasks.rows import Omissions
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from data_prep.task_flags import TaskFlags

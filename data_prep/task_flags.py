@@ -5,7 +5,7 @@ import dataclasses
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks.own import own_task
-from bert_tf.tasks.table import TASKS, find_task
+from bert_tf.tasks.named import TASKS, find_task
 
 
 @dataclasses.dataclass

@@ -29,17 +29,16 @@ import os
 
 from bert_tf import flags
 from bert_tf.checkpoints import keras_file
-from bert_tf.data.answer_spans import SpanOptions
 from bert_tf.data.manifest import SUFFIX
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks import squad
+from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.saved import SavedTask
-from bert_tf.tasks.squad_answers import AnswerOptions, predict_file
-from bert_tf.tasks.squad_predictions import write_predictions
+from bert_tf.tasks.squad_answers import AnswerOptions, predict_file, write_predictions
 from bert_tf.tasks.squad_records import SquadRecords
-from bert_tf.tasks.squad_scorer import question_scores, score_v1, score_v2
-from bert_tf.tasks.squad_thresholds import reachable_threshold
+from bert_tf.tasks.squad_scorer import (question_scores, reachable_threshold, score_v1,
+                                        score_v2)
 from bert_tf.tasks.task import Defaults, Task
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.model_flags import ModelFlags, check_choice, open_model

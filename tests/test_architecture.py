@@ -24,8 +24,8 @@ ALLOWED = {
     # The other: text and records.
     "tokenization": COMMON,
     "data": COMMON | {"tokenization", "recipes"},
-    "tasks": COMMON | {"tokenization", "data"},
-    "metrics": COMMON | {"tasks"},
+    "metrics": COMMON,
+    "tasks": COMMON | {"metrics", "tokenization", "data"},
     # They meet here. Only the settings, a dataclass of flags, may know what a flag is (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},

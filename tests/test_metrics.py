@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf import metrics
-from bert_tf.tasks.entities import entities, to_bio
-from bert_tf.tasks.table import TASKS
+from bert_tf.metrics import entities, to_bio
+from bert_tf.tasks.named import TASKS
 
 
 ENTITY_SCORES = ["entity_precision", "entity_recall", "entity_f1"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.tasks.entities import entities
+from bert_tf.metrics import entities
 from bert_tf.tasks.saved import SavedTask
 from bert_tf.tasks.task import Task
 from bert_tf.training.run import save_model

@@ -4,7 +4,7 @@ import dataclasses
 import os
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.entities import is_entity_tag
+from bert_tf.metrics import is_entity_tag
 from bert_tf.tasks.task import Split, Task
 
 FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}

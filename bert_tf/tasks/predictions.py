@@ -3,7 +3,7 @@
 import json
 
 from bert_tf.files import write_aside
-from bert_tf.tasks.entities import entities
+from bert_tf.metrics import entities
 
 
 def describe(task, example, prediction, probabilities=None):

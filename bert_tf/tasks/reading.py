@@ -4,10 +4,9 @@ import math
 import typing
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.entities import to_bio
+from bert_tf.metrics import to_bio
 from bert_tf.tasks.own import with_labels
-from bert_tf.tasks.sentences import read_sentences
-from bert_tf.tasks.tables import Omissions, Table
+from bert_tf.tasks.rows import Omissions, Table, read_sentences
 
 LABEL_SEPARATOR = ","       # between the labels of one example, where it may have several
 

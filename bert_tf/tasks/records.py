@@ -11,7 +11,7 @@ from bert_tf.data.shards import make_shards, write_shard
 from bert_tf.errors import InputError
 from bert_tf.tasks.encoding import encode
 from bert_tf.tasks.reading import read_examples
-from bert_tf.tasks.tables import Omissions
+from bert_tf.tasks.rows import Omissions
 
 _SHARD_EXAMPLES = 1 << 16
 _BLOCK_EXAMPLES = 1 << 11       # made into bytes at a time

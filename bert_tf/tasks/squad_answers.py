@@ -1,15 +1,53 @@
-"""From the logits of spans to answers (google-research/bert run_squad.py, write_predictions)."""
+"""From the logits of spans to answers and the files that hold them.
 
+Answers are chosen as in google-research/bert run_squad.py (write_predictions, get_final_text).
+"""
+
+import collections
 import dataclasses
+import json
 import math
+import os
 
 import numpy as np
 
-from bert_tf.data.answer_spans import cut_spans
 from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad import read_pieces
-from bert_tf.tasks.squad_predictions import Prediction
-from bert_tf.tasks.squad_projection import project
+from bert_tf.tokenization.words import split_words
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """The answers to one question.
+
+    Attributes:
+        id: of the question.
+        text: the best answer; "" if only none was found.
+        n_best: list of dicts text, probability, start_logit, end_logit, best first.
+        null_odds: by how much the score of no answer exceeds that of `text`, or the score itself
+            if `text` is ""; None where there must be an answer.
+    """
+
+    id: str
+    text: str
+    n_best: list
+    null_odds: float | None = None
+
+    def answer(self, null_score_diff_threshold=0.0):
+        """The answer: "" if the odds of there being none exceed the threshold."""
+        if self.null_odds is not None and self.null_odds > null_score_diff_threshold:
+            return ""
+        return self.text
+
+    def describe(self, null_score_diff_threshold=0.0):
+        """A dict of the `answer`, its `probability`, `n_best` and, of v2.0, `null_odds`."""
+        answer = self.answer(null_score_diff_threshold)
+        said = {"answer": answer, "probability": next(
+            entry["probability"] for entry in self.n_best if entry["text"] == answer),
+            "n_best": self.n_best}
+        return said if self.null_odds is None else {**said, "null_odds": self.null_odds}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,3 +210,68 @@ def _entries(n_best):
         total += power
     return [{"text": text, "probability": power / total, "start_logit": start, "end_logit": end}
             for power, (text, (start, end)) in zip(powers, n_best.items())]
+
+
+def project(text, original, lower):
+    """The part of `original` that is `text` before it was normalised (get_final_text).
+
+    Args:
+        text: words of WordPiece joined by spaces, lower-cased where the vocabulary is.
+        original: the words of the paragraph that hold it, joined by spaces.
+        lower: whether the tokenizer lower-cases.
+
+    Returns:
+        str; all of `original` where characters can't be matched one to one.
+    """
+    normal = " ".join(split_words(original, lower))
+    start = normal.find(text)
+    kept = [place for place, char in enumerate(original) if char != " "]
+    if not text or start < 0 or len(kept) != len(normal) - normal.count(" "):
+        return original
+    first = start - normal.count(" ", 0, start)
+    last = first + len(text) - text.count(" ") - 1
+    return original[kept[first]:kept[last] + 1]
+
+
+def write_predictions(folder, predictions, null_score_diff_threshold=0.0):
+    """Writes predictions.json, nbest_predictions.json and, of v2.0, null_odds.json.
+
+    Args:
+        folder: where to.
+        predictions: the `Prediction`s of a file.
+        null_score_diff_threshold: see `Prediction.answer`.
+
+    Raises:
+        InputError: two questions have one id.
+    """
+    predictions = list(predictions)
+    (name, count), = collections.Counter(p.id for p in predictions).most_common(1)
+    if count > 1:
+        raise InputError(f"question {name!r} stands {count} times in the file to predict; give "
+                         "every question an id of its own.")
+    files = {"predictions": {p.id: p.answer(null_score_diff_threshold) for p in predictions},
+             "nbest_predictions": {p.id: p.n_best for p in predictions}}
+    if any(p.null_odds is not None for p in predictions):
+        files["null_odds"] = {p.id: p.null_odds for p in predictions}
+    for name, content in files.items():
+        write_json(os.path.join(folder, f"{name}.json"), content)
+
+
+def read_predictions(path):
+    """Reads predictions.json or null_odds.json: an object of question id -> text or number.
+
+    The scorer checks what it holds.
+
+    Raises:
+        InputError: the file isn't an object of JSON.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            predictions = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read as JSON ({error}); give the predictions that "
+                         "run_squad wrote.") from error
+    if not isinstance(predictions, dict):
+        raise InputError(f"{path} is not an object of question ids and answers; give the "
+                         "predictions that run_squad wrote.")
+    return predictions

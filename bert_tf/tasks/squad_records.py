@@ -8,8 +8,8 @@ import os
 import numpy as np
 
 from bert_tf.data import features, manifest, shards
-from bert_tf.data.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans
 from bert_tf.errors import InputError
+from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans
 from bert_tf.tasks.squad import read_pieces
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 

@@ -32,7 +32,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import decoding
 from bert_tf.tasks.encoding import encode
 from bert_tf.tasks.reading import read_examples
-from bert_tf.tasks.table import find_task
+from bert_tf.tasks.named import find_task
 from run_scripts.benchmarks.comparison import (OURS, PEER, KeptResults, check_peer,
                                                run_own_program, run_peer_program)
 from run_scripts.model_flags import ModelFlags, open_model

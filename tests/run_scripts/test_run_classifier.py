@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from bert_tf import metrics
 from bert_tf.errors import InputError
-from bert_tf.tasks import glue
+from bert_tf.tasks.named import TASKS
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
 from run_scripts import run_classifier
@@ -242,7 +242,7 @@ def test_a_named_task_and_what_its_model_answers_too(data, flags, tmp_path, caps
     found = read_lines(tmp_path / "ax" / "test_predictions.jsonl")
     assert lines[0] == "index\tprediction" and len(lines) == 1105
     assert lines[1:] == [f"{line['index']}\t{line['label']}" for line in found]
-    assert set(found[0]["probabilities"]) == set(glue.TASKS[5].labels)
+    assert set(found[0]["probabilities"]) == set(TASKS["mnli"].labels)
 
 
 def test_two_workers_write_once_what_one_does(flags, tmp_path):

@@ -8,13 +8,17 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from bert_tf.data.answer_spans import SpanOptions
 from bert_tf.data.example_set import ExampleSet
 from bert_tf.errors import InputError
+from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.saved import SavedTask
 from bert_tf.tasks.squad import read_answers
-from bert_tf.tasks.squad_answers import AnswerOptions, predict_file
-from bert_tf.tasks.squad_predictions import read_predictions, write_predictions
+from bert_tf.tasks.squad_answers import (
+    AnswerOptions,
+    predict_file,
+    read_predictions,
+    write_predictions,
+)
 from bert_tf.tasks.squad_scorer import score_v1, score_v2
 from bert_tf.tasks.task import Task
 from bert_tf.tokenization.vocabulary import Vocabulary

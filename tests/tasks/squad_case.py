@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from bert_tf.data.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import read_paragraphs
 from bert_tf.tasks.squad_answers import AnswerOptions
 from bert_tf.tokenization.vocabulary import Vocabulary

@@ -8,9 +8,9 @@ import pytest
 from bert_tf.data.features import FINETUNING
 from bert_tf.data.windows import cut_windows
 from bert_tf.tasks.encoding import encode
+from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.own import own_task
 from bert_tf.tasks.reading import Example, read_examples
-from bert_tf.tasks.table import TASKS
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 

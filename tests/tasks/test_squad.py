@@ -5,7 +5,12 @@ import json
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.squad import holds_answers, read_answers, read_paragraphs, read_pieces
+from bert_tf.tasks.squad import (
+    holds_answers,
+    read_answers,
+    read_paragraphs,
+    read_pieces,
+)
 
 CONTEXT = "  One two\u202fthree (1895-1943)\u00a0here."
 

@@ -4,13 +4,19 @@ import random
 
 import numpy as np
 import pytest
-
 import squad_case
+
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad
-from bert_tf.tasks.squad_answers import AnswerOptions, predict_answers, predict_file
-from bert_tf.tasks.squad_predictions import Prediction, read_predictions, write_predictions
-from bert_tf.tasks.squad_projection import project
+from bert_tf.tasks.squad_answers import (
+    AnswerOptions,
+    Prediction,
+    predict_answers,
+    predict_file,
+    project,
+    read_predictions,
+    write_predictions,
+)
 from tests.make_squad_golden import WORDS, make_logits
 
 

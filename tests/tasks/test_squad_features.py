@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-
 import squad_case
-from bert_tf.data.answer_spans import SpanOptions, cut_spans
+
 from bert_tf.errors import InputError
+from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import Paragraph, Question, read_paragraphs
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

@@ -4,8 +4,8 @@ import hashlib
 import pathlib
 
 import pytest
-
 import squad_case
+
 from bert_tf.data import features, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad

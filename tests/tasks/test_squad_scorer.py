@@ -1,11 +1,17 @@
 """Scores against those of the official scripts, and predictions that are none."""
 
 import pytest
-
 import squad_case
+
 from bert_tf.errors import InputError
-from bert_tf.tasks.squad_scorer import normalize, question_scores, score_v1, score_v2
-from bert_tf.tasks.squad_thresholds import best_threshold, reachable_threshold
+from bert_tf.tasks.squad_scorer import (
+    best_threshold,
+    normalize,
+    question_scores,
+    reachable_threshold,
+    score_v1,
+    score_v2,
+)
 from tests.make_squad_golden import questions, with_more_answers
 
 ANSWERS = {"q1": ["the Kings"], "q2": ["1895", "in 1895"], "q3": []}

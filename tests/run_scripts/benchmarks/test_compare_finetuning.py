@@ -13,7 +13,7 @@ import pytest
 
 from bert_tf import conversion
 from bert_tf.errors import InputError
-from bert_tf.tasks.table import find_task
+from bert_tf.tasks.named import find_task
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
 from run_scripts import run_classifier

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.tables import Omissions, Table, read_lines
+from bert_tf.tasks.rows import Omissions, Table, read_lines
 from bert_tf.tasks.task import Split
 
 

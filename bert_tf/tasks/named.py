@@ -1,0 +1,106 @@
+"""The tasks that have a name, each a row with its official files and their sizes.
+
+GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
+(nlp.stanford.edu/projects/snli), SciTail (allenai.org/data/scitail), SWAG (github.com/rowanz/swagaf,
+data) and CoNLL-2003 (clips.uantwerpen.be/conll2003/ner).
+"""
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.task import Defaults, Split, Task
+
+_SENTENCES = ("sentence1", "sentence2")
+_BINARY = ("0", "1")
+_MNLI = ("contradiction", "entailment", "neutral")      # the order of the original
+_ENTAILMENT = ("entailment", "not_entailment")
+_GLUE_FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
+
+
+def _glue(name, texts, labels, sizes, submissions, *, kind="classification", label="label",
+          files=None, train_dev=None, **fields):
+    """A task of GLUE.
+
+    Args:
+        sizes: the official number of examples of each file, in the order of `files`.
+        submissions: what the server calls the predictions of each test file.
+        files: dict of split -> file, if not train.tsv, dev.tsv and test.tsv; test files have no
+            labels.
+        train_dev: the fields of `Split` in which the other files differ from the test files.
+    """
+    splits, submissions = {}, iter(submissions)
+    for (split, file), size in zip((files or _GLUE_FILES).items(), sizes, strict=True):
+        if split.startswith("test"):
+            layout = {"texts": texts, "submission": next(submissions)}
+        else:
+            layout = {"texts": texts, "label": label, **(train_dev or {})}
+        splits[split] = Split(files=(file,), size=size, **layout)
+    return Task(name, kind, splits, labels, **fields)
+
+
+def _inference(name, file, sizes, labels, without_label=None, **layout):
+    """SNLI or SciTail; `file` is the official name of a split's file, {} the split."""
+    splits = {split: Split((file.format(split), f"{split}.tsv"), size=size, **layout)
+              for split, size in zip(_GLUE_FILES, sizes, strict=True)}
+    return Task(name, "classification", splits, labels, without_label=without_label)
+
+
+def _swag(name, size, label="label"):
+    return Split((f"{name}.csv",), ("sent1", "sent2"), label, ("ending*",), format="csv", size=size)
+
+
+def _conll2003(size, *files):
+    return Split(files, (0,), -1, format="words", header=False, size=size)
+
+
+TASKS = {task.name: task for task in (
+    _glue("cola", ("sentence",), _BINARY, (8551, 1043, 1063), ("CoLA.tsv",),
+          metrics=("matthews", "accuracy"), train_dev={"header": False, "texts": (3,), "label": 1}),
+    _glue("sst-2", ("sentence",), _BINARY, (67349, 872, 1821), ("SST-2.tsv",)),
+    _glue("mrpc", ("#1 String", "#2 String"), _BINARY, (3668, 408, 1725), ("MRPC.tsv",),
+          metrics=("f1", "accuracy"), label="Quality"),
+    _glue("sts-b", _SENTENCES, (), (5749, 1500, 1379), ("STS-B.tsv",),
+          metrics=("pearson", "spearman"), kind="regression", label="score", bounds=(0, 5)),
+    # All lines; a few of train and dev are broken.
+    _glue("qqp", ("question1", "question2"), _BINARY, (363849, 40430, 390965), ("QQP.tsv",),
+          metrics=("f1", "accuracy"), label="is_duplicate"),
+    _glue("mnli", _SENTENCES, _MNLI, (392702, 9815, 9832, 9796, 9847),
+          ("MNLI-m.tsv", "MNLI-mm.tsv"), label="gold_label", files={
+              "train": "train.tsv",
+              "dev_matched": "dev_matched.tsv", "dev_mismatched": "dev_mismatched.tsv",
+              "test_matched": "test_matched.tsv", "test_mismatched": "test_mismatched.tsv"}),
+    _glue("qnli", ("question", "sentence"), _ENTAILMENT, (104743, 5463, 5463), ("QNLI.tsv",)),
+    _glue("rte", _SENTENCES, _ENTAILMENT, (2490, 277, 3000), ("RTE.tsv",)),
+    _glue("wnli", _SENTENCES, _BINARY, (635, 71, 146), ("WNLI.tsv",)),
+    _glue("ax", _SENTENCES, _MNLI, (1104, 1104), ("AX.tsv",), metrics=("matthews", "accuracy"),
+          model_of="mnli", files={"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"},
+          train_dev={"texts": ("Premise", "Hypothesis"), "label": "Label"}),
+    # "-" marks a pair on which the annotators did not agree; the official counts leave it out.
+    _inference("snli", "snli_1.0_{}.txt", (549367, 9842, 9824), _MNLI, without_label="-",
+               texts=_SENTENCES, label="gold_label"),
+    # The folder tsv_format of SciTailV1.1. Quotes are plain characters: a reader that takes them
+    # for CSV quotes finds 23,097 training examples.
+    _inference("scitail", "scitail_1.0_{}.tsv", (23596, 1304, 2126), ("entails", "neutral"),
+               texts=(0, 1), label=2, header=False),
+    Task("swag", "multiple_choice",
+         {"train": _swag("train", 73546), "dev": _swag("val", 20006),
+          "test": _swag("test", 20005, label=None)}, defaults=Defaults(train_batch_size=16)),
+    Task("conll2003", "tagging",
+         {"train": _conll2003(14041, "eng.train", "train.txt"),
+          "dev": _conll2003(3250, "eng.testa", "valid.txt", "dev.txt"),
+          "test": _conll2003(3453, "eng.testb", "test.txt")},
+         ("O", *(f"{place}-{name}" for name in ("LOC", "MISC", "ORG", "PER") for place in "BI")),
+         metrics=("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")),
+)}
+
+
+def find_task(name: str) -> Task:
+    """The `Task` of this name, in capitals or not, with hyphens or not.
+
+    Raises:
+        InputError: there is none.
+    """
+    plain = name.lower().replace("-", "")
+    found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
+    if not found:
+        raise InputError(f"there is no task {name!r}; choose from {', '.join(TASKS)}, or describe "
+                         "your own file with --text_a_column and --label_column.")
+    return found[0]
