@@ -69,7 +69,7 @@ def _count_labels(records, vocab_size):
     for batch in records.evaluation_batches(256, 0, 1).as_numpy_iterator():
         used = batch["masked_lm_weights"] > 0
         tokens += np.bincount(batch["masked_lm_ids"][used], minlength=vocab_size)
-        real = batch["next_sentence_weights"] > 0
+        real = batch["is_real_example"] > 0
         classes += np.bincount(batch["next_sentence_labels"][real, 0], minlength=2)
     return tokens, classes
 

@@ -45,6 +45,9 @@ def record_features(manifest):
 
     Returns:
         tuple of `Feature`s, and the sizes that their `length` takes, a dict.
+
+    Raises:
+        InputError: it names a feature that this version does not know.
     """
     options, task = manifest["options"], manifest.get("task")
     sizes = {"max_seq_length": options["max_seq_length"]}
@@ -56,7 +59,12 @@ def record_features(manifest):
         labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
         return features.ANSWER_SPAN + labels, sizes
     sizes["max_predictions_per_seq"] = options["max_predictions_per_seq"]
-    return features.PRETRAINING, sizes
+    # The names of the features; earlier versions knew the seven of BERT only, and named none.
+    names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
+    if unknown := [name for name in names if name not in features.KNOWN]:
+        raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
+                         "version does not know: a later version made them.")
+    return features.known(*names), sizes
 
 
 def find_manifests(shards):

@@ -24,7 +24,7 @@ class SentencePrediction(Classification):
     the text, 1 where it was drawn at random.
     """
 
-    label_feature, weight_feature = "next_sentence_labels", "next_sentence_weights"
+    label_feature = "next_sentence_labels"
 
     def __init__(self, config, num_labels=2, name="next_sentence", dropout_rate=0.0, **kwargs):
         super().__init__(config, num_labels, name, dropout_rate=dropout_rate, **kwargs)

@@ -131,9 +131,9 @@ def test_evaluation_takes_each_record_once_and_fills_up_with_weight_0(records):
     batches = list(records.evaluation_batches(8, 0, 1))
     found = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
     assert found["input_ids"][:, 0].tolist() == [*range(23), 0]
-    assert found["next_sentence_weights"].ravel().tolist() == [1.0] * 23 + [0.0]
+    assert found["is_real_example"].ravel().tolist() == [1.0] * 23 + [0.0]
     assert found["masked_lm_weights"].sum(1).tolist() == [PREDICTIONS] * 23 + [0.0]
-    assert found["next_sentence_weights"].dtype == np.float32
+    assert found["is_real_example"].dtype == np.float32
     assert len(list(records.evaluation_batches(8, 2, 1))) == 2
 
 
@@ -169,8 +169,8 @@ def test_counts_come_from_a_manifest_where_there_is_one(tmp_path):
     write_manifest(tmp_path, "one", [one], [3], VOCAB, "abc")
     records = open_records(tmp_path)
     assert (records.paths, records.counts) == ([one, two], [3, 5])
-    assert (records.vocab_size, records.vocab_hash) == (VOCAB, "abc")
-    assert open_records(two).vocab_size is None
+    assert (records.format.vocab_size, records.vocab_hash) == (VOCAB, "abc")
+    assert open_records(two).format.vocab_size is None
     with open(one, "ab") as file:
         file.write(b"more")
     with pytest.raises(InputError, match=f"{one} has .* bytes, its manifest says"):
@@ -225,7 +225,7 @@ def test_vocabularies_that_differ_are_refused(tmp_path):
 def test_refused_when_flags_disagree(tmp_path):
     path = write(tmp_path / "a", range(4))
     records = open_records(path)
-    assert records.check("f", LENGTH, PREDICTIONS, 4).vocab_size == 4
+    assert records.check("f", LENGTH, PREDICTIONS, 4).format.vocab_size == 4
     refusal(lambda: records.check("f", 9, PREDICTIONS, VOCAB),
             "--max_seq_length is 9", "--f", "8", path)
     refusal(lambda: records.check("f", LENGTH, 3, VOCAB), "--max_predictions_per_seq is 3", path)
