@@ -1,50 +1,63 @@
-"""Tells Keras of our classes once both are imported, without importing Keras.
+"""Registers our classes with Keras once both are imported, without importing Keras.
 
 `keras.models.load_model` finds a class of another library only if it is in Keras's registry. With
-this, `import bert_tf` is all that a saved model asks for, in whatever order Keras is imported, and
+this, `import bert_tf` is all that a saved model needs, in whatever order Keras is imported, and
 costs nothing where Keras is never imported.
 """
 
 import importlib
 import importlib.abc
-import importlib.util
+import importlib.machinery
 import sys
+from collections.abc import Callable, Mapping
+from typing import Any
 
 
 class _Later:
-    """Stands in Keras's registry for a class that is imported when a saved model names it."""
+    """An entry of Keras's registry for a class that is imported when a saved model names it."""
 
-    def __init__(self, module, name):
+    def __init__(self, module: str, name: str):
         self.module, self.name = module, name
 
-    def from_config(self, config):
+    def from_config(self, config: dict[str, Any]) -> Any:
         return getattr(importlib.import_module(self.module), self.name).from_config(config)
 
 
 class _WhenKerasIsImported(importlib.abc.MetaPathFinder):
     """Runs `action` after Keras's own import."""
 
-    def __init__(self, action):
+    def __init__(self, action: Callable[[], None]):
         self.action = action
 
     def find_spec(self, fullname, path=None, target=None):
+        """Keras's spec, as the other finders give it, whose execution ends with the action.
+
+        The finder stays in place until then: a program may look for Keras without importing it.
+        """
         if fullname != "keras":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("keras")
+        others = [finder for finder in sys.meta_path if finder is not self]
+        spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)),
+                    None)
         if spec is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module):
                 execute(module)
-                self.action()
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                    self.action()
 
             spec.loader.exec_module = exec_module
         return spec
 
 
-def register_later(homes):
-    """Registers `homes`, a dict of modules by class name, now or when Keras is imported."""
+def register_later(homes: Mapping[str, str]) -> None:
+    """Registers classes now, or when Keras is imported.
+
+    Args:
+        homes: the module of each class, by the class's name.
+    """
 
     def register():
         registry = importlib.import_module("keras").saving.get_custom_objects()

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+import bert_tf
+
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("bert_tf", "data_prep", "run_scripts")
 # Each part may import itself and these; functions that import count like files that do.
@@ -48,7 +50,10 @@ def sources(*folders):
 
 @functools.cache
 def imports(path):
-    """The modules that a file imports, anywhere in it."""
+    """What a file imports anywhere in it, now or when first used, under dotted names.
+
+    A class that `bert_tf` itself exports counts as its module's.
+    """
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -56,7 +61,11 @@ def imports(path):
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative import"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "bert_tf":
+            found.add(f"bert_tf.{node.attr}")
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_loader.load":
+            found.add(node.args[0].value)
+    return {bert_tf._HOMES.get(name.removeprefix("bert_tf."), name) for name in found}
 
 
 def roots(path):
@@ -122,8 +131,14 @@ def test_console_scripts_exist(name, target):
 
 
 def loaded_by(code):
-    """The modules that are loaded after some code ran in a fresh process."""
-    done = subprocess.run([sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
+    """The modules that are loaded after some code ran in a fresh process.
+
+    A module from `lazy_loader.load` is listed in `sys.modules` before it is loaded.
+    """
+    show = ("import importlib.util, sys\n"
+            "print(*(name for name, module in sys.modules.items()"
+            " if type(module) is not importlib.util._LazyModule))")
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{show}"],
                           cwd=ROOT, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
@@ -134,6 +149,25 @@ def test_importing_costs_nothing():
     # Flags are read, help is shown and files are looked for before TensorFlow is loaded.
     modules = ", ".join(sorted(target.split(":")[0] for target in scripts().values()))
     assert not loaded_by(f"import {modules}") & heavy
+
+
+def packages():
+    return ["bert_tf", *(f"bert_tf.{path.parent.name}"
+                         for path in sources("bert_tf") if path.name == "__init__.py"
+                         and path.parent.name != "bert_tf")]
+
+
+@pytest.mark.parametrize("name", packages())
+def test_what_a_package_exports_exists(name):
+    package = importlib.import_module(name)
+    for exported in package.__all__:
+        assert getattr(package, exported) is not None, exported
+
+
+def test_a_package_is_imported_without_its_modules():
+    code = "\n".join(f"import {name}" for name in packages())
+    assert {name for name in loaded_by(code) if name.startswith("bert_tf")} == {
+        *packages(), "bert_tf.registration"}
 
 
 @pytest.mark.parametrize("path", sources(*PACKAGES, "tests"),

@@ -1,5 +1,10 @@
 """From one format of weights to another, file to file."""
 
-from bert_tf.conversion.convert import FORMATS, Changes, convert
+import lazy_loader
 
-__all__ = ["FORMATS", "Changes", "convert"]
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=["vocabulary_growth"],
+    submod_attrs={
+        "convert": ["FORMATS", "Changes", "convert"],
+    })

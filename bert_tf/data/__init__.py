@@ -1,1 +1,23 @@
 """From text to records to batches."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=["corpus", "feature_files", "features", "manifest", "statistics", "tfrecord"],
+    submod_attrs={
+        "answer_spans": ["AnswerSpans", "SpanOptions", "cut_spans"],
+        "bucketing": ["epoch_batches", "padded_length", "sorted_batches", "steps_of_epoch"],
+        "documents": ["Documents", "tokenize_documents"],
+        "example_set": ["ExampleSet"],
+        "jobs": ["Progress", "run_pieces"],
+        "masking": ["SubwordMasking", "WholeWordMasking"],
+        "packing": ["pack_pairs", "truncate_pairs"],
+        "pairing": ["next_sentence_pairs"],
+        "pipeline": ["RecordSet"],
+        "pretraining": ["Instances", "create_instances"],
+        "python_random": ["PythonRandom"],
+        "shards": ["make_shards", "write_shard"],
+        "texts": ["Texts"],
+        "windows": ["Window", "cut_windows"],
+    })

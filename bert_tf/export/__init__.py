@@ -2,3 +2,11 @@
 
 Shapes: B batch, S sequence. A model is a `BertEncoder` or a `Learner` of one objective.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+    "ids_model": ["IdsModel", "answers"],
+    "saving": ["save_lite", "save_model", "save_onnx"],
+    "text_model": ["AnswerModel", "TaggerModel", "TextModel"],
+})
