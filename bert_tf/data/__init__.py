@@ -6,7 +6,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["corpus", "feature_files", "features", "manifest", "statistics", "tfrecord"],
     submod_attrs={
-        "answer_spans": ["AnswerSpans", "SpanOptions", "cut_spans"],
         "bucketing": ["epoch_batches", "padded_length", "sorted_batches", "steps_of_epoch"],
         "documents": ["Documents", "tokenize_documents"],
         "example_set": ["ExampleSet"],
