@@ -11,7 +11,7 @@ from keras import ops
 class _Given(keras.random.SeedGenerator):
     """Hands Keras's random functions a seed that is a tensor."""
 
-    def __init__(self, seed):  # pylint: disable=super-init-not-called
+    def __init__(self, seed):
         # The base class would create a variable, which can't be done inside a compiled function.
         self._seed = seed
 
