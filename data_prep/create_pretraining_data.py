@@ -89,7 +89,8 @@ class PieceWriter:
         del lines
         instances = create_instances(documents, vocabulary,
                                      _piece_seed(self._job.random_seed, index), self._job)
-        counts.update(statistics.count_instances(instances, self._job.max_seq_length))
+        counts.update(statistics.count_instances(instances, self._job.max_seq_length,
+                                                 vocabulary.layout))
         try:
             shards = self._write(index, instances)
         except OSError as error:

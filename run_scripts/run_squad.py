@@ -132,7 +132,7 @@ class SquadRun:
             check_task(self._folder, self.task, self.model)
         self._span_options = SpanOptions(self.model.max_seq_length, self._options["doc_stride"],
                                          self._options["max_query_length"])
-        self._span_options.check()
+        self._span_options.check(self.model.tokenizer.vocabulary.layout)
         self._answers = self._read_answers() if self._predicts else None
         self._open(squad_flags)
 

@@ -12,6 +12,7 @@ import os
 import numpy as np
 
 from bert_tf import flags
+from bert_tf.data.packing import pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
@@ -87,8 +88,9 @@ def guess(learner, tokenizer, sentences, length):
         (the sentence with [MASK], the word that stood there, [(guess, probability), ...]).
     """
     vocabulary = tokenizer.vocabulary
+    layout = vocabulary.layout
     for number, sentence in enumerate(sentences):
-        ids = tokenizer.encode(sentence)[:length - 2]
+        ids = tokenizer.encode(sentence)[:layout.room(length, pair=False)]
         tokens = tokenizer.tokens(ids)
         # Whole words that are not punctuation; another part of the sentence each time.
         whole = [i for i, token in enumerate(tokens) if len(token) > 2 and token.isalpha()
@@ -96,12 +98,12 @@ def guess(learner, tokenizer, sentences, length):
         if not whole:
             continue
         at = whole[(number * 7 + 3) % len(whole)]
-        ids = [vocabulary.cls_id, *ids, vocabulary.sep_id]
-        answer, ids[at + 1] = tokens[at], vocabulary.mask_id
-        logits = learner({
-            "input_ids": np.array([ids], np.int32), "input_mask": np.ones((1, len(ids)), np.int32),
-            "segment_ids": np.zeros((1, len(ids)), np.int32),
-            "masked_lm_positions": np.array([[at + 1]], np.int32)})["masked_lm"]
+        answer, ids[at] = tokens[at], vocabulary.mask_id
+        packed = pack_pairs(np.array(ids), [0], [len(ids)], [0], [0], layout.length(len(ids), 0),
+                            vocabulary)
+        features = {name: values.astype(np.int32) for name, values in packed.items()}
+        position = np.array([[layout.before + at]], np.int32)
+        logits = learner({**features, "masked_lm_positions": position})["masked_lm"]
         scores = np.asarray(logits)[0, 0].astype(float)
         shares = np.exp(scores - scores.max())
         shares /= shares.sum()

@@ -25,9 +25,11 @@ class SubwordMasking:
         # The original draws a token of the vocabulary's dict, then looks up its id: not the same
         # as an id where a token stands twice, as the empty one does in the released Chinese file.
         self._drawable = list(vocabulary.ids.values())
-        self._max_tokens = max_tokens
+        self._layout, self._max_tokens = vocabulary.layout, max_tokens
         self._predictions = max_predictions_per_seq
-        self._quota = [min(max_predictions_per_seq, max(1, int(round((n + 3) * masked_lm_prob))))
+        special = self._layout.special(pair=True)
+        self._quota = [min(max_predictions_per_seq,
+                           max(1, int(round((n + special) * masked_lm_prob))))
                        for n in range(max_tokens + 1)]
         self._forget()
 
@@ -74,7 +76,7 @@ class SubwordMasking:
         """The predictions of the M pairs drawn since the last call, by position.
 
         Returns:
-            positions: uint16 [M, P], in the sequence [CLS] A [SEP] B [SEP]; 0 where unused.
+            positions: uint16 [M, P], in the packed sequence; 0 where unused.
             replacements: int32 [M, P]: a token id, MASK or KEEP.
             counts: uint16 [M], how many of the P are used.
         """
@@ -86,7 +88,8 @@ class SubwordMasking:
         in_b = candidates >= np.array(self._a_lengths)[:, None]
         replacements = np.full(chosen.shape, KEEP, np.int32)
         replacements[chosen] = self._replacements
-        positions = np.where(chosen, candidates + 1 + in_b, self._max_tokens + 3)
+        positions = candidates + self._layout.before + in_b * self._layout.between
+        positions = np.where(chosen, positions, np.iinfo(np.int64).max)     # the unused come last
         by_position = np.argsort(positions, axis=1)
         positions = np.take_along_axis(np.where(chosen, positions, 0), by_position, 1)
         replacements = np.take_along_axis(replacements, by_position, 1)

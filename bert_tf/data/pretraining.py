@@ -72,7 +72,7 @@ def create_instances(documents, vocabulary, seed, options):
     """
     stream = PythonRandom(seed)
     stream.shuffle(documents.ranges)
-    max_tokens = options.max_seq_length - 3
+    max_tokens = vocabulary.layout.room(options.max_seq_length, pair=True)
     arguments = (stream, vocabulary, options.masked_lm_prob,
                  options.max_predictions_per_seq, max_tokens)
     if options.do_whole_word_mask:

@@ -39,11 +39,12 @@ def count_text(lines, documents, unk_id):
                     if (h := zlib.crc32(line)) % _LINE_SAMPLE == 0]
 
 
-def count_instances(instances, max_seq_length):
-    """Counts of the `Instances` of one piece: dict of ints and a histogram of their lengths."""
+def count_instances(instances, max_seq_length, layout):
+    """Counts of the `Instances` of one piece, packed by a `Layout`: dict of ints and a histogram of
+    their lengths."""
     used = np.arange(instances.positions.shape[1]) < instances.counts[:, None]
     replacements = instances.replacements[used]
-    lengths = instances.pairs[:, 1] + instances.pairs[:, 3] + 3
+    lengths = layout.length(instances.pairs[:, 1], instances.pairs[:, 3])
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
     return {
         "instances": len(instances.pairs),

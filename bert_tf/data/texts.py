@@ -30,7 +30,7 @@ class Texts:
     """Texts as ids, cut to fit, of which any may be packed into a batch.
 
     Attributes:
-        lengths: int [N], the tokens of each, [CLS] and [SEP] too.
+        lengths: int [N], the tokens of each, special tokens included.
         cut: how many were too long.
     """
 
@@ -47,9 +47,10 @@ class Texts:
         starts = np.cumsum(lengths, dtype=np.int64) - lengths
         self._a_start, self._b_start = starts.reshape(-1, 2).T
         a_length, b_length = lengths.reshape(-1, 2).T
-        self._a_length, self._b_length = truncate_pairs(a_length, b_length, max_seq_length)
+        layout = self._vocabulary.layout
+        self._a_length, self._b_length = truncate_pairs(a_length, b_length, max_seq_length, layout)
         self.cut = int(((self._a_length < a_length) | (self._b_length < b_length)).sum())
-        self.lengths = self._a_length + self._b_length + 2 + (self._b_length > 0)
+        self.lengths = layout.length(self._a_length, self._b_length)
 
     def pack(self, rows):
         """The features of the texts `rows`, int [B], padded to the longest of them: as those of

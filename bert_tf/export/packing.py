@@ -4,7 +4,7 @@ import tensorflow as tf
 
 
 class Packer:
-    """[CLS] A [SEP], or [CLS] A [SEP] B [SEP] where B has any pieces, as in the original.
+    """One text A, or two where B has any pieces, by the vocabulary's `Layout`.
 
     What is too long loses pieces at its end, one by one from the longer text (google-research/bert,
     `_truncate_seq_pair`).
@@ -17,11 +17,12 @@ class Packer:
             max_seq_length: most tokens, the special ones included.
         """
         self._vocabulary = vocabulary
+        self.layout = vocabulary.layout
         self._longest = max_seq_length
 
     def room(self, b):
         """How many pieces of A and `b` (ragged [B, pieces]) there is room for (int64 [B])."""
-        return self._longest - 2 - tf.cast(b.row_lengths() > 0, tf.int64)
+        return self.layout.room(self._longest, tf.cast(b.row_lengths() > 0, tf.int64))
 
     def __call__(self, a, b):
         """
@@ -41,16 +42,22 @@ class Packer:
         of_b = tf.minimum(b.row_lengths(), room - of_a)
         cls, sep = self._vocabulary.cls_id, self._vocabulary.sep_id
         one, pair = tf.ones_like(of_a), tf.cast(of_b > 0, tf.int64)
-        ids = tf.concat([_repeated(cls, one), _first(a, of_a), _repeated(sep, one),
-                         _first(b, of_b), _repeated(sep, pair)], axis=1)
+        layout = self.layout
+        ids = tf.concat([_repeated(cls, layout.before * one), _first(a, of_a),
+                         _repeated(sep, layout.between * pair), _first(b, of_b),
+                         _repeated(sep, (layout.after - layout.cls_last) * one),
+                         _repeated(cls, layout.cls_last * one)], axis=1)
         lengths = ids.row_lengths()
         ids = ids.to_tensor(self._vocabulary.pad_id)
         # Even no text at all is to have a first position, which the pooler reads.
         ids = tf.pad(ids, [[0, 0], [0, tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)]])
         positions = tf.range(tf.shape(ids, tf.int64)[1])
         mask = tf.cast(positions < lengths[:, None], tf.int32)
-        return {"input_ids": ids, "input_mask": mask,
-                "segment_ids": mask * tf.cast(positions >= of_a[:, None] + 2, tf.int32)}
+        in_b = (positions >= layout.b_offset(of_a)[:, None]) & (pair[:, None] > 0)
+        segments = mask * tf.cast(in_b, tf.int32)
+        if layout.cls_last:
+            segments = tf.where(positions == lengths[:, None] - 1, 2, segments)
+        return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
 
 
 def _first(ragged, counts):

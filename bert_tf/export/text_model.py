@@ -86,10 +86,12 @@ class TaggerModel(TextModel):
         outputs = self._answer(_all_fit(ids, self._pack.room(ids[:, :0])), ids[:, :0])
         begins = ids.with_values(tf.cast(self._tokenizer.starts_word(ids.values), tf.int32))
 
-        def placed(ragged, other):    # after [CLS]; [SEP] and padding follow
+        before = self._pack.layout.before
+
+        def placed(ragged, other):    # special tokens and padding around
             dense = ragged.to_tensor(other)
-            after = tf.shape(outputs["input_ids"])[1] - tf.shape(dense)[1] - 1
-            return tf.pad(dense, [[0, 0], [1, after]], constant_values=other)
+            after = tf.shape(outputs["input_ids"])[1] - tf.shape(dense)[1] - before
+            return tf.pad(dense, [[0, 0], [before, after]], constant_values=other)
 
         return {**outputs, "start": placed(start, -1), "end": placed(end, -1),
                 "is_word_start": placed(begins, 0)}
@@ -123,7 +125,7 @@ class AnswerModel(TextModel):
         # Only pieces of the passage, of which the last comes no earlier than the first.
         first, last = outputs["start_logits"], outputs["end_logits"]
         length = tf.shape(first, tf.int64)[1]
-        offset = asked.row_lengths() + 2
+        offset = self._pack.layout.b_offset(asked.row_lengths())
         positions = tf.range(length)
         places = positions - offset[:, None]
         inside = (places >= 0) & (places < ids.row_lengths()[:, None])

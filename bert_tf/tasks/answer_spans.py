@@ -19,7 +19,7 @@ class SpanOptions:
     """How questions and paragraphs are cut.
 
     Attributes:
-        max_seq_length: S, with [CLS] and two [SEP].
+        max_seq_length: S, special tokens included.
         doc_stride: tokens from the start of a span to that of the next, which is as far as the
             span's end at most.
         max_query_length: of a longer question, the first tokens are taken.
@@ -29,16 +29,18 @@ class SpanOptions:
     doc_stride: int = 128
     max_query_length: int = 64
 
-    def check(self):
-        """Raises InputError for values that cannot work."""
+    def check(self, layout):
+        """Raises InputError for values that cannot work in sequences of this `Layout`."""
         if self.doc_stride < 1 or self.max_query_length < 1:
             raise InputError(f"--doc_stride is {self.doc_stride} and --max_query_length "
                              f"{self.max_query_length}; both must be at least 1.")
-        if self.max_seq_length < self.max_query_length + 4:
+        special = layout.special(pair=True)
+        least = self.max_query_length + special + 1
+        if self.max_seq_length < least:
             raise InputError(
                 f"--max_seq_length is {self.max_seq_length}, which leaves no room for a paragraph "
-                f"beside a question of --max_query_length={self.max_query_length} tokens and three "
-                f"special ones; it must be at least {self.max_query_length + 4}.")
+                f"beside a question of --max_query_length={self.max_query_length} tokens and {special} "
+                f"special ones; it must be at least {least}.")
 
 
 @dataclasses.dataclass
@@ -90,9 +92,10 @@ class AnswerSpans:
         row = self.question[first:last]
         start, length = self.start[first:last], self.length[first:last]
         query_length = self.query_length[row]
+        offset = vocabulary.layout.b_offset(query_length)
         answer = self.answers[row]
         inside = (answer[:, :1] >= start[:, None]) & (answer[:, 1:] < (start + length)[:, None])
-        positions = np.where(inside, answer + (query_length + 2 - start)[:, None], 0)
+        positions = np.where(inside, answer + (offset - start)[:, None], 0)
         impossible = np.array([question.is_impossible for question in self.questions], bool)[row]
         return {
             **pack_pairs(self.tokens, self.query_start[row], query_length,
@@ -140,7 +143,7 @@ def cut_spans(paragraphs, tokenizer, options):
     query_start = len(ids) + np.cumsum(query_lengths) - query_lengths
     query_length = np.minimum(query_lengths, options.max_query_length)
 
-    room = options.max_seq_length - 3 - query_length
+    room = tokenizer.vocabulary.layout.room(options.max_seq_length, pair=True) - query_length
     step = np.minimum(room, options.doc_stride)
     counts = np.where(doc_length > 0, 1 + -(-np.maximum(doc_length - room, 0) // step), 0)
     first_span = np.concatenate([[0], np.cumsum(counts)])

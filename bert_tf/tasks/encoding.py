@@ -56,7 +56,8 @@ def _encode_pairs(texts, tokenizer, max_seq_length):
     starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
     if lengths.shape[1] == 1:
         starts, lengths = (np.pad(run, ((0, 0), (0, 1))) for run in (starts, lengths))
-    kept = np.stack(truncate_pairs(*lengths.T, max_seq_length), 1)
+    layout = tokenizer.vocabulary.layout
+    kept = np.stack(truncate_pairs(*lengths.T, max_seq_length, layout), 1)
     runs = starts[:, 0], kept[:, 0], starts[:, 1], kept[:, 1]
     return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary),
             (kept < lengths).any(1))
@@ -79,15 +80,17 @@ def _encode_words(examples, tokenizer, max_seq_length, document_context):
     ends = np.append(word_starts, len(tokens))[np.cumsum([len(e.texts) for e in examples])]
     sentences = list(zip([0, *ends.tolist()], ends.tolist()))
     bounds = _documents(examples, sentences) if document_context else sentences
+    layout = tokenizer.vocabulary.layout
+    room = layout.room(max_seq_length, pair=False)
     windows = np.array([(w.start, w.end, w.first, w.last)
                         for sentence, bound in zip(sentences, bounds)
-                        for w in cut_windows(*sentence, *bound, max_seq_length - 2)])
+                        for w in cut_windows(*sentence, *bound, room)])
     start, end, first, last = windows.T
     none = np.zeros_like(start)
     features = pack_pairs(tokens, start, end - start, none, none, max_seq_length,
                           tokenizer.vocabulary)
     # Where each position stands in `tokens`; [CLS], [SEP] and padding answer for nothing.
-    source = start[:, None] - 1 + np.arange(max_seq_length)
+    source = start[:, None] - layout.before + np.arange(max_seq_length)
     answers = (source >= first[:, None]) & (source < last[:, None])
     source = np.where(answers, source, 0)
     return {**features, "label_ids": np.where(answers, labels[source], 0),

@@ -164,7 +164,7 @@ class _Finder:
         starts, start_logits = (part[rows, :, None] for part in self._starts)
         ends, end_logits = (part[rows, None, :] for part in self._ends)
         begin, length = (part[rows, None, None] for part in (spans.start, spans.length))
-        offset = spans.query_length[question] + 2
+        offset = self._tokenizer.vocabulary.layout.b_offset(spans.query_length[question])
         first, last = starts - offset, ends - offset        # within the span
         allowed = (first >= 0) & (first <= last) & (last < length)
         allowed &= last - first < self._options.max_answer_length

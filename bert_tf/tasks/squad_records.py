@@ -55,9 +55,9 @@ class SquadRecords:
             InputError: the options can't work, the file is not SQuAD, or what must not be removed
                 stands there.
         """
-        self.options.check()
-        path = manifest.manifest_path(self.output_file)
         vocabulary = self.tokenizer.vocabulary
+        self.options.check(vocabulary.layout)
+        path = manifest.manifest_path(self.output_file)
         settings = {"is_training": self.is_training, "do_lower_case": self.tokenizer.do_lower_case,
                     "version_2_with_negative": self.version_2_with_negative,
                     **dataclasses.asdict(self.options)}

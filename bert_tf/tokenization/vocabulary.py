@@ -1,11 +1,51 @@
 """The WordPiece vocabulary: vocab.txt, one token a line, its id the line's number from 0."""
 
+import dataclasses
 import hashlib
 import re
 
 from bert_tf.errors import InputError
 
 UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where the special tokens of a sequence of one or two texts A and B stand.
+
+    BERT is [CLS] A [SEP] B [SEP]: (1, 1, 1). RoBERTa has two separators between the texts:
+    (1, 2, 1). XLNet is A <sep> B <sep> <cls>: (0, 1, 2) with `cls_last`.
+
+    The methods do arithmetic only: lengths are ints, NumPy arrays or tensors, and `pair` is 0 or 1
+    (or False or True, except in tensors) for one text or two.
+
+    Attributes:
+        before: special tokens before A.
+        between: separators between A and B.
+        after: special tokens after the last text.
+        cls_last: whether the last token of the sequence is the class token, not a separator.
+    """
+
+    before: int = 1
+    between: int = 1
+    after: int = 1
+    cls_last: bool = False
+
+    def special(self, pair):
+        """The number of special tokens."""
+        return self.before + self.after + self.between * pair
+
+    def room(self, max_seq_length, pair):
+        """How many tokens of text fit into `max_seq_length`."""
+        return max_seq_length - self.special(pair)
+
+    def length(self, a_length, b_length):
+        """The length of a whole sequence; `b_length` is 0 where there is no B."""
+        return a_length + b_length + self.special(b_length > 0)
+
+    def b_offset(self, a_length):
+        """The position of B's first token; A's first token is at `before`."""
+        return self.before + a_length + self.between
 
 
 def is_unused(token):
@@ -23,7 +63,10 @@ class Vocabulary:
         hash: hex SHA-256 of the file's bytes, to recognise the vocabulary in manifests.
         unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
         pad_id: id of [PAD]; 0, with which the original pads, where the vocabulary has none.
+        layout: `Layout` of sequences.
     """
+
+    layout = Layout()
 
     def __init__(self, tokens, source="the vocabulary", file_hash=None):
         """

@@ -9,7 +9,7 @@ import squad_case
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import Paragraph, Question, read_paragraphs
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from tests.make_squad_golden import VOCABULARY
 
@@ -87,5 +87,5 @@ def test_a_stride_beyond_a_span_goes_on_at_its_end():
     (SpanOptions(384, 0, 64), "--doc_stride is 0"), (SpanOptions(384, 1, 0), "max_query_length 0")])
 def test_options_that_cannot_work(options, words):
     with pytest.raises(InputError, match=words):
-        options.check()
-    SpanOptions(68, 1, 64).check()
+        options.check(Layout())
+    SpanOptions(68, 1, 64).check(Layout())
