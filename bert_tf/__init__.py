@@ -6,6 +6,7 @@ TensorFlow.
 
 import lazy_loader
 
+from bert_tf.heads import HEADS
 from bert_tf.registration import register_later
 
 __version__ = "0.1.0"
@@ -16,9 +17,7 @@ _CLASSES = {
     "errors": ["InputError"],
     "tokenization.vocabulary": ["Vocabulary"],
     "tokenization.wordpiece": ["WordpieceTokenizer"],
-    "pretrained": [
-        "AnswerSpan", "BertEncoder", "Classification", "FeatureTagging", "MaskedLM", "MultiLabel",
-        "MultipleChoice", "Regression", "SentencePrediction", "Tagging"],
+    "pretrained": ["BertEncoder", *(head.objective for head in HEADS.values())],
     "predictor": ["Predictor"],
     "training.learner": ["Learner"],
     "training.optimizer": ["AdamWeightDecay", "LayerwiseAdaptiveMoments", "WarmupLinearDecay"],

@@ -9,15 +9,9 @@ them from here, with this method:
 
 import warnings
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, objectives
+from bert_tf.heads import HEADS
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.answer_span import AnswerSpan
-from bert_tf.objectives.feature_tagging import FeatureTagging
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.multiple_choice import MultipleChoice
-from bert_tf.objectives.sentence import (
-    Classification, MultiLabel, Regression, SentencePrediction)
-from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learner import Learner
 
 
@@ -63,6 +57,7 @@ def _task(cls, path, dtype=None, **options):
 
 
 BertEncoder.from_pretrained = _encoder
-for _objective in (AnswerSpan, Classification, FeatureTagging, MaskedLM, MultiLabel,
-                   MultipleChoice, Regression, SentencePrediction, Tagging):
+for _head in HEADS.values():
+    _objective = getattr(objectives, _head.objective)
     _objective.from_pretrained = _task
+    globals()[_head.objective] = _objective

@@ -14,10 +14,11 @@ from bert_tf import flags
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
+from bert_tf.heads import HEADS
 
 _FORMATS = ("google", "huggingface", "model_garden", "keras_hub", "keras")
-_TASKS = ("classification", "multi_label", "regression", "tagging", "multiple_choice")
-_HEADS = ("pooler", "masked_lm", "next_sentence", "answer_span", *_TASKS, "feature_tagging")
+_CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
+_HEADS = ("pooler", *HEADS)
 
 
 @dataclasses.dataclass
@@ -42,7 +43,7 @@ class Job:
     dtype: str | None = option(None, "Round all tensors to this type instead of keeping theirs.",
                                choices=("float16", "bfloat16", "float32", "float64"))
     task: str | None = option(None, "The head that a classifier is, where the files don't tell.",
-                              choices=_TASKS)
+                              choices=_CLASSIFIERS)
     leave_out: list[str] = option([], f"Heads not to write: {', '.join(_HEADS)}.")
 
 

@@ -16,8 +16,11 @@ from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
+from bert_tf.heads import HEADS
 
-TASKS = ("encoder", "classification", "multi_label", "regression", "answer_span", "tagging")
+TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
+# The tasks whose labels have a probability, or a number, each.
+_WITHOUT_NAMES = ("multi_label", "regression")
 FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")
 
 
@@ -47,14 +50,16 @@ class Job:
         if self.format == "text" and not self.vocab_file:
             raise InputError("--vocab_file must be given with --format=text: the model's "
                              "vocab.txt.")
-        has_labels = self.task in ("classification", "tagging")
+        head = HEADS.get(self.task)
+        is_labelled = head is not None and head.is_labelled
+        has_labels = is_labelled and self.task not in _WITHOUT_NAMES
         if self.labels and (not has_labels or self.num_labels not in (0, len(self.labels))):
             raise InputError(f"--labels names {len(self.labels)} labels, which don't fit "
                              f"--task={self.task} --num_labels={self.num_labels}.")
         if has_labels and not (self.labels or self.num_labels > 0):
             raise InputError(f"--labels or --num_labels must be given with --task={self.task}.")
-        if self.task == "multi_label" and self.num_labels < 1:
-            raise InputError("--num_labels must be given with --task=multi_label.")
+        if is_labelled and self.task != "regression" and not (self.labels or self.num_labels > 0):
+            raise InputError(f"--num_labels must be given with --task={self.task}.")
         if self.version < 0:
             raise InputError(f"--version is {self.version}; it must be 0 or more.")
 
@@ -64,16 +69,13 @@ def read_model(job):
     import bert_tf  # pylint: disable=import-outside-toplevel
     from bert_tf import checkpoints  # pylint: disable=import-outside-toplevel
 
-    num_labels = len(job.labels) or job.num_labels
-    heads = {"classification": lambda config: bert_tf.Classification(config, num_labels),
-             "multi_label": lambda config: bert_tf.MultiLabel(config, num_labels),
-             "regression": lambda config: bert_tf.Regression(config, num_labels or 1),
-             "answer_span": bert_tf.AnswerSpan,
-             "tagging": lambda config: bert_tf.Tagging(config, num_labels)}
+    head = HEADS.get(job.task)
     config = checkpoints.read_config(job.init_checkpoint)
     model = bert_tf.BertEncoder(config)
-    if job.task != "encoder":
-        model = bert_tf.Learner(model, [heads[job.task](config)])
+    if head:
+        num_labels = len(job.labels) or job.num_labels
+        options = {"num_labels": num_labels} if head.is_labelled and num_labels else {}
+        model = bert_tf.Learner(model, [getattr(bert_tf, head.objective)(config, **options)])
     account = checkpoints.load(job.init_checkpoint, model)
     if account.missing:
         raise InputError(f"{account.source} has no {', '.join(account.missing)}; give a model "

@@ -18,11 +18,11 @@ PACKAGES = ("bert_tf", "data_prep", "run_scripts")
 COMMON = {"errors", "files", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "flags": {"errors"}, "registration": set(),
-    "config": {"errors", "files"}, "recipes": {"errors"},
+    "config": {"errors", "files"}, "heads": set(), "recipes": {"errors"},
     # One line: networks and what they are trained on.
     "layers": COMMON,
     "networks": COMMON | {"layers"},
-    "objectives": COMMON | {"layers", "networks"},
+    "objectives": COMMON | {"heads", "layers", "networks"},
     # The other: text and records.
     "tokenization": COMMON,
     "data": COMMON | {"tokenization", "recipes"},
@@ -32,13 +32,13 @@ ALLOWED = {
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
     # These are handed a network that was built.
-    "checkpoints": COMMON, "export": COMMON | {"networks", "tokenization"},
+    "checkpoints": COMMON | {"heads"}, "export": COMMON | {"networks", "tokenization"},
     # Above all the others; none of these imports it.
-    "pretrained": COMMON | {"checkpoints", "networks", "objectives", "training"},
+    "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "pretrained", "tasks",
                            "tokenization", "training"},
-    "conversion": COMMON | {"checkpoints", "networks", "objectives", "tokenization", "training"},
-    "": {"registration"},
+    "conversion": COMMON | {"heads", "checkpoints", "tokenization"},
+    "": {"heads", "registration"},
     "data_prep": COMMON | {"flags", "tokenization", "data", "tasks"},
 }
 SETTINGS = "bert_tf/training/settings.py"

@@ -5,28 +5,24 @@ import dataclasses
 from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.heads import HEADS
 
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 # Settings that would make another network of the same tensors.
 _FIXED = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False,
           "add_cross_attention": False}
+_TASKS = [head for head in HEADS.values() if head.task and head.huggingface]
 # Which classes have which heads; the first whose heads are all there is the one that is written.
 _CLASSES = (
-    ("BertForQuestionAnswering", {"answer_span"}),
-    ("BertForSequenceClassification", {"classification"}),
-    ("BertForSequenceClassification", {"multi_label"}),
-    ("BertForSequenceClassification", {"regression"}),
-    ("BertForTokenClassification", {"tagging"}),
-    ("BertForMultipleChoice", {"multiple_choice"}),
+    *((f"BertFor{head.huggingface}", {head.name})
+      for head in sorted(_TASKS, key=lambda head: head.is_classifier)),
     ("BertForPreTraining", {"masked_lm", "next_sentence"}),
-    ("BertForMaskedLM", {"masked_lm"}),
-    ("BertForNextSentencePrediction", {"next_sentence"}),
+    *((f"BertFor{head.huggingface}", {head.name}) for head in HEADS.values() if not head.task),
     ("BertModel", set()),
 )
 # What a BertForSequenceClassification is for; files may leave it open.
-_PROBLEMS = {"single_label_classification": "classification",
-             "multi_label_classification": "multi_label", "regression": "regression"}
+_PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
 
 
 def read(values, path):
@@ -67,14 +63,14 @@ def task(values, hint, single):
         single: whether it has one output, as for a number.
     """
     classes = values.get("architectures")
-    told = [head for name, heads in _CLASSES for head in names.TASKS
+    told = [head for name, heads in _CLASSES for head in names.CLASSIFIERS
             if head in heads and isinstance(classes, list) and name in classes]
     problem = values.get("problem_type")
     if isinstance(problem, str) and _PROBLEMS.get(problem) in told:
         return _PROBLEMS[problem]
-    if hint in (told or names.TASKS):
+    if hint in (told or names.CLASSIFIERS):
         return hint
-    return "regression" if single and "regression" in told else (*told, *names.TASKS)[0]
+    return "regression" if single and "regression" in told else (*told, *names.CLASSIFIERS)[0]
 
 
 def describe(weights):
@@ -82,7 +78,7 @@ def describe(weights):
     heads, config = set(weights.heads), weights.config
     back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
     count = next((tensor.shape[0] for name, tensor in weights.tensors.items()
-                  if name in [f"{head}/dense/bias" for head in names.TASKS]), 0)
+                  if name in [f"{head}/dense/bias" for head in names.CLASSIFIERS]), 0)
     called = weights.labels if len(weights.labels) == count else [
         f"LABEL_{i}" for i in range(count)]
     dtypes = {tensor.dtype for tensor in weights.tensors.values()}

@@ -3,7 +3,7 @@
 import os
 
 from bert_tf.checkpoints import folders, names, tensor_bundle
-from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.checkpoints.rules import Format, Source, encoder_rows
 from bert_tf.errors import InputError
 
 _SELF = (("", ""),)
@@ -12,21 +12,10 @@ _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
 # The original's own classifiers hold the kernel transposed, in two variables side by side.
 _HEAD = (("/kernel", "weights", "transpose"), ("/bias", "bias"))
 
-_ENCODER = (
-    ("embeddings/word_embeddings", "bert/embeddings/word_embeddings", _SELF),
-    ("embeddings/token_type_embeddings", "bert/embeddings/token_type_embeddings", _SELF),
-    ("embeddings/position_embeddings", "bert/embeddings/position_embeddings", _SELF),
-    ("embeddings/LayerNorm", "bert/embeddings/LayerNorm", _NORM),
-    *((f"encoder/layer_{{i}}/{name}", f"bert/encoder/layer_{{i}}/{name}", endings)
-      for name, endings in (
-          ("attention/self/query", _DENSE),
-          ("attention/self/key", _DENSE),
-          ("attention/self/value", _DENSE),
-          ("attention/output/dense", _DENSE),
-          ("attention/output/LayerNorm", _NORM),
-          ("intermediate/dense", _DENSE),
-          ("output/dense", _DENSE),
-          ("output/LayerNorm", _NORM))),
+_ROWS = (
+    *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
+                  (f"bert/embeddings/{name}" for name in names.EMBEDDINGS),
+                  "bert/encoder/layer_{i}/", names.LAYER),
     ("pooler/dense", "bert/pooler/dense", _DENSE),
     ("masked_lm/transform/dense", "cls/predictions/transform/dense", _DENSE),
     ("masked_lm/transform/LayerNorm", "cls/predictions/transform/LayerNorm", _NORM),
@@ -38,7 +27,7 @@ _IGNORED = ((r"global_step|.*/adam_[mv]", "state of the optimizer"),)
 
 
 def _table(task):
-    return Format((*_ENCODER, (f"{task}/dense", "output_", _HEAD)), _IGNORED)
+    return Format((*_ROWS, (f"{task}/dense", "output_", _HEAD)), _IGNORED)
 
 
 def find(path):
@@ -58,7 +47,7 @@ def read(prefix, task=None):
         InputError: a file is damaged.
     """
     return Source(prefix, folders.read_config(prefix), tensor_bundle.tensors(prefix),
-                  _table(task if task in names.TASKS else names.TASKS[0]),
+                  _table(task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
                   folders.vocabulary_beside(prefix))
 
 
@@ -69,11 +58,11 @@ def table_for(weights):
         InputError: the original's code would compute something else from them.
     """
     folders.check_original(weights)
-    tasks = [name for name in names.TASKS if name in weights.heads]
+    tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
                          "checkpoints all call output_weights; take one out.")
-    return _table(tasks[0] if tasks else names.TASKS[0])
+    return _table(tasks[0] if tasks else names.CLASSIFIERS[0])
 
 
 def write(folder, weights, tensors):

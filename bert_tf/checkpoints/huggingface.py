@@ -7,7 +7,7 @@ from safetensors.numpy import save
 
 from bert_tf.checkpoints import (config_json, folders, names, safetensors_files,
                                  training_checkpoint)
-from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.checkpoints.rules import Format, Source, encoder_rows
 from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
@@ -18,20 +18,9 @@ _DENSE = (("/kernel", ".weight", "transpose"), ("/bias", ".bias"))
 _NORM = (("/gamma", ".weight"), ("/beta", ".bias"))
 
 _ENCODER = (
-    ("embeddings/word_embeddings", "embeddings.word_embeddings", _TABLE),
-    ("embeddings/token_type_embeddings", "embeddings.token_type_embeddings", _TABLE),
-    ("embeddings/position_embeddings", "embeddings.position_embeddings", _TABLE),
-    ("embeddings/LayerNorm", "embeddings.LayerNorm", _NORM),
-    *((f"encoder/layer_{{i}}/{ours}", f"encoder.layer.{{i}}.{theirs}", endings)
-      for ours, theirs, endings in (
-          ("attention/self/query", "attention.self.query", _DENSE),
-          ("attention/self/key", "attention.self.key", _DENSE),
-          ("attention/self/value", "attention.self.value", _DENSE),
-          ("attention/output/dense", "attention.output.dense", _DENSE),
-          ("attention/output/LayerNorm", "attention.output.LayerNorm", _NORM),
-          ("intermediate/dense", "intermediate.dense", _DENSE),
-          ("output/dense", "output.dense", _DENSE),
-          ("output/LayerNorm", "output.LayerNorm", _NORM))),
+    *encoder_rows({"table": _TABLE, "norm": _NORM, "dense": _DENSE},
+                  (f"embeddings.{name}" for name in names.EMBEDDINGS), "encoder.layer.{i}.",
+                  (name.replace("/", ".") for name in names.LAYER)),
     ("pooler/dense", "pooler.dense", _DENSE),
 )
 _HEADS = (
@@ -127,11 +116,11 @@ def read(file, task=None):
 
 def table_for(weights):
     """The table to write `weights` with."""
-    tasks = [name for name in names.TASKS if name in weights.heads]
+    tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Hugging "
                          "Face's checkpoints all call classifier; take one out.")
-    return _table(tasks[0] if tasks else names.TASKS[0],
+    return _table(tasks[0] if tasks else names.CLASSIFIERS[0],
                   "bert." if set(weights.heads) - {"pooler", "feature_tagging"} else "")
 
 

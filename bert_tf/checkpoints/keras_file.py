@@ -7,44 +7,40 @@ import os
 import re
 import zipfile
 
-from bert_tf.checkpoints import folders, hdf5, names, training_checkpoint
-from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.checkpoints import folders, hdf5, training_checkpoint
+from bert_tf.checkpoints.rules import Format, Source, encoder_rows
 from bert_tf.config import EncoderConfig, parse_json
 from bert_tf.errors import InputError
+from bert_tf.heads import HEADS, MAX_LSTMS
 
+_SELF = (("", ""),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
 _NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
 NAME = "model.keras"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 # The classes of objectives.
-_CLASSES = ("MaskedLM", "SentencePrediction", "Classification", "MultiLabel", "Regression",
-            "Tagging", "FeatureTagging", "AnswerSpan", "MultipleChoice")
+_CLASSES = tuple(head.objective for head in HEADS.values())
+
+
+def _group(head):
+    """The name that Keras gives to the weights of an objective: its class in snake case."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", head.objective.replace("LM", "Lm")).lower()
+
 
 FORMAT = Format(
     rows=(
-        ("embeddings", "encoder/embeddings/vars", (
-            ("/word_embeddings", "/0"), ("/token_type_embeddings", "/1"),
-            ("/position_embeddings", "/2"))),
-        ("embeddings/LayerNorm", "encoder/embeddings/norm", _NORM),
-        *((f"encoder/layer_{{i}}/{ours}", f"encoder/layers/transformer_layer_{{i}}/{theirs}",
-           endings)
-          for ours, theirs, endings in (
-              ("attention/self/query", "attention/query", _DENSE),
-              ("attention/self/key", "attention/key", _DENSE),
-              ("attention/self/value", "attention/value", _DENSE),
-              ("attention/output/dense", "attention_output/projection", _DENSE),
-              ("attention/output/LayerNorm", "attention_output/norm", _NORM),
-              ("intermediate/dense", "intermediate", _DENSE),
-              ("output/dense", "output_/projection", _DENSE),
-              ("output/LayerNorm", "output_/norm", _NORM))),
+        *encoder_rows(
+            {"table": _SELF, "norm": _NORM, "dense": _DENSE},
+            ("encoder/embeddings/vars/0", "encoder/embeddings/vars/1", "encoder/embeddings/vars/2",
+             "encoder/embeddings/norm"), "encoder/layers/transformer_layer_{i}/",
+            ("attention/query", "attention/key", "attention/value", "attention_output/projection",
+             "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
         ("pooler/dense", "encoder/layers/dense", _DENSE),
         ("masked_lm/transform/dense", "layers/masked_lm/transform", _DENSE),
         ("masked_lm/transform/LayerNorm", "layers/masked_lm/norm", _NORM),
         ("masked_lm", "layers/masked_lm/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))),
-        ("next_sentence/dense", "layers/sentence_prediction/classifier", _DENSE),
-        *((f"{head}/dense", f"layers/{head}/classifier", _DENSE)
-          for head in ("classification", "multi_label", "regression", "tagging", "answer_span",
-                       "multiple_choice")),
+        *((f"{head.name}/dense", f"layers/{_group(head)}/classifier", _DENSE)
+          for head in HEADS.values() if head.rebuildable and "dense/bias" in head.shapes),
     ),
     ignored=((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),),
 )
@@ -57,7 +53,7 @@ _READ = Format((
     *((f"{_FEATURES}/lstm_{i}/{way}_lstm/lstm_cell",
        f"{_READER}/lstms/bidirectional_{i}/{way}_layer/cell/vars",
        (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2")))
-      for i in range(names.LSTMS) for way in ("forward", "backward"))), FORMAT.ignored)
+      for i in range(MAX_LSTMS) for way in ("forward", "backward"))), FORMAT.ignored)
 # Keras gives the first of several layers of a list no number.
 _FIRST = re.compile(r"\b(transformer_layer|bidirectional)/")
 

@@ -10,7 +10,7 @@ import h5py
 
 from bert_tf.checkpoints import folders, hdf5
 from bert_tf.checkpoints.exact import as_float32
-from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.checkpoints.rules import Format, Source, encoder_rows
 from bert_tf.config import EncoderConfig, read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
@@ -22,20 +22,15 @@ _SPLIT = (("/kernel", "/vars/0", "HND"), ("/bias", "/vars/1", "ND"))
 _JOIN = (("/kernel", "/vars/0", "NDH"), ("/bias", "/vars/1"))
 
 FORMAT = Format((
-    ("embeddings/word_embeddings", "layers/reversible_embedding", _TABLE),
-    ("embeddings/token_type_embeddings", "layers/embedding", _TABLE),
-    ("embeddings/position_embeddings", "layers/position_embedding", _TABLE),
-    ("embeddings/LayerNorm", "layers/layer_normalization", _NORM),
-    *((f"encoder/layer_{{i}}/{ours}", f"layers/transformer_encoder_{{i}}/{theirs}", endings)
-      for ours, theirs, endings in (
-          ("attention/self/query", "_self_attention_layer/query_dense", _SPLIT),
-          ("attention/self/key", "_self_attention_layer/key_dense", _SPLIT),
-          ("attention/self/value", "_self_attention_layer/value_dense", _SPLIT),
-          ("attention/output/dense", "_self_attention_layer/output_dense", _JOIN),
-          ("attention/output/LayerNorm", "_self_attention_layer_norm", _NORM),
-          ("intermediate/dense", "_feedforward_intermediate_dense", _DENSE),
-          ("output/dense", "_feedforward_output_dense", _DENSE),
-          ("output/LayerNorm", "_feedforward_layer_norm", _NORM))),
+    *encoder_rows(
+        {"table": _TABLE, "norm": _NORM, "dense": _DENSE, "split": _SPLIT, "join": _JOIN},
+        ("layers/reversible_embedding", "layers/embedding", "layers/position_embedding",
+         "layers/layer_normalization"),
+        "layers/transformer_encoder_{i}/",
+        ("_self_attention_layer/query_dense", "_self_attention_layer/key_dense",
+         "_self_attention_layer/value_dense", "_self_attention_layer/output_dense",
+         "_self_attention_layer_norm", "_feedforward_intermediate_dense",
+         "_feedforward_output_dense", "_feedforward_layer_norm")),
     ("pooler/dense", "layers/dense", _DENSE),
 ))
 _WEIGHTS = "model.weights.h5"

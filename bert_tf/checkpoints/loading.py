@@ -127,4 +127,4 @@ def load(path, model):
     """
     heads = [objective.name for objective in getattr(model, "objectives", ())]
     return assign(model, read_for(path, getattr(model, "encoder", model).config,
-                                  next((head for head in heads if head in names.TASKS), None)))
+                                  next((head for head in heads if head in names.CLASSIFIERS), None)))

@@ -11,8 +11,9 @@ import os
 import re
 
 from bert_tf.checkpoints import folders, tensor_bundle
-from bert_tf.checkpoints.rules import Format, Source
+from bert_tf.checkpoints.rules import Format, Source, encoder_rows
 from bert_tf.errors import InputError
+from bert_tf.heads import HEADS
 
 _SELF = (("", ""),)
 _TABLE = (("", "/embeddings"),)
@@ -23,20 +24,13 @@ _JOIN = (("/kernel", "/kernel", "NDH"), ("/bias", "/bias"))
 _LAYER = "encoder/_transformer_layers/{i}/"
 
 _ROWS = (
-    ("embeddings/word_embeddings", "encoder/_embedding_layer", _TABLE),
-    ("embeddings/token_type_embeddings", "encoder/_type_embedding_layer", _TABLE),
-    ("embeddings/position_embeddings", "encoder/_position_embedding_layer", _TABLE),
-    ("embeddings/LayerNorm", "encoder/_embedding_norm_layer", _NORM),
-    *((f"encoder/layer_{{i}}/{ours}", _LAYER + theirs, endings)
-      for ours, theirs, endings in (
-          ("attention/self/query", "_attention_layer/_query_dense", _SPLIT),
-          ("attention/self/key", "_attention_layer/_key_dense", _SPLIT),
-          ("attention/self/value", "_attention_layer/_value_dense", _SPLIT),
-          ("attention/output/dense", "_attention_layer/_output_dense", _JOIN),
-          ("attention/output/LayerNorm", "_attention_layer_norm", _NORM),
-          ("intermediate/dense", "_intermediate_dense", _DENSE),
-          ("output/dense", "_output_dense", _DENSE),
-          ("output/LayerNorm", "_output_layer_norm", _NORM))),
+    *encoder_rows(
+        {"table": _TABLE, "norm": _NORM, "dense": _DENSE, "split": _SPLIT, "join": _JOIN},
+        ("encoder/_embedding_layer", "encoder/_type_embedding_layer",
+         "encoder/_position_embedding_layer", "encoder/_embedding_norm_layer"), _LAYER,
+        ("_attention_layer/_query_dense", "_attention_layer/_key_dense",
+         "_attention_layer/_value_dense", "_attention_layer/_output_dense",
+         "_attention_layer_norm", "_intermediate_dense", "_output_dense", "_output_layer_norm")),
     ("masked_lm/transform/dense", "masked_lm/dense", _DENSE),
     ("masked_lm/transform/LayerNorm", "masked_lm/layer_norm", _NORM),
     ("masked_lm/output_bias", "masked_lm/output_bias/bias", _SELF),
@@ -48,9 +42,10 @@ _ROWS = (
 # encoder's untrained; the first that is there counts.
 _HEADS_POOLER, _ENCODERS_POOLER = "classification_heads/0/dense", "encoder/_pooler_layer"
 _POOLERS = (_HEADS_POOLER, "head/dense", _ENCODERS_POOLER)
-# The heads of which a model has one, and those of a BertClassifier.
-_MODELS = ("classification", "multi_label", "regression", "tagging", "answer_span")
-_CLASSIFIERS = _MODELS[:3]
+# The heads of a BertClassifier, and all of which a model has one.
+_CLASSIFIERS = tuple(head.name for head in HEADS.values()
+                     if head.huggingface == "SequenceClassification")
+_MODELS = (*_CLASSIFIERS, "tagging", "answer_span")
 _IGNORED = (
     (folders.OBJECT_GRAPH, "the graph of objects"),
     (r"(.*/)?(optimizer|save_counter|global_step)(/.*)?|.*/\.OPTIMIZER_SLOT/.*",

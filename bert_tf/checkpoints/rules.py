@@ -2,12 +2,15 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig
+
+
+_SELF = (("", ""),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,17 +62,20 @@ class Format:
     """The names of a format.
 
     Attributes:
-        rows: (our prefix, their prefix, endings); endings are (ours, theirs[, layout]).
+        rows: (our prefix, their prefix, endings); endings are (ours, theirs[, layout]). None where
+            the format has our own names.
         ignored: (pattern of their names, reason) of tensors that no encoder needs.
     """
 
-    rows: tuple
+    rows: tuple | None
     ignored: tuple = ()
 
     def rules(self, config):
         """The table written out for the network of `config`."""
-        return [Rule(ours, theirs, names.SHAPES[our_prefix + end], *layout)
-                for our_prefix, their_prefix, endings in self.rows
+        shapes = names.shapes(config)
+        rows = [(name, name, _SELF) for name in shapes] if self.rows is None else self.rows
+        return [Rule(ours, theirs, shapes[our_prefix + end], *layout)
+                for our_prefix, their_prefix, endings in rows
                 for end, their_end, *layout in endings
                 for ours, theirs in zip(names.expand(our_prefix + end, config),
                                         names.expand(their_prefix + their_end, config))]
@@ -78,6 +84,24 @@ class Format:
         """Why the tensor `name` isn't needed, or None if it is."""
         return next((reason for pattern, reason in self.ignored if re.fullmatch(pattern, name)),
                     None)
+
+
+def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: str,
+                 parts: Iterable[str]) -> list[tuple]:
+    """The rows of a `Format` for the embeddings and the layers of an encoder.
+
+    Args:
+        endings: the endings of each kind in `names.LAYER`; "split" and "join" may be left out
+            where they are those of "dense".
+        embeddings: the names of `names.EMBEDDINGS` in the format.
+        layer: what comes before the names of a layer's parts, with "{i}".
+        parts: the names of `names.LAYER` in the format.
+    """
+    endings = {"split": endings["dense"], "join": endings["dense"], **endings}
+    return [*((f"embeddings/{ours}", theirs, endings[kind])
+              for (ours, kind), theirs in zip(names.EMBEDDINGS.items(), embeddings, strict=True)),
+            *((f"encoder/layer_{{i}}/{ours}", layer + theirs, endings[kind])
+              for (ours, kind), theirs in zip(names.LAYER.items(), parts, strict=True))]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,12 +4,10 @@ import glob
 import os
 import re
 
-from bert_tf.checkpoints import folders, names, safetensors_files, sealed
+from bert_tf.checkpoints import folders, safetensors_files, sealed
 from bert_tf.checkpoints.rules import Format, Source
 
-FORMAT = Format(
-    rows=tuple((name, name, (("", ""),)) for name in names.SHAPES),
-    ignored=((r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),))
+_FORMAT = Format(rows=None, ignored=((r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),))
 
 
 def find(path):
@@ -37,5 +35,5 @@ def read(file, task=None):  # pylint: disable=unused-argument
     sealed.verify(file)
     found = {_our_name(name): tensor
              for name, tensor in safetensors_files.tensors(file).items()}
-    return Source(file, folders.read_config(file), found, FORMAT,
+    return Source(file, folders.read_config(file), found, _FORMAT,
                   folders.vocabulary_beside(file))

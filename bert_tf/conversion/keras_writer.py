@@ -1,11 +1,11 @@
 """Writes a Learner with the heads that a checkpoint has, as a `.keras` file."""
 
-import functools
 import os
 
 from bert_tf.checkpoints import folders, keras_file
 from bert_tf.checkpoints.assignment import assign
 from bert_tf.checkpoints.exact import as_float32
+from bert_tf.heads import HEADS
 
 
 def table_for(weights):  # pylint: disable=unused-argument
@@ -15,26 +15,18 @@ def table_for(weights):  # pylint: disable=unused-argument
 
 def _learner(weights):
     """An untrained Learner with the heads of `weights`."""
-    # pylint: disable=import-outside-toplevel
-    from bert_tf.networks.encoder import BertEncoder
-    from bert_tf.objectives.answer_span import AnswerSpan
-    from bert_tf.objectives.masked_lm import MaskedLM
-    from bert_tf.objectives.multiple_choice import MultipleChoice
-    from bert_tf.objectives.sentence import (
-        Classification, MultiLabel, Regression, SentencePrediction)
-    from bert_tf.objectives.tagging import Tagging
-    from bert_tf.training.learner import Learner
+    import bert_tf  # pylint: disable=import-outside-toplevel
 
-    config = weights.config
-    tied = "masked_lm/output_weights" not in weights.tensors
-    plain = {"masked_lm": functools.partial(MaskedLM, tied=tied), "answer_span": AnswerSpan,
-             "multiple_choice": MultipleChoice}
-    labelled = {"next_sentence": SentencePrediction, "classification": Classification,
-                "multi_label": MultiLabel, "regression": Regression, "tagging": Tagging}
-    objectives = [plain[head](config) for head in weights.heads if head in plain]
-    objectives += [labelled[head](config, weights.tensors[f"{head}/dense/bias"].shape[0])
-                   for head in weights.heads if head in labelled]
-    return Learner(BertEncoder(config), objectives)
+    config, objectives = weights.config, []
+    for head in map(HEADS.get, weights.heads):
+        if head and head.rebuildable:
+            options = {}
+            if head.is_labelled:
+                options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
+            if head.name == "masked_lm":
+                options["tied"] = "masked_lm/output_weights" not in weights.tensors
+            objectives.append(getattr(bert_tf, head.objective)(config, **options))
+    return bert_tf.Learner(bert_tf.BertEncoder(config), objectives)
 
 
 def write(folder, weights, tensors):

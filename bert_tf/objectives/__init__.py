@@ -2,13 +2,10 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "answer_span": ["AnswerSpan"],
-    "base": ["Objective"],
-    "feature_tagging": ["FeatureTagging"],
-    "linear": ["LabelHead", "LinearHead", "SmoothedHead"],
-    "masked_lm": ["MaskedLM"],
-    "multiple_choice": ["MultipleChoice"],
-    "sentence": ["Classification", "MultiLabel", "Regression", "SentencePrediction"],
-    "tagging": ["Tagging"],
-})
+from bert_tf.heads import HEADS
+
+_CLASSES = {"base": ["Objective"], "linear": ["LabelHead", "LinearHead", "SmoothedHead"]}
+for _head in HEADS.values():
+    _CLASSES.setdefault(_head.module, []).append(_head.objective)
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs=_CLASSES)

@@ -16,6 +16,7 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.assignment import variables
 from bert_tf.conversion import FORMATS, Changes, convert
 from bert_tf.errors import InputError
+from bert_tf.heads import MAX_LSTMS
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.feature_tagging import FeatureTagging
@@ -71,11 +72,11 @@ def test_our_names_are_those_of_the_model():
     config = checkpoints.read_config(GOLDEN / "hf_gelu")
     learner = Learner(BertEncoder(config), [
         MaskedLM(config, tied=False), SentencePrediction(config),
-        FeatureTagging(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=names.LSTMS),
+        FeatureTagging(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=MAX_LSTMS),
         *(make(config) for make in HEADS.values())])
     sizes = {letter: size or 0 for letter, size in names.sizes(config).items()}
     ours = {name: tuple(sizes[letter] for letter in shape)
-            for pattern, shape in names.SHAPES.items() for name in names.expand(pattern, config)}
+            for pattern, shape in names.shapes(config).items() for name in names.expand(pattern, config)}
     held = variables(learner)
     assert ours.keys() == held.keys()
     for name, shape in ours.items():

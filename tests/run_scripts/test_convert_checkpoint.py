@@ -17,7 +17,7 @@ GOLDEN = ROOT / "tests" / "golden"
 
 def test_flags_name_what_the_library_knows():
     assert convert_checkpoint._FORMATS == tuple(conversion.FORMATS)
-    assert set(convert_checkpoint._HEADS) == set(names.HEADS)
+    assert convert_checkpoint._HEADS == names.HEADS
 
 
 def test_converts_and_prints_the_account(tmp_path, capsys):

@@ -1,0 +1,94 @@
+"""The heads of all objectives, one row each; every other list of heads is derived from this one.
+
+A head is an objective with weights of its own. Its name is the default name of the objective and
+begins the names of its weights. A row is data: no class is imported here.
+"""
+
+import dataclasses
+
+
+def dense(name: str, inputs: str, outputs: str) -> dict[str, str]:
+    """The weights of a dense layer and their shapes, in the letters of `checkpoints.names`."""
+    return {f"{name}/kernel": inputs + outputs, f"{name}/bias": outputs}
+
+
+def norm(name: str, width: str) -> dict[str, str]:
+    """The weights of a layer normalisation and their shapes."""
+    return {f"{name}/gamma": width, f"{name}/beta": width}
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """A head.
+
+    Attributes:
+        name: the default name of the objective.
+        objective: the objective's class, a public name of `bert_tf`.
+        module: the module of that class in `bert_tf.objectives`.
+        shapes: the weights by their names below the head's, with their shapes in the letters of
+            `checkpoints.names`.
+        optional: the weights, among `shapes`, that a head of this class may lack.
+        task: whether the head is trained for a task; the others are trained in pre-training.
+        exportable: whether `bert-export-model` exports it.
+        rebuildable: whether the weights alone show how the head was built.
+        huggingface: the end of the name of its model in Hugging Face's transformers, after
+            "BertFor"; empty if there is none.
+        problem_type: the `problem_type` of that model's configuration, where one class of
+            Hugging Face's serves several heads.
+    """
+
+    name: str
+    objective: str
+    module: str
+    shapes: dict[str, str] = dataclasses.field(default_factory=lambda: dense("dense", "H", "C"))
+    optional: tuple[str, ...] = ()
+    task: bool = True
+    exportable: bool = True
+    rebuildable: bool = True
+    huggingface: str = "SequenceClassification"
+    problem_type: str = ""
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether Google's and Hugging Face's files give its weights the name that all such heads
+        share, so that a file alone doesn't show which head it holds.
+        """
+        return self.huggingface in ("SequenceClassification", "TokenClassification",
+                                    "MultipleChoice")
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the objective is built with `num_labels`, the size of its last bias."""
+        return self.shapes.get("dense/bias") == "C"
+
+
+MAX_LSTMS = 4       # of FeatureTagging
+_LSTMS = {f"features/lstm_{i}/{way}_lstm/lstm_cell/{name}": shape
+          for i in range(MAX_LSTMS) for way in ("forward", "backward")
+          for name, shape in (("kernel", "FG"), ("recurrent_kernel", "UG"), ("bias", "G"))}
+
+HEADS = {head.name: head for head in (
+    # The output matrix is the embedding table unless the objective has one of its own.
+    Head("masked_lm", "MaskedLM", "masked_lm",
+         {**dense("transform/dense", "H", "E"), **norm("transform/LayerNorm", "E"),
+          "output_bias": "V", "output_weights": "VE"}, ("output_weights",),
+         task=False, exportable=False, huggingface="MaskedLM"),
+    Head("next_sentence", "SentencePrediction", "sentence",
+         task=False, exportable=False, huggingface="NextSentencePrediction"),
+    Head("classification", "Classification", "sentence",
+         problem_type="single_label_classification"),
+    Head("multi_label", "MultiLabel", "sentence", problem_type="multi_label_classification"),
+    Head("regression", "Regression", "sentence", problem_type="regression"),
+    Head("tagging", "Tagging", "tagging", huggingface="TokenClassification"),
+    # Has at least one LSTM, and weights of layers only if it adds layers up.
+    Head("feature_tagging", "FeatureTagging", "feature_tagging",
+         {**dense("dense", "F", "C"), **_LSTMS,
+          "features/layer_weights": "K", "features/scale": ""},
+         (*(name for name in _LSTMS if "/lstm_0/" not in name),
+          "features/layer_weights", "features/scale"),
+         exportable=False, rebuildable=False, huggingface=""),
+    Head("answer_span", "AnswerSpan", "answer_span", dense("dense", "H", "2"),
+         huggingface="QuestionAnswering"),
+    Head("multiple_choice", "MultipleChoice", "multiple_choice", dense("dense", "H", "1"),
+         exportable=False, huggingface="MultipleChoice"),
+)}

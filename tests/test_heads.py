@@ -1,0 +1,58 @@
+"""The table of heads and the objectives themselves agree."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import bert_tf
+from bert_tf import objectives
+from bert_tf.config import EncoderConfig
+from bert_tf.heads import HEADS
+from bert_tf.objectives.base import Objective
+
+CONFIG = EncoderConfig(vocab_size=7, hidden_size=4, num_hidden_layers=4, num_attention_heads=2,
+                       intermediate_size=6, max_position_embeddings=5)
+
+
+def objective_classes():
+    """Every public objective in the package, abstract bases of heads aside."""
+    for module in pkgutil.iter_modules(objectives.__path__):
+        module = importlib.import_module(f"bert_tf.objectives.{module.name}")
+        for name, value in vars(module).items():
+            if (inspect.isclass(value) and issubclass(value, Objective)
+                    and value.__module__ == module.__name__
+                    and "name" in inspect.signature(value).parameters):
+                yield name, module.__name__
+
+
+def test_every_objective_has_a_row_and_every_row_an_objective():
+    rows = {(head.objective, f"bert_tf.objectives.{head.module}") for head in HEADS.values()}
+    assert set(objective_classes()) == rows
+
+
+def make(head, **options):
+    return getattr(bert_tf, head.objective)(
+        CONFIG, **{"num_labels": 3} if head.is_labelled else {}, **options)
+
+
+@pytest.mark.parametrize("head", HEADS.values(), ids=lambda head: head.name)
+def test_rows_describe_their_objectives(head):
+    objective = make(head)
+    assert objective.name == head.name
+    sizes = {"V": 7, "E": 4, "H": 4, "C": 3, "1": 1, "2": 2}
+    for variable in objective.weights:
+        name = variable.path.split("/", 1)[1]
+        shape = head.shapes[name]
+        assert len(shape) == len(variable.shape), name
+        assert all(size == sizes.get(letter, size)
+                   for letter, size in zip(shape, variable.shape)), name
+    held = {variable.path.split("/", 1)[1] for variable in objective.weights}
+    assert set(head.shapes) - held <= set(head.optional)
+
+
+def test_every_head_has_from_pretrained():
+    for head in HEADS.values():
+        assert callable(getattr(bert_tf, head.objective).from_pretrained)
+        assert head.objective in bert_tf.__all__
