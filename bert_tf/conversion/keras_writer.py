@@ -2,10 +2,14 @@
 
 import os
 
+import lazy_loader
+
 from bert_tf.checkpoints import folders, keras_file
 from bert_tf.checkpoints.assignment import assign
 from bert_tf.checkpoints.exact import as_float32
 from bert_tf.heads import HEADS
+
+keras = lazy_loader.load("keras")
 
 
 def table_for(weights):  # pylint: disable=unused-argument
@@ -14,10 +18,8 @@ def table_for(weights):  # pylint: disable=unused-argument
 
 
 def _learner(weights):
-    """An untrained Learner with the heads of `weights`."""
-    import bert_tf  # pylint: disable=import-outside-toplevel
-
-    config, objectives = weights.config, []
+    """An untrained Learner with the heads of `weights`: what Keras makes of its description."""
+    objectives = []
     for head in map(HEADS.get, weights.heads):
         if head and head.rebuildable:
             options = {}
@@ -25,8 +27,16 @@ def _learner(weights):
                 options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
             if head.name == "masked_lm":
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
-            objectives.append(getattr(bert_tf, head.objective)(config, **options))
-    return bert_tf.Learner(bert_tf.BertEncoder(config), objectives)
+            objectives.append(_described(head.objective, config=weights.config.to_dict(), **options))
+    return keras.saving.deserialize_keras_object(_described(
+        "Learner", objectives=objectives,
+        encoder=_described("BertEncoder", config=weights.config.to_dict())))
+
+
+def _described(name, **config):
+    """The description of an object of one of our classes, as Keras saves it."""
+    return {"module": None, "class_name": name, "registered_name": f"bert_tf>{name}",
+            "config": config}
 
 
 def write(folder, weights, tensors):
