@@ -7,6 +7,14 @@ P the number of predictions, C the number of choices, L the number of labels, V 
 
 import dataclasses
 
+import lazy_loader
+import numpy as np
+
+from bert_tf.data import tfrecord
+from bert_tf.errors import InputError
+
+tf = lazy_loader.load("tensorflow")
+
 # The size, as flags and manifests call it, that each axis is as long as.
 AXES = {"S": "max_seq_length", "P": "max_predictions_per_seq", "L": "num_labels"}
 
@@ -87,3 +95,91 @@ FINETUNING = {
     "multiple_choice": _finetuning(_LABEL, axis="C*S"),
     "tagging": _finetuning(_LABEL.on("S"), KNOWN["label_weights"]),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFormat:
+    """What each record of a set holds.
+
+    Attributes:
+        features: the `Feature`s, in the order of `KNOWN`.
+        sizes: the lengths S and P of their axes, by the names of the flags; P only where there are
+            features along it.
+        vocab_size: V, what ids must be below; None while it is not known.
+        num_labels: what the labels of the sentence objective must be below.
+    """
+
+    features: tuple[Feature, ...]
+    sizes: dict[str, int]
+    vocab_size: int | None = None
+    num_labels: int = 2
+
+    @classmethod
+    def of_file(cls, path: str, names: list[str] | None = None) -> "RecordFormat":
+        """The format of a file, whose axes are as long as those of its first record.
+
+        Args:
+            path: the TFRecord file, which holds a record.
+            names: of the features; all known ones of the first record if None.
+
+        Raises:
+            InputError: the first record holds no text.
+        """
+        try:
+            example = tfrecord.parse_example(next(tfrecord.read_records(path)))
+            if "input_ids" not in example:
+                raise ValueError("it has no input_ids")
+        except ValueError as error:
+            raise InputError(f"{path}: record 0 is not a pre-training record ({error}); make it "
+                             "with create_pretraining_data.") from error
+        found = [feature for name, feature in KNOWN.items()
+                 if name in (example if names is None else names)]
+        sizes = {}
+        for feature in found:
+            if feature.axis in AXES and feature.name in example:
+                sizes.setdefault(AXES[feature.axis], len(example[feature.name]))
+        return cls(tuple(found), sizes)
+
+    def length(self, feature: Feature) -> int:
+        """The number of its values in a record."""
+        return feature.length(**self.sizes)
+
+    def ends(self) -> dict[str, int]:
+        """What the values of a feature must be below, by its name."""
+        ends = {"V": self.vocab_size or np.iinfo(np.int32).max, "labels": self.num_labels,
+                "S": self.sizes["max_seq_length"]}
+        return {feature.name: ends[feature.end] for feature in self.features if feature.end}
+
+    def check(self, example: dict[str, np.ndarray]) -> None:
+        """Raises ValueError if a parsed record is not of this format; the message ends a sentence.
+        """
+        for feature in self.features:
+            length = self.length(feature)
+            values = example.get(feature.name)
+            if getattr(values, "dtype", None) != feature.dtype or len(values) != length:
+                raise ValueError(f"has no {feature.name} of {length} {feature.dtype} values; make "
+                                 "it with create_pretraining_data.")
+        for name, end in self.ends().items():
+            wrong = example[name][(example[name] < 0) | (example[name] >= end)]
+            if len(wrong):
+                raise ValueError(f"has {wrong[0]} in {name}, which must be below {end}: was it "
+                                 "made with another vocabulary?")
+
+    def parse(self, messages: tf.Tensor) -> dict[str, tf.Tensor]:
+        """From serialised records [B] to their features, int32 and float32 [B, length]."""
+        batch = tf.io.parse_example(messages, {
+            feature.name: tf.io.FixedLenFeature([self.length(feature)], feature.dtype)
+            for feature in self.features})
+        # On a GPU a lookup takes any id without an error.
+        asserts = [tf.debugging.Assert(tf.reduce_all((batch[name] >= 0) & (batch[name] < end)),
+                                       [f"{name} must be below {end}"])
+                   for name, end in self.ends().items()]
+        with tf.control_dependencies(asserts):
+            return {name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else
+                    tf.identity(value) for name, value in batch.items()}
+
+    def blank(self) -> bytes:
+        """The message of a record that is all zeros."""
+        return tfrecord.serialize_examples({
+            feature.name: np.zeros([1, self.length(feature)], feature.dtype)
+            for feature in self.features})[0]

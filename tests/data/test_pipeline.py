@@ -1,5 +1,7 @@
 """Batches of records: their order, how they are shared out, and what is refused."""
 
+import dataclasses
+import functools
 import gzip
 import itertools
 import os
@@ -264,3 +266,78 @@ def test_a_flipped_byte_stops_reading(tmp_path):
     with pytest.raises(tf.errors.DataLossError):
         list(records.training_batches(1, 0, 8, 1).take(5))
     refusal(lambda: records.locate_damage(), f"{path}: record 20 is damaged")
+
+
+# Features
+
+def write_columns(path, **columns):
+    """Records of other features than BERT's seven."""
+    path.write_bytes(b"".join(map(tfrecord.frame, tfrecord.serialize_examples(columns))))
+    return str(path)
+
+
+def test_a_set_holds_the_features_of_its_records(tmp_path):
+    ids = np.arange(1, 6)[:, None] + np.zeros(LENGTH, int)
+    path = write_columns(tmp_path / "a", input_ids=ids, input_mask=ids * 0 + 1,
+                         unknown=ids)
+    records = open_records(path).check("f", LENGTH, 99, VOCAB)
+    assert [feature.name for feature in records.format.features] == ["input_ids", "input_mask"]
+    assert records.identity() == [[5], LENGTH]
+    assert set(records.training_batches(1, 0, 2, 1).element_spec) == {"input_ids", "input_mask"}
+    found = next(iter(records.evaluation_batches(8, 0, 1)))
+    assert found["is_real_example"].numpy().tolist() == [1.0] * 5 + [0.0] * 3
+    refusal(lambda: open_records(path).check("f", LENGTH, 99, 5), f"{path}: record 4 has 5 in")
+    other = write(tmp_path / "other", range(3))
+    refusal(lambda: open_records(path, other), path, other, "masked_lm_ids", "segment_ids")
+
+
+def test_a_manifest_names_the_features(tmp_path):
+    path = write(tmp_path / "a", range(3))
+    write_json(tmp_path / f"a{manifest.SUFFIX}", {
+        "options": {}, "vocabulary": {"size": VOCAB, "sha256": "h"},
+        "features": ["input_ids", "input_mask", "next_sentence_labels"],
+        "shards": [{"name": "a", "records": 3, "bytes": os.path.getsize(path)}]})
+    records = open_records(path)
+    assert {feature.name for feature in records.format.features} == {
+        "input_ids", "input_mask", "next_sentence_labels"}
+    assert records.format.sizes == {"max_seq_length": LENGTH}
+
+
+def test_labels_are_below_their_number(tmp_path):
+    path = write(tmp_path / "a", range(4), next_sentence_labels=[2])
+    refusal(lambda: open_records(path).check("f", LENGTH, PREDICTIONS, VOCAB),
+            "has 2 in next_sentence_labels, which must be below 2")
+    open_records(path).check("f", LENGTH, PREDICTIONS, VOCAB, num_labels=3)
+
+
+def test_recipes_that_differ_are_refused(tmp_path):
+    for name, recipe in (("a", None), ("b", {"name": "bert"}), ("c", {"name": "bert_wwm"})):
+        write(tmp_path / name, range(3))
+        write_json(tmp_path / f"{name}{manifest.SUFFIX}", {
+            "options": {}, "vocabulary": {"size": VOCAB, "sha256": "h"},
+            **({"recipe": recipe} if recipe else {}),
+            "shards": [{"name": name, "records": 3, "bytes": os.path.getsize(tmp_path / name)}]})
+    open_records(tmp_path / "a", tmp_path / "b")    # an earlier version's are BERT's
+    refusal(lambda: open_records(tmp_path / "b", tmp_path / "c"), "different recipes")
+
+
+# Masks that are drawn while training
+
+def number_masks(batch, seed, numbers):
+    """Puts each record's number in the stream and the seed in the place of masks."""
+    return {**batch, "numbers": tf.cast(numbers, tf.int32)[:, None] + 1000 * seed}
+
+
+@pytest.mark.parametrize("replicas, workers", [(1, 1), (2, 1), (2, 2), (4, 2)])
+def test_masks_get_each_records_number_in_the_stream(records, replicas, workers):
+    masked = dataclasses.replace(records, masks=number_masks)
+    local = replicas // workers
+    for batches, first in ((functools.partial(masked.training_batches, 1, 16), 1016),
+                           (functools.partial(masked.evaluation_batches), 0)):
+        found = [[] for _ in range(3)]
+        for worker in range(workers):
+            rest = (replicas, worker, workers)
+            made = batches(8, *rest) if first else batches(8, 0, *rest)
+            for index, batch in enumerate(made.take(3 * local)):
+                found[index // local] += batch["numbers"].numpy()[:, 0].tolist()
+        assert found == [list(range(first + 8 * step, first + 8 * step + 8)) for step in range(3)]
