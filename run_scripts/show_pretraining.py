@@ -12,7 +12,7 @@ import os
 import numpy as np
 
 from bert_tf import flags
-from bert_tf.data.packing import pack_pairs
+from bert_tf.data.features import pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.data import masking
-from bert_tf.data.packing import pack_pairs
+from bert_tf.data.features import pack_pairs
 from bert_tf.data.pairing import next_sentence_pairs
 from bert_tf.data.python_random import PythonRandom
 

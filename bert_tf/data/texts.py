@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from bert_tf.data import corpus
-from bert_tf.data.packing import pack_pairs, truncate_pairs
+from bert_tf.data.features import pack_pairs, truncate_pairs
 from bert_tf.files import open_unpacked
 
 _SEPARATOR = " ||| "

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from bert_tf.data.packing import pack_pairs
+from bert_tf.data.features import pack_pairs
 from bert_tf.errors import InputError
 
 FIRST_UNIQUE_ID = 1000000000

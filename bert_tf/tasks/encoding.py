@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from bert_tf.data.packing import pack_pairs, truncate_pairs
+from bert_tf.data.features import pack_pairs, truncate_pairs
 from bert_tf.data.windows import cut_windows
 
 

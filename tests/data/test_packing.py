@@ -5,8 +5,8 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf.data.features import pack_pairs, truncate_pairs
 from bert_tf.data.masking import SubwordMasking, WholeWordMasking
-from bert_tf.data.packing import pack_pairs, truncate_pairs
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.tokenization.vocabulary import Layout
 
