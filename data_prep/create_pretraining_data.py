@@ -1,9 +1,12 @@
-"""Turns text into pre-training records: masked LM and next sentence prediction, as the original.
+"""Turns text into pre-training records, for BERT as the original or by another recipe.
 
-The input has one sentence a line and a blank line between documents. The records are those of
-google-research/bert create_pretraining_data.py, value for value, for a text that fits one piece
-(--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the original
-would treat a file of its own. The same command started again goes on where it was killed.
+The input has one sentence a line and a blank line between documents. The records of --recipe=bert
+are those of google-research/bert create_pretraining_data.py, value for value, for a text that fits
+one piece (--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the
+original would treat a file of its own. The same command started again goes on where it was killed.
+
+With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws other
+masks whenever a record comes again.
 
 Example:
     bert-create-pretraining-data --input_file=text.txt --output_file=/tmp/text.tfrecord \\
@@ -15,13 +18,14 @@ import functools
 import hashlib
 import os
 import re
+from typing import Any
 
 import google_crc32c
 
-from bert_tf import flags
+from bert_tf import flags, recipes
 from bert_tf.data import corpus, manifest, statistics
-from bert_tf.data.documents import tokenize_documents
-from bert_tf.data.pretraining import create_instances
+from bert_tf.data.pairing import PAIRINGS
+from bert_tf.data.pretraining import create_instances, feature_names
 from bert_tf.data.shards import make_shards, write_shard
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
@@ -33,8 +37,11 @@ _ROWS = 8192            # instances made into bytes at a time
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags of the original, and three of our own at the end."""
+class PretrainingDataFlags:
+    """The original's flags, --piece_bytes, --num_workers, and those of the recipe at the end.
+
+    A flag of the recipe that is None or empty has the recipe's value.
+    """
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
     output_file: list[str] = option(
@@ -42,7 +49,8 @@ class Job:
         "of several pieces gives one shard a piece: name.tfrecord-00000-of-00003.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    do_whole_word_mask: bool = option(False, "Mask all sub-words of a word or none.")
+    do_whole_word_mask: bool | None = option(
+        None, "Mask all sub-words of a word or none.")
     max_seq_length: int = option(128, "Length S of a sequence, [CLS] and [SEP]s included.")
     max_predictions_per_seq: int = option(
         20, "Most masked positions in a sequence: about max_seq_length * masked_lm_prob.")
@@ -54,9 +62,37 @@ class Job:
         1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. It "
         "changes the records; the number of workers does not.")
     num_workers: int = option(0, "Processes; 0 for one a core.")
+    recipe: str = option("bert", "Kind of pre-training, which gives defaults to the other flags.",
+                         choices=recipes.RECIPES)
+    segments: str | None = option(
+        None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs) or doc_sentences "
+        "(RoBERTa's: whole sentences of one document, no second segment and no label).",
+        choices=PAIRINGS)
+    masking: str | None = option(
+        None, "static: the records hold masks, others in each of --dupe_factor copies. dynamic: "
+        "masks are drawn while training.", choices=("static", "dynamic"))
+    mask_shares: list[str] = option(
+        [], "Share of the predicted tokens that become [MASK] and share that become a random "
+        "token; the others stay.")
 
-    def check(self):
-        """Raises InputError for values that cannot work."""
+    def resolve(self) -> recipes.Recipe:
+        """The recipe as the flags vary it.
+
+        Raises:
+            InputError: there is no such recipe, or --mask_shares can't be shares.
+        """
+        corruption: dict[str, Any] = {}
+        if self.do_whole_word_mask is not None:
+            corruption["units"] = "words" if self.do_whole_word_mask else "subwords"
+        if self.masking:
+            corruption["dynamic"] = self.masking == "dynamic"
+        if self.mask_shares:
+            corruption["shares"] = _shares(self.mask_shares)
+        return recipes.find(self.recipe).vary(
+            {"pairing": self.segments} if self.segments else {}, corruption)
+
+    def check(self) -> None:
+        """Raises InputError for values that can't work."""
         for name, least, most in (
                 ("max_seq_length", 5, 1 << 14), ("max_predictions_per_seq", 1, 1 << 14),
                 ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
@@ -67,28 +103,55 @@ class Job:
                                  f"{least} and {most}.")
 
 
+def _shares(values):
+    """The two floats of --mask_shares."""
+    try:
+        masked, random = map(float, values)
+        if masked >= 0 and random >= 0 and masked + random <= 1:
+            return masked, random
+    except ValueError:
+        pass
+    raise InputError(f"--mask_shares is {','.join(map(str, values))}; it must be two numbers from "
+                     "0 to 1 with a sum of 1 at most, such as 0.8,0.1.")
+
+
+def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The defaults of a recipe's flags, see `flags.take_defaults`."""
+    recipe = recipes.find(given.get("recipe", "bert"))
+    return f"--recipe={recipe.name}", {
+        "segments": recipe.segments.pairing,
+        "masking": "dynamic" if recipe.corruption.dynamic else "static",
+        "mask_shares": list(map(str, recipe.corruption.shares)),
+        "do_whole_word_mask": recipe.corruption.units == "words",
+        **recipe.defaults}
+
+
 class PieceWriter:
     """Makes the shards of one piece; every worker process has one.
 
     Args:
-        job: `Job`.
+        job: `PretrainingDataFlags`.
+        recipe: `Recipe`.
         tokenizer: `WordpieceTokenizer`.
         count: number of pieces.
-        folder: where the manifest will stand; shards are named from there.
+        folder: of the manifest; shards are named from there.
     """
 
-    def __init__(self, job, tokenizer, count, folder):
-        self._job, self._tokenizer, self._count, self._folder = job, tokenizer, count, folder
+    def __init__(self, job: PretrainingDataFlags, recipe: recipes.Recipe, tokenizer, count: int,
+                 folder: str) -> None:
+        self._job, self._recipe, self._tokenizer = job, recipe, tokenizer
+        self._count, self._folder = count, folder
 
-    def __call__(self, index, piece):
+    def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
         """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
         lines = corpus.decode(piece, self._job.input_file)
-        documents = tokenize_documents(lines, self._tokenizer)
+        documents = corpus.tokenize_documents(lines, self._tokenizer)
         vocabulary = self._tokenizer.vocabulary
         counts, sample = statistics.count_text(lines, documents, vocabulary.unk_id)
         del lines
-        instances = create_instances(documents, vocabulary,
-                                     _piece_seed(self._job.random_seed, index), self._job)
+        instances = create_instances(
+            documents, vocabulary, _piece_seed(self._job.random_seed, index), self._recipe,
+            self._job)
         counts.update(statistics.count_instances(instances, self._job.max_seq_length,
                                                  vocabulary.layout))
         try:
@@ -167,8 +230,8 @@ def _check_output(job):
         make_folder(os.path.dirname(path), "output_file")
 
 
-def _describe(job, vocabulary, options, results):
-    """What the manifest says besides its shards.
+def _describe(job, recipe, vocabulary, options, results):
+    """The manifest but for its shards.
 
     Raises:
         InputError: there was no text.
@@ -178,8 +241,12 @@ def _describe(job, vocabulary, options, results):
         raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
     return {
         "format": "bert_tf pre-training records 1",
+        "recipe": recipe.describe(),
+        "features": feature_names(recipe),
         "options": options,
-        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash},
+        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
+                       "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
+                       "mask_id": vocabulary.mask_id},
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
         "counts": counts,
         "rates": rates,
@@ -187,9 +254,27 @@ def _describe(job, vocabulary, options, results):
     }
 
 
-def main(job):
-    """Runs the job and prints its report."""
+# Flags that are no option of the records, or that an option or the recipe stands for.
+_NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
+               "masking", "mask_shares")
+
+
+def _fingerprint(job, recipe, options, vocabulary, folder):
+    """What the shards depend on. An earlier version's records of the same flags have an equal one.
+    """
+    found = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job),
+             "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
+    halves = recipe.segments, dataclasses.replace(recipe.corruption, units="subwords")
+    if halves != (recipes.Segments(), recipes.MaskTokens()):    # no earlier version made these
+        found["recipe"] = recipe.describe()
+        del found["recipe"]["name"]
+    return found
+
+
+def main(job: PretrainingDataFlags) -> None:
+    """Makes the records and prints a report on them."""
     job.check()
+    recipe = job.resolve()
     vocabulary = Vocabulary.from_file(job.vocab_file)
     job.input_file = find_files(job.input_file, "input_file")
     _check_output(job)
@@ -198,14 +283,14 @@ def main(job):
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
     options = {name: value for name, value in dataclasses.asdict(job).items()
-               if name not in ("input_file", "output_file", "num_workers", "vocab_file")}
-    fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job),
-                   "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
-    writer = PieceWriter(job, WordpieceTokenizer(vocabulary, job.do_lower_case),
+               if name not in _NO_OPTIONS}
+    options["do_whole_word_mask"] = recipe.corruption.units == "words"
+    fingerprint = _fingerprint(job, recipe, options, vocabulary, folder)
+    writer = PieceWriter(job, recipe, WordpieceTokenizer(vocabulary, job.do_lower_case),
                          len(fingerprint["pieces"]), folder)
     record, was_there = make_shards(
         path, fingerprint, corpus.read_pieces(job.input_file, job.piece_bytes), writer,
-        job.num_workers, functools.partial(_describe, job, vocabulary, options))
+        job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options))
     print(statistics.report(record))
     if was_there:
         print(f"{path} and its shards are there already, made from this text with these flags")
@@ -215,9 +300,9 @@ def main(job):
           f"manifest {path}")
 
 
-def run():
+def run() -> None:
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, PretrainingDataFlags, defaults=recipe_defaults)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def _make_vocabulary(text, vocab):
 
 
 def _make_records(job, text, records, vocab, dupe_factor):
-    create_pretraining_data.main(create_pretraining_data.Job(
+    create_pretraining_data.main(create_pretraining_data.PretrainingDataFlags(
         input_file=[text], output_file=[records], vocab_file=vocab, max_seq_length=_LENGTH,
         max_predictions_per_seq=_PREDICTIONS, dupe_factor=dupe_factor,
         random_seed=job.random_seed))

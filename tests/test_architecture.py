@@ -39,7 +39,7 @@ ALLOWED = {
                            "tokenization", "training"},
     "conversion": COMMON | {"heads", "checkpoints", "tokenization"},
     "": {"heads", "registration"},
-    "data_prep": COMMON | {"flags", "tokenization", "data", "tasks"},
+    "data_prep": COMMON | {"flags", "tokenization", "data", "tasks", "recipes"},
 }
 SETTINGS = "bert_tf/training/settings.py"
 

@@ -1,10 +1,15 @@
-"""A corpus cut into pieces: whole documents, a fixed size, whatever the number of workers.
+"""A corpus in pieces of whole documents, and a piece as documents of token ids.
 
 The files are read as one text, one after the other, as the original reads them: a document that
-is not closed by a blank line goes on in the next file.
+is not closed by a blank line goes on in the next file. Pieces have a fixed size, which does not
+depend on the number of workers.
 """
 
+import dataclasses
 import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
@@ -13,7 +18,7 @@ _BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
 _BLOCK = 1 << 20
 
 
-def _read_blocks(paths):
+def _read_blocks(paths: Sequence[str]) -> Iterator[bytes]:
     """The bytes of all files in blocks; each file ends with a newline."""
     for path in paths:
         last = b"\n"
@@ -25,7 +30,7 @@ def _read_blocks(paths):
             yield b"\n"
 
 
-def read_pieces(paths, piece_bytes):
+def read_pieces(paths: Sequence[str], piece_bytes: int) -> Iterator[bytes]:
     """Yields the corpus as byte strings of at most `piece_bytes`, each whole documents.
 
     A piece is larger only if one document is. A corpus of up to `piece_bytes` is one piece.
@@ -44,7 +49,10 @@ def read_pieces(paths, piece_bytes):
                 if not found:
                     break
                 cut = found.end()
-            yield bytes(buffer[:cut])
+            with memoryview(buffer) as view:
+                piece = bytes(view[:cut])
+            yield piece
+            del piece
             del buffer[:cut]
             searched = 0
     if buffer:
@@ -66,7 +74,7 @@ def _last_cut(buffer, limit):
         window *= 8
 
 
-def decode(piece, paths):
+def decode(piece: bytes, paths: Sequence[str]) -> list[str]:
     """The lines of a piece.
 
     Raises:
@@ -88,3 +96,43 @@ def _locate_bad_line(paths):
                     return (f"{path}, line {number}, byte {error.start + 1} is not UTF-8 "
                             f"(0x{line[error.start]:02x}): convert the file to UTF-8.")
     raise AssertionError("a piece was not UTF-8, but every line of the files is")
+
+
+@dataclasses.dataclass
+class Documents:
+    """The sentences of a piece as token ids, grouped into documents.
+
+    Attributes:
+        tokens: int32 [T], the ids of all sentences, one after the other.
+        sentence_starts: where each sentence begins in `tokens`, and T at the end (a list).
+        ranges: (first sentence, last sentence + 1) of each document, none of them empty (a list).
+        continues: uint8 [T], 1 where a token goes on with the word before it.
+    """
+
+    tokens: np.ndarray
+    sentence_starts: list[int]
+    ranges: list[tuple[int, int]]
+    continues: np.ndarray
+
+
+def tokenize_documents(lines: Sequence[str], tokenizer) -> Documents:
+    """Documents from lines of text, as the original reads a file: a blank line ends a document.
+
+    Lines that hold no token (control characters only, for example) are left out and end nothing.
+    Carriage returns are dropped wherever they are, as TensorFlow's reader of lines drops them.
+
+    Args:
+        lines: list of str.
+        tokenizer: has `encode_lines(lines) -> (ids int32 [T], lengths [number of lines])` and
+            `continues`, bool [V].
+    """
+    lines = [line.replace("\r", "") for line in lines]
+    tokens, lengths = tokenizer.encode_lines(lines)
+    tokens, lengths = np.asarray(tokens, np.int32), np.asarray(lengths)
+    blank = np.array([not line or line.isspace() for line in lines], bool)
+    kept = lengths > 0
+    document = np.cumsum(blank)[kept]           # equal for the sentences of one document
+    starts = np.concatenate([[0], np.cumsum(lengths[kept])])
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(document)) + 1, [len(document)]])
+    ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:]) if a < b]
+    return Documents(tokens, starts.tolist(), ranges, tokenizer.continues[tokens].view(np.uint8))

@@ -54,6 +54,8 @@ KNOWN = {feature.name: feature for feature in (
     Feature("input_mask", "int64", "S"),
     Feature("segment_ids", "int64", "S"),
     # Pre-training.
+    # token_boundary is 1 where a word begins, in records whose masks are drawn while training.
+    Feature("token_boundary", "int64", "S"),
     Feature("masked_lm_positions", "int64", "P", "S"),
     Feature("masked_lm_ids", "int64", "P", "V"),
     Feature("masked_lm_weights", "float32", "P"),

@@ -1,34 +1,70 @@
-"""Next-sentence pairs, drawn as google-research/bert `create_instances_from_document` draws them.
+"""Segments: which runs of text make a sequence. `PAIRINGS` holds every way of cutting them.
 
-Pairs are slices of the token array, so nothing is copied until records are written.
+Segments are slices of the token array, so nothing is copied until records are written.
 """
 
+import dataclasses
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from bert_tf.data.corpus import Documents
+from bert_tf.data.python_random import PythonRandom
+
+# Start of A, length of A, start of B, length of B (0: there is no B), label.
+Slices = tuple[int, int, int, int, int]
 
 
-def next_sentence_pairs(documents, index, stream, max_tokens, short_seq_prob):
-    """Yields the pairs of one document.
+@dataclasses.dataclass(frozen=True)
+class Pairing:
+    """A way of cutting sequences from documents.
 
-    Sentences are gathered until they reach a target length: usually `max_tokens`, with probability
+    Attributes:
+        draw: generator function of (documents, stream, room, options), which yields `Slices`:
+            sequences in the order in which the original draws them. `documents` is a piece as
+            `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`, from
+            which masks are drawn as soon as a sequence is yielded; `room` the most tokens of a
+            sequence without its special ones; `options` has `dupe_factor` and `short_seq_prob`.
+        num_labels: number of classes of the label, the record feature `next_sentence_labels`;
+            0 where there is no such feature.
+        segments: most segments in a sequence, 1 or 2.
+    """
+
+    draw: Callable[..., Iterator[Slices]]
+    num_labels: int
+    segments: int
+
+
+def segment_pairs(documents: Documents, stream: PythonRandom, room: int,
+                  options) -> Iterator[Slices]:
+    """BERT's next-sentence pairs: google-research/bert `create_training_instances`.
+
+    Yields `Slices`; the label is 1 where B is a random next.
+    """
+    stream.shuffle(documents.ranges)
+    for _ in range(options.dupe_factor):
+        for index in range(len(documents.ranges)):
+            yield from _next_sentence_pairs(
+                documents, index, stream, room, options.short_seq_prob)
+
+
+def _next_sentence_pairs(documents, index, stream, room, short_seq_prob):
+    """Yields the pairs of one document, as the original's `create_instances_from_document`.
+
+    Sentences are gathered until they reach a target length: usually `room`, with probability
     `short_seq_prob` a random shorter one. They are split at random into A and B. In half of the
     cases, and where there is one sentence only, B is replaced by sentences of another document and
     the unused ones are put back.
 
     Args:
-        documents: `Documents`; `documents.ranges` in the order in which they are visited.
         index: which document.
-        stream: `PythonRandom`, shared with the masking of each pair as soon as it is yielded.
-        max_tokens: upper bound of len(A) + len(B).
+        room: most tokens in A and B together.
         short_seq_prob: probability of a shorter target.
-
-    Yields:
-        (start of A, length of A, start of B, length of B, whether B is a random next).
     """
     starts, ranges = documents.sentence_starts, documents.ranges
     first, end = ranges[index]
-    target = max_tokens
+    target = room
     if stream.random() < short_seq_prob:
-        target = 2 + stream.below(max_tokens - 1)
+        target = 2 + stream.below(room - 1)
 
     while first < end:
         last = bisect_left(starts, starts[first] + target, first + 1, end)
@@ -50,7 +86,7 @@ def next_sentence_pairs(documents, index, stream, max_tokens, short_seq_prob):
             first = last
         b_start, b_length = starts[b_first], starts[b_last] - starts[b_first]
 
-        excess = a_length + b_length - max_tokens
+        excess = a_length + b_length - room
         if excess > 0:
             a_start, a_length, b_start, b_length = _truncate(
                 a_start, a_length, b_start, b_length, stream.heads(excess))
@@ -71,3 +107,31 @@ def _truncate(a_start, a_length, b_start, b_length, fronts):
         from_b = fronts[:lead] + from_b
     return (a_start + from_a.count(1), a_length - len(from_a),
             b_start + from_b.count(1), b_length - len(from_b))
+
+
+def doc_sentences(documents: Documents, stream: PythonRandom, room: int,
+                  options) -> Iterator[Slices]:
+    """RoBERTa's DOC-SENTENCES (arXiv 1907.11692): whole sentences of one document, one segment.
+
+    As fairseq's break mode `complete_doc` with its limit on sample sizes: sentences are added while
+    they fit, a document's last sequence may be short, and a sentence longer than a sequence is left
+    out. There is no choice in it: `dupe_factor` repeats the same sequences for other masks.
+
+    Yields `Slices` without B, in the order of the text; the label is 0.
+    """
+    del stream      # nothing is drawn
+    starts = documents.sentence_starts
+    for _ in range(options.dupe_factor):
+        for first, end in documents.ranges:
+            while first < end:
+                # The last sentence boundary within the room.
+                last = bisect_left(starts, starts[first] + room + 1, first + 1, end + 1) - 1
+                if last > first:
+                    yield starts[first], starts[last] - starts[first], 0, 0, 0
+                first = max(last, first + 1)
+
+
+PAIRINGS = {
+    "segment_pairs": Pairing(segment_pairs, num_labels=2, segments=2),
+    "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
+}

@@ -1,13 +1,32 @@
-"""Pre-training instances of one piece of corpus: pairs and masks, held as arrays."""
+"""Pre-training instances of one piece of corpus: segments and masks, held as arrays."""
 
+import array
 import dataclasses
 
 import numpy as np
 
 from bert_tf.data import masking
+from bert_tf.data.corpus import Documents
 from bert_tf.data.features import pack_pairs
-from bert_tf.data.pairing import next_sentence_pairs
+from bert_tf.data.masking import Masks
+from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes import Recipe
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+
+_PLACED_AT_ONCE = 4096      # sequences whose masks become arrays together
+
+
+def feature_names(recipe: Recipe) -> list[str]:
+    """The features of the records of a recipe, in the order in which they are written."""
+    names = ["input_ids", "input_mask", "segment_ids"]
+    if not recipe.corruption.dynamic:
+        names += ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
+    elif recipe.corruption.units != "subwords":
+        names.append("token_boundary")
+    if PAIRINGS[recipe.segments.pairing].num_labels:
+        names.append("next_sentence_labels")
+    return names
 
 
 @dataclasses.dataclass
@@ -15,21 +34,21 @@ class Instances:
     """M instances over one token array; slices and choices only, 60 to 500 bytes each.
 
     Attributes:
-        tokens: int32 [T].
-        pairs: int32 [M, 5]: start of A, length of A, start of B, length of B, random next.
-        positions, replacements: [M, P], see `SubwordMasking.place`.
-        counts: uint16 [M], predictions used.
+        documents: the `Documents` that hold the tokens.
+        slices: int32 [M, 5], see `pairing.Slices`.
+        masks: `Masks`; None where masks are drawn while training.
         order: int [M], the order in which instances are written.
+        names: the features of a record.
     """
 
-    tokens: np.ndarray
-    pairs: np.ndarray
-    positions: np.ndarray
-    replacements: np.ndarray
-    counts: np.ndarray
+    documents: Documents
+    slices: np.ndarray
+    masks: Masks | None
     order: np.ndarray
+    names: list[str]
 
-    def features(self, rows, max_seq_length, vocabulary):
+    def features(self, rows: np.ndarray, max_seq_length: int,
+                 vocabulary: Vocabulary) -> dict[str, np.ndarray]:
         """The record features of some instances.
 
         Args:
@@ -38,72 +57,65 @@ class Instances:
             vocabulary: names the ids of [CLS], [SEP] and [MASK].
 
         Returns:
-            dict of arrays [B, S], [B, P] and [B, 1], named as in `features.PRETRAINING`.
+            dict of the arrays of `names`, [B, S], [B, P] or [B, 1].
         """
-        *runs, random_next = self.pairs[rows].T
-        packed = pack_pairs(self.tokens, *runs, max_seq_length, vocabulary)
-        input_ids = packed["input_ids"]
-        positions = self.positions[rows].astype(np.int64)
-        used = np.arange(positions.shape[1])[None] < self.counts[rows][:, None]
-        labels = np.take_along_axis(input_ids, positions, 1)
-        replacements = self.replacements[rows]
-        replacements = np.where(replacements == masking.KEEP, labels, replacements)
-        replacements = np.where(replacements == masking.MASK, vocabulary.mask_id, replacements)
-        row = np.broadcast_to(np.arange(len(rows))[:, None], used.shape)
-        input_ids[row[used], positions[used]] = replacements[used]
-        return {
-            **packed,
-            "masked_lm_positions": positions,
-            "masked_lm_ids": np.where(used, labels, 0),
-            "masked_lm_weights": used.astype(np.float32),
-            "next_sentence_labels": random_next[:, None],
-        }
+        *runs, labels = self.slices[rows].T
+        found = pack_pairs(self.documents.tokens, *runs, max_seq_length, vocabulary)
+        if "token_boundary" in self.names:
+            found["token_boundary"] = self._boundaries(found["input_mask"], runs, vocabulary)
+        if self.masks is not None:
+            found |= self.masks.rows(rows).hide(found["input_ids"], vocabulary.mask_id)
+        found["next_sentence_labels"] = labels[:, None]
+        return {name: found[name] for name in self.names}
+
+    def _boundaries(self, input_mask, runs, vocabulary):
+        """bool [B, S]: a special token or the first of a unit."""
+        marks = pack_pairs(self.documents.continues, *runs, input_mask.shape[1],
+                           _Unmarked(vocabulary.layout))["input_ids"]
+        return input_mask & (marks == 0)
 
 
-def create_instances(documents, vocabulary, seed, options):
-    """Draws all instances of a piece, as the original's `create_training_instances`.
+@dataclasses.dataclass(frozen=True)
+class _Unmarked:
+    """A vocabulary for packing marks instead of ids: special tokens have the mark 0."""
+
+    layout: Layout
+    cls_id: int = 0
+    sep_id: int = 0
+
+
+def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
+                     options) -> Instances:
+    """Draws all instances of a piece, for BERT as the original's `create_training_instances`.
 
     Args:
-        documents: `Documents`; its ranges are shuffled in place.
+        documents: `Documents`; its ranges may be shuffled in place.
         vocabulary: `Vocabulary`.
         seed: of Python's random.Random.
+        recipe: `Recipe`, of which the data half matters.
         options: has max_seq_length, max_predictions_per_seq, dupe_factor, short_seq_prob,
-            masked_lm_prob, do_whole_word_mask.
+            masked_lm_prob.
     """
     stream = PythonRandom(seed)
-    stream.shuffle(documents.ranges)
-    max_tokens = vocabulary.layout.room(options.max_seq_length, pair=True)
-    arguments = (stream, vocabulary, options.masked_lm_prob,
-                 options.max_predictions_per_seq, max_tokens)
-    if options.do_whole_word_mask:
-        is_suffix = np.array([token.startswith("##") for token in vocabulary.tokens], np.uint8)
-        masks = masking.WholeWordMasking(
-            *arguments, continues_word=is_suffix[documents.tokens].tobytes())
-    else:
-        masks = masking.SubwordMasking(*arguments)
-
-    pairs, parts, pending = [], [], []
-
-    def place():
-        pairs.append(np.array(pending, np.int32).reshape(-1, 5))
+    pairing = PAIRINGS[recipe.segments.pairing]
+    masks = None
+    if not recipe.corruption.dynamic:
+        masks = masking.static_masks(
+            recipe.corruption, documents.continues, stream, vocabulary,
+            masking.quotas(options.max_seq_length, options.masked_lm_prob,
+                           options.max_predictions_per_seq), options.max_predictions_per_seq)
+    slices, parts = array.array("i"), []
+    room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
+    for found in pairing.draw(documents, stream, room, options):
+        slices.extend(found)
+        if masks is not None:
+            masks.draw(*found[:4])
+            if len(masks) == _PLACED_AT_ONCE:
+                parts.append(masks.place())
+    if masks is not None:
         parts.append(masks.place())
-        pending.clear()
-
-    stream.before_refill = place
-    # A token takes 8 words on average at the very most, for its shuffle and its replacement.
-    room = 1024 + 16 * max_tokens
-    for _ in range(options.dupe_factor):
-        for index in range(len(documents.ranges)):
-            for pair in next_sentence_pairs(documents, index, stream, max_tokens,
-                                            options.short_seq_prob):
-                if not stream.has(room):
-                    stream.refill()
-                pending.append(pair)
-                masks.draw(*pair[:4])
-    place()
-    stream.before_refill = None     # or the two would keep each other, and all these arrays, alive
-    order = list(range(sum(map(len, pairs))))
+    slices = np.frombuffer(slices, np.int32).reshape(-1, 5) if slices else np.zeros((0, 5), np.int32)
+    order = list(range(len(slices)))
     stream.shuffle(order)
-    positions, replacements, counts = map(np.concatenate, zip(*parts))
-    return Instances(documents.tokens, np.concatenate(pairs), positions, replacements, counts,
-                     np.array(order, np.int64))
+    return Instances(documents, slices, Masks.join(parts) if parts else None,
+                     np.array(order, np.int64), feature_names(recipe))

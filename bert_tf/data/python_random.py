@@ -3,8 +3,8 @@
 The original draws every choice from one `random.Random`, so records equal to its records need the
 same numbers in the same order. Most of them are the swaps of one shuffle per instance: about 175
 draws each, of which the order only matters later. This class therefore keeps the generator's
-32-bit words in an array with a cursor and offers, beside the ordinary draws, `skip_shuffle`, which
-finds where a shuffle's draws end without doing it, and `replay_shuffles`, which does thousands of
+32-bit words in an array with a position and offers, beside the ordinary draws, `skip_shuffle`, which
+finds where a shuffle's draws end without doing it, and `take_shuffles`, which does thousands of
 skipped ones at once.
 
 How CPython (3.2 and later) turns words into numbers:
@@ -16,120 +16,160 @@ How CPython (3.2 and later) turns words into numbers:
 import functools
 import random
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 _BLOCK = 1 << 19
+_SPARE = 256        # words beyond what draws take on average
 # Words are matched by their top 15 bits, as characters below the surrogates.
 _TEXT_BITS = 15
 _SEGMENT = 32
 
 
 class PythonRandom:
-    """Draws what `random.Random(seed)` would draw.
+    """Draws what `random.Random(seed)` would draw."""
 
-    Attributes:
-        position: index of the next unread word of the block.
-        uniforms: float64 view; `uniforms[i]` is what `random()` gives when the cursor is at i.
-        words: uint32 view of the block.
-        before_refill: called when the block is about to be replaced, and with it the meaning of
-            every position: the last chance to replay skipped shuffles.
-    """
-
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         key = random.Random(seed).getstate()[1]
         self._generator = np.random.MT19937()
         self._generator.state = {"bit_generator": "MT19937",
                                  "state": {"key": np.array(key[:-1], np.uint32), "pos": key[-1]}}
         self._words = np.zeros(0, np.uint32)
-        self.position = 0
-        self.before_refill = None
-        self.refill()
+        self._position = 0          # index of the next unread word of the block
+        self._skipped: list[tuple[int, int]] = []       # (start, size) of shuffles in this block
+        self._orders: list[np.ndarray] = []             # of the shuffles of earlier blocks
+        self._refill()
 
-    def refill(self):
-        """Replaces the words already read by fresh ones. Positions taken before are void."""
-        if self.before_refill:
-            self.before_refill()
+    def _refill(self) -> None:
+        """Replaces the words already read by fresh ones, and with them what positions mean."""
+        self._replay()
         fresh = self._generator.random_raw(_BLOCK).astype(np.uint32)
-        self._words = np.concatenate([self._words[self.position:], fresh])
-        self.position = 0
+        self._words = np.concatenate([self._words[self._position:], fresh])
+        self._position = 0
         high, low = self._words[:-1] >> 5, self._words[1:] >> 6
-        self.words = memoryview(self._words)
-        self.uniforms = memoryview((high * 67108864.0 + low) * (1.0 / 9007199254740992.0))
+        self._view = memoryview(self._words)
+        # uniforms[i] is what `random()` returns when the position is i.
+        self._uniforms = memoryview((high * 67108864.0 + low) * (1.0 / 9007199254740992.0))
         self._heads = (self._words < (1 << 31)).tobytes()
         self._text = (self._words >> (32 - _TEXT_BITS)).astype("<u2").tobytes().decode("utf-16-le")
 
-    def has(self, count):
-        """Whether the block holds `count` more words, so that no refill comes in between."""
-        return self.position + count <= len(self.words)
+    def _has(self, count: int) -> bool:
+        return self._position + count <= len(self._view)
 
-    def random(self):
+    def random(self) -> float:
         """A float in [0, 1), as `random.Random.random`."""
-        if not self.has(2):
-            self.refill()
-        self.position += 2
-        return self.uniforms[self.position - 2]
+        if not self._has(2):
+            self._refill()
+        self._position += 2
+        return self._uniforms[self._position - 2]
 
-    def below(self, n):
+    def below(self, n: int) -> int:
         """An int in [0, n), as `random.Random._randbelow`: `randint(1, n)` is 1 + below(n)."""
         shift = 32 - n.bit_length()
         while True:
-            if self.position >= len(self.words):
-                self.refill()
-            value = self.words[self.position] >> shift
-            self.position += 1
+            if self._position >= len(self._view):
+                self._refill()
+            value = self._view[self._position] >> shift
+            self._position += 1
             if value < n:
                 return value
 
-    def heads(self, count):
+    def heads(self, count: int) -> bytes:
         """bytes [count]: 1 where each of the next `count` `random()` is less than 0.5."""
         drawn = []
         while count:
-            if not self.has(2):
-                self.refill()
-            part = min(count, (len(self.words) - self.position) // 2)
-            drawn.append(self._heads[self.position:self.position + 2 * part:2])
-            self.position += 2 * part
+            if not self._has(2):
+                self._refill()
+            part = min(count, (len(self._view) - self._position) // 2)
+            drawn.append(self._heads[self._position:self._position + 2 * part:2])
+            self._position += 2 * part
             count -= part
         return b"".join(drawn)
 
-    def shuffle(self, items):
+    def throws(self, count: int, limits: Sequence[float], items: Sequence[int]) -> list[int]:
+        """`count` throws of a biased die, for which method calls would be slow.
+
+        Args:
+            count: number of throws.
+            limits: two floats.
+            items: what the last face chooses from.
+
+        Returns:
+            For each throw -2 where a first `random()` is less than limits[0], else -1 where a
+            second one is less than limits[1], else one of `items`, drawn by `below`.
+        """
+        while not self._has(8 * count + _SPARE):
+            self._refill()
+        first, second = limits
+        uniforms, position, thrown = self._uniforms, self._position, []
+        note = thrown.append
+        for _ in range(count):
+            if uniforms[position] < first:
+                note(-2)
+                position += 2
+            elif uniforms[position + 2] < second:
+                note(-1)
+                position += 4
+            else:
+                self._position = position + 4
+                note(items[self.below(len(items))])
+                uniforms, position = self._uniforms, self._position
+        self._position = position
+        return thrown
+
+    def shuffle(self, items: list) -> None:
         """Shuffles a list in place, as `random.Random.shuffle`."""
         below = self.below
         for i in range(len(items) - 1, 0, -1):
             j = below(i + 1)
             items[i], items[j] = items[j], items[i]
 
-    def skip_shuffle(self, n, longest):
-        """Moves the cursor past a shuffle of n items and returns where it began.
-
-        The shuffle must lie in the block: see `has`.
+    def skip_shuffle(self, n: int, longest: int) -> None:
+        """Moves past a shuffle of n items, whose order `take_shuffles` gives later.
 
         Args:
             n: number of items, 1 or more.
             longest: the largest n of this job, below 32,768; its shuffles are the fastest.
         """
-        start = self.position
+        # A draw takes 2 words on average at most; the block must hold them all.
+        while not self._has(4 * longest + _SPARE):
+            self._refill()
+        self._skipped.append((self._position, n))
         first, matches = _plan(n, longest)
         for size in range(n, first, -1):
             self.below(size)
-        position = self.position
+        position = self._position
         for match in matches:
             position = match(self._text, position).end()
-        self.position = position
-        return start
+        self._position = position
 
-    def replay_shuffles(self, starts, sizes):
-        """The orders that skipped shuffles leave.
+    def take_shuffles(self, most: int) -> np.ndarray:
+        """The orders of the shuffles skipped since the last call.
 
         Args:
-            starts: int [M], what `skip_shuffle` returned.
-            sizes: int [M], its n.
+            most: how many items of each are wanted.
 
         Returns:
-            uint16 [max(sizes), M]: column m holds 0..sizes[m]-1 shuffled, then the rest.
+            uint16 [M, most]: row m holds the first items of 0 .. n - 1 in the order that shuffle m
+            leaves them in; what comes behind the n-th is of no meaning.
         """
-        starts, sizes = np.asarray(starts, np.int64), np.asarray(sizes, np.int64)
+        self._replay()
+        taken = np.zeros((sum(orders.shape[1] for orders in self._orders), most), np.uint16)
+        row = 0
+        for orders in self._orders:
+            first = orders[:most].T
+            taken[row:row + len(first), :first.shape[1]] = first
+            row += len(first)
+        self._orders = []
+        return taken
+
+    def _replay(self) -> None:
+        """Does the skipped shuffles of this block, thousands at once, as arrays."""
+        if not self._skipped:
+            return
+        starts, sizes = np.array(self._skipped, np.int64).T
+        self._skipped = []
         count, longest = len(starts), int(sizes.max())
         numbers = np.arange(longest + 1, dtype=np.uint32)
         shifts = np.array([32 - max(n.bit_length(), 1) for n in range(longest + 1)], np.uint32)
@@ -154,7 +194,7 @@ class PythonRandom:
             i = (left - 1) * count + column
             j = np.where(left > 1, picks[step] >> shifts[left], 0) * count + column
             flat[i], flat[j] = flat[j], flat[i]
-        return order
+        self._orders.append(order)
 
 
 @functools.cache

@@ -2,16 +2,33 @@
 
 import collections
 import zlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_tf.data import masking
+from bert_tf.data.corpus import Documents
+from bert_tf.data.pretraining import Instances
+from bert_tf.tokenization.vocabulary import Layout
 
 _LENGTH_BINS = 8
 _LINE_SAMPLE = 64       # one line in so many is compared across pieces
+# Rate, and the two counts whose quotient it is.
+_RATES = (
+    ("unknown_tokens", "unknown_tokens", "tokens"),
+    ("one_sentence_documents", "one_sentence_documents", "documents"),
+    ("random_next", "random_next", "instances"),
+    ("full_length", "full_length", "instances"),
+    ("predicted_positions", "predictions", "positions"),
+    ("masked", "masked", "predictions"),
+    ("kept", "kept", "predictions"),
+    ("replaced", "replaced", "predictions"),
+)
 
 
-def count_text(lines, documents, unk_id):
+def count_text(lines: Sequence[str], documents: Documents,
+               unk_id: int) -> tuple[dict[str, int], list[int]]:
     """Counts of one piece of text.
 
     Args:
@@ -39,36 +56,40 @@ def count_text(lines, documents, unk_id):
                     if (h := zlib.crc32(line)) % _LINE_SAMPLE == 0]
 
 
-def count_instances(instances, max_seq_length, layout):
-    """Counts of the `Instances` of one piece, packed by a `Layout`: dict of ints and a histogram of
-    their lengths."""
-    used = np.arange(instances.positions.shape[1]) < instances.counts[:, None]
-    replacements = instances.replacements[used]
-    lengths = layout.length(instances.pairs[:, 1], instances.pairs[:, 3])
+def count_instances(instances: Instances, max_seq_length: int,
+                    layout: Layout) -> dict[str, Any]:
+    """Counts of the `Instances` of one piece, packed by a `Layout`: ints and a histogram of lengths.
+
+    What a recipe does not have (labels, masks in the records) is not counted.
+    """
+    lengths = layout.length(*instances.slices[:, [1, 3]].T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
-    return {
-        "instances": len(instances.pairs),
-        "random_next": int(instances.pairs[:, 4].sum()),
-        "positions": int(lengths.sum()),
-        "full_length": int((lengths == max_seq_length).sum()),
-        "predictions": int(instances.counts.sum()),
-        "masked": int((replacements == masking.MASK).sum()),
-        "kept": int((replacements == masking.KEEP).sum()),
-        "replaced": int((replacements >= 0).sum()),
-        "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist(),
-    }
+    counts = {"instances": len(lengths)}
+    if "next_sentence_labels" in instances.names:
+        counts["random_next"] = int(instances.slices[:, 4].sum())
+    else:
+        counts["text_positions"] = int(instances.slices[:, [1, 3]].sum())
+    counts["positions"] = int(lengths.sum())
+    counts["full_length"] = int((lengths == max_seq_length).sum())
+    if instances.masks is not None:
+        replacements = instances.masks.replacements[instances.masks.used]
+        counts |= {"predictions": len(replacements),
+                   "masked": int((replacements == masking.MASK).sum()),
+                   "kept": int((replacements == masking.KEEP).sum()),
+                   "replaced": int((replacements >= 0).sum())}
+    return {**counts, "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist()}
 
 
-def merge(results):
+def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
     """Sums the counts of all pieces and derives their shares.
 
     Args:
         results: list of {"counts": dict, "line_sample": list}, one a piece.
 
     Returns:
-        (counts, rates): the share of repeated lines is exact for one piece. For more it is that
-        within pieces, which finds the few lines that come again and again, or that of the sample,
-        which finds documents that stand in several pieces, whichever is larger.
+        (counts, rates): the share of repeated lines is exact for one piece. For more it is the
+        larger of two shares: that within pieces, which finds the few lines that come again and
+        again, and that of the sample, which finds documents that are in several pieces.
     """
     counts = collections.Counter()
     histogram = np.zeros(_LENGTH_BINS, int)
@@ -76,27 +97,17 @@ def merge(results):
         counts.update({k: v for k, v in result["counts"].items() if k != "length_histogram"})
         histogram += result["counts"]["length_histogram"]
 
-    def share(part, whole):
-        return counts[part] / max(counts[whole], 1)
-
     sample = [h for result in results for h in result["line_sample"]]
-    rates = {
-        "unknown_tokens": share("unknown_tokens", "tokens"),
-        "repeated_lines": max(share("repeated_lines_within_pieces", "lines"),
-                              0 if len(results) == 1 or not sample
-                              else 1 - len(set(sample)) / len(sample)),
-        "one_sentence_documents": share("one_sentence_documents", "documents"),
-        "random_next": share("random_next", "instances"),
-        "full_length": share("full_length", "instances"),
-        "predicted_positions": share("predictions", "positions"),
-        "masked": share("masked", "predictions"),
-        "kept": share("kept", "predictions"),
-        "replaced": share("replaced", "predictions"),
-    }
+    repeated = max(counts["repeated_lines_within_pieces"] / max(counts["lines"], 1),
+                   0 if len(results) == 1 or not sample
+                   else 1 - len(set(sample)) / len(sample))
+    rates = {"repeated_lines": repeated} | {
+        name: counts[part] / max(counts[whole], 1)
+        for name, part, whole in _RATES if part in counts}
     return {**counts, "length_histogram": histogram.tolist()}, rates
 
 
-def report(record):
+def report(record: dict[str, Any]) -> str:
     """The text of the report on a manifest: figures, then warnings."""
     counts, rates, options = record["counts"], record["rates"], record["options"]
     lines = [
@@ -104,25 +115,41 @@ def report(record):
         f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} [UNK], "
         f"{rates['repeated_lines']:.1%} repeated lines",
         f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
-        f"({rates['full_length']:.0%} of that length), "
-        f"{rates['random_next']:.1%} with a random next sentence",
-        f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the tokens: "
-        f"{rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, {rates['replaced']:.1%} replaced",
+        f"({rates['full_length']:.0%} of that length)",
     ]
-    warnings = [
-        (rates["unknown_tokens"] > 0.01,
-         "much of the text is [UNK]: the vocabulary or --do_lower_case does not fit it."),
-        (rates["repeated_lines"] > 0.1,
-         "many lines are repeated: the model will learn them by heart; remove them first."),
-        (rates["one_sentence_documents"] > 0.1,
-         "many documents have one sentence: their next sentence is always a random one. Is there "
-         "a blank line after every line?"),
-        (counts["documents"] < 2,
-         "there is one document only: random next sentences come from it too, so next sentence "
-         "prediction can't be learned. Put blank lines between documents."),
-        (rates["random_next"] > 0.65,
-         "most next sentences are random: documents or sentences are short or long for "
-         "--max_seq_length; a model can guess the label from the base rate."),
-    ]
-    warnings = [text for wrong, text in warnings if wrong] + record["notes"]
-    return "\n".join(lines + [f"warning: {text}" for text in warnings])
+    if "random_next" in rates:
+        lines[-1] += f", {rates['random_next']:.1%} with a random next sentence"
+    if "predicted_positions" in rates:
+        lines.append(
+            f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
+            f"tokens: {rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, "
+            f"{rates['replaced']:.1%} replaced")
+    return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
+
+
+def _warnings(record):
+    """Yields what spoils pre-training on the records, then the notes on their input."""
+    counts, rates, options = record["counts"], record["rates"], record["options"]
+    if rates["unknown_tokens"] > 0.01:
+        yield "much of the text is [UNK]: the vocabulary or --do_lower_case does not fit it."
+    if rates["repeated_lines"] > 0.1:
+        yield "many lines are repeated: the model will learn them by heart; remove them first."
+    if "random_next" in rates:
+        if rates["one_sentence_documents"] > 0.1:
+            yield ("many documents have one sentence: their next sentence is always a random one. "
+                   "Is there a blank line after every line?")
+        if counts["documents"] < 2:
+            yield ("there is one document only: random next sentences come from it too, so next "
+                   "sentence prediction can't be learned. Put blank lines between documents.")
+        if rates["random_next"] > 0.65:
+            yield ("most next sentences are random: documents or sentences are short or long for "
+                   "--max_seq_length; a model can guess the label from the base rate.")
+    else:
+        kept = counts["text_positions"] / (counts["tokens"] * options["dupe_factor"])
+        if kept < 0.95:
+            yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
+                   "--max_seq_length: put one sentence on a line.")
+        if "predictions" not in counts and options["dupe_factor"] > 1:
+            yield ("the records repeat each other: with dynamic masks and --segments="
+                   "doc_sentences, --dupe_factor=1 is enough.")
+    yield from record["notes"]

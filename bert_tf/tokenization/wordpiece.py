@@ -52,6 +52,7 @@ class WordpieceTokenizer:
     Attributes:
         vocabulary: the `Vocabulary`.
         do_lower_case: whether text is lower-cased and stripped of accents.
+        continues: bool [V], whether a token goes on with the word before it.
     """
 
     def __init__(self, vocabulary, do_lower_case=True):
@@ -59,6 +60,7 @@ class WordpieceTokenizer:
         self.do_lower_case = do_lower_case
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
+        self.continues = np.array([token.startswith("##") for token in vocabulary.tokens])
         self._max_piece = max(map(len, vocabulary.tokens))
         self._words = _Memory(self._match)
         self._chunks = _Memory(self._encode_chunk, **{_LINE_END: _pack([-1])})

@@ -109,7 +109,7 @@ def prepare(job):
     split_documents(find_files(job.input_file, "input_file"), job.held_out_every,
                     *(job.path(f"{name}.txt") for name in texts))
     for name, dupe_factor in texts.items():
-        create_pretraining_data.main(create_pretraining_data.Job(
+        create_pretraining_data.main(create_pretraining_data.PretrainingDataFlags(
             input_file=[job.path(f"{name}.txt")], output_file=[job.path(f"{name}.tfrecord")],
             vocab_file=job.vocab_file, do_lower_case=job.do_lower_case, dupe_factor=dupe_factor,
             max_seq_length=job.max_seq_length,

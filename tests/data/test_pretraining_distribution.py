@@ -6,7 +6,8 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.data.documents import Documents
+from bert_tf import recipes
+from bert_tf.data.corpus import Documents
 from bert_tf.data.pretraining import create_instances
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -16,7 +17,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = Vocabulary([*SPECIAL, *(f"w{i}" for i in range(WORD)),
                          *(f"##{i}" for i in range(SUFFIX))])
 FLAGS = {"max_seq_length": 64, "max_predictions_per_seq": 20, "dupe_factor": 2,
-         "short_seq_prob": 0.1, "masked_lm_prob": 0.15, "do_whole_word_mask": False}
+         "short_seq_prob": 0.1, "masked_lm_prob": 0.15}
 
 
 def documents(rng, count=20, sentences=(1, 30), words=(1, 25)):
@@ -26,15 +27,17 @@ def documents(rng, count=20, sentences=(1, 30), words=(1, 25)):
     starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).tolist()
     edges = np.concatenate([[0], np.cumsum(list(map(len, lengths)))]).tolist()
     tokens = rng.integers(len(SPECIAL), VOCABULARY.size, starts[-1]).astype(np.int32)
-    return Documents(tokens, starts, list(zip(edges, edges[1:])))
+    continues = (tokens >= len(SPECIAL) + WORD).astype(np.uint8)
+    return Documents(tokens, starts, list(zip(edges, edges[1:])), continues)
 
 
-def instances(seed, text=None, **flags):
+def instances(seed, text=None, do_whole_word_mask=False, **flags):
     """(`Instances`, their features) of one seed."""
+    recipe = recipes.find("bert_wwm" if do_whole_word_mask else "bert")
     flags = types.SimpleNamespace(**{**FLAGS, **flags})
     text = text or documents(np.random.default_rng(seed))
-    made = create_instances(text, VOCABULARY, seed, flags)
-    return made, made.features(np.arange(len(made.pairs)), flags.max_seq_length, VOCABULARY)
+    made = create_instances(text, VOCABULARY, seed, recipe, flags)
+    return made, made.features(np.arange(len(made.slices)), flags.max_seq_length, VOCABULARY)
 
 
 def is_share(hits, draws, share):
@@ -49,9 +52,9 @@ def test_every_instance_is_well_formed(flags):
     size = flags.get("max_seq_length", 64)
     for seed in SEEDS:
         made, f = instances(seed, **flags)
-        assert sorted(made.order) == list(range(len(made.pairs))) != made.order.tolist()
+        assert sorted(made.order) == list(range(len(made.slices))) != made.order.tolist()
         length, column = f["input_mask"].sum(1, keepdims=True), np.arange(size)
-        a_length = made.pairs[:, 1:2]
+        a_length = made.slices[:, 1:2]
         ends = (column == 0) | (column == a_length + 1) | (column == length - 1)
         assert length.min() >= 5 and length.max() <= size
         assert (f["input_mask"] == (column < length)).all()
@@ -78,7 +81,7 @@ def test_how_many_are_predicted(flags):
     share, most = flags.get("masked_lm_prob", 0.15), flags.get("max_predictions_per_seq", 20)
     for seed in SEEDS:
         made, f = instances(seed, **flags)
-        for length, count in zip(f["input_mask"].sum(1).tolist(), made.counts.tolist()):
+        for length, count in zip(f["input_mask"].sum(1).tolist(), made.masks.counts.tolist()):
             assert count == min(most, max(1, round(length * share)), length - 3)
 
 
@@ -110,7 +113,7 @@ def test_every_place_is_predicted_equally_often():
         full = (f["input_mask"].sum(1) == 64)[:, None] & (f["masked_lm_weights"] > 0)
         rows = np.nonzero(full)[0]
         position = f["masked_lm_positions"][full]
-        np.add.at(hits, position - 1 - (position > made.pairs[rows, 1]), 1)
+        np.add.at(hits, position - 1 - (position > made.slices[rows, 1]), 1)
     draws = int(hits.sum())
     assert draws > 30_000
     assert all(is_share(count, draws, 1 / 61) for count in hits)
@@ -121,12 +124,13 @@ def test_whole_words_are_never_split():
     for whole_words in (False, True):
         for seed in SEEDS:
             made, f = instances(seed, do_whole_word_mask=whole_words, max_predictions_per_seq=9)
-            for row, (a, a_length, b, b_length, _) in enumerate(made.pairs):
-                tokens = np.concatenate([made.tokens[a:a + a_length], made.tokens[b:b + b_length]])
+            for row, (a, a_length, b, b_length, _) in enumerate(made.slices):
+                tokens = np.concatenate([made.documents.tokens[start:start + length]
+                                         for start, length in ((a, a_length), (b, b_length))])
                 begins = tokens < len(SPECIAL) + WORD
                 begins[0] = True
                 word = np.cumsum(begins)
-                positions = f["masked_lm_positions"][row, :made.counts[row]]
+                positions = f["masked_lm_positions"][row, :made.masks.counts[row]]
                 chosen = np.zeros(len(tokens), bool)
                 chosen[positions - 1 - (positions > a_length)] = True
                 split = set(word[chosen]) & set(word[~chosen])
@@ -142,12 +146,12 @@ def test_half_of_the_next_sentences_are_random():
         text = documents(np.random.default_rng(seed), 4, (300, 300), (2, 5))
         made, _ = instances(seed, text)
         ends = sorted(text.sentence_starts[end] for _, end in text.ranges)
-        for a, a_length, b, _, is_random in made.pairs:
+        for a, a_length, b, _, is_random in made.slices:
             same_document = np.searchsorted(ends, a, "right") == np.searchsorted(ends, b, "right")
             assert is_random != same_document
             assert is_random or a + a_length <= b
-        pairs += len(made.pairs)
-        hits += int(made.pairs[:, 4].sum())
+        pairs += len(made.slices)
+        hits += int(made.slices[:, 4].sum())
     assert pairs > 4000
     assert is_share(hits, pairs, 0.5)
 
@@ -160,7 +164,7 @@ def test_how_often_sequences_are_aimed_shorter(share):
         # Sentences of one token are cut nowhere: a document's instances show what was aimed at.
         text = documents(np.random.default_rng(seed), 50, (200, 200), (1, 1))
         made, f = instances(seed, text, short_seq_prob=share, dupe_factor=1)
-        document = made.pairs[:, 0] // 200
+        document = made.slices[:, 0] // 200
         aims = np.zeros(50, int)
         np.maximum.at(aims, document, f["input_mask"].sum(1) - 3)
         draws += 50
@@ -174,9 +178,9 @@ def test_how_often_sequences_are_aimed_shorter(share):
 def test_the_longer_side_is_cut_at_either_end():
     text = documents(np.random.default_rng(1), 50, (1, 1), (300, 300))
     made, _ = instances(1, text, dupe_factor=20, short_seq_prob=0.0)
-    assert set(made.pairs[:, 1]) == {31} and set(made.pairs[:, 3]) == {30}
+    assert set(made.slices[:, 1]) == {31} and set(made.slices[:, 3]) == {30}
     # A keeps 31 of 300 tokens, and each of the 269 cut is at the front half of the time.
-    front = made.pairs[:, 0] % 300
+    front = made.slices[:, 0] % 300
     assert is_share(front.sum(), 269 * len(front), 0.5)
 
 

@@ -9,20 +9,18 @@ from bert_tf.data.python_random import PythonRandom
 
 
 class Pair:
-    """Both generators, asked for the same things; skipped shuffles are compared when replayed."""
+    """Both generators, asked for the same things; skipped shuffles are compared when taken."""
 
     def __init__(self, seed):
         self.ours, self.theirs = PythonRandom(seed), random.Random(seed)
-        self._starts, self._orders = [], []
-        self.ours.before_refill = self.replay
+        self._orders = []
 
-    def replay(self):
-        if self._starts:
-            sizes = list(map(len, self._orders))
-            orders = self.ours.replay_shuffles(self._starts, sizes)
-            assert orders.shape == (max(sizes), len(sizes))
-            assert [order[:size].tolist() for order, size in zip(orders.T, sizes)] == self._orders
-        self._starts, self._orders = [], []
+    def take_shuffles(self, most):
+        orders = self.ours.take_shuffles(most)
+        assert orders.shape == (len(self._orders), most)
+        for ours, theirs in zip(orders.tolist(), self._orders):
+            assert ours[:len(theirs)] == theirs[:most]
+        self._orders = []
 
     def random(self, _):
         assert self.ours.random() == self.theirs.random()
@@ -40,11 +38,20 @@ class Pair:
         assert ours == theirs
 
     def skip_shuffle(self, n, longest):
-        if not self.ours.has(4 * longest + 256):
-            self.ours.refill()
         self._orders.append(list(range(n)))
         self.theirs.shuffle(self._orders[-1])
-        self._starts.append(self.ours.skip_shuffle(n, longest))
+        self.ours.skip_shuffle(n, longest)
+
+    def throws(self, n):
+        limits, items = (self.theirs.random(), self.theirs.random()), list(range(7, 7 + n))
+        assert [self.ours.random() for _ in limits] == list(limits)
+
+        def throw():
+            if self.theirs.random() < limits[0]:
+                return -2
+            return -1 if self.theirs.random() < limits[1] else self.theirs.choice(items)
+
+        assert self.ours.throws(n, limits, items) == [throw() for _ in range(n)]
 
 
 @pytest.mark.parametrize("longest", [1, 2, 5, 61, 125, 509])
@@ -53,11 +60,14 @@ def test_every_draw_in_mixed_order(longest, monkeypatch):
     for seed in range(12):
         pair, choose = Pair(seed), random.Random(f"{seed} {longest}")
         for _ in range(250):
-            draw = choose.choice([pair.random, pair.below, pair.heads, pair.shuffle])
+            draw = choose.choice(
+                [pair.random, pair.below, pair.heads, pair.shuffle, pair.throws])
             draw(choose.choice([1, 2, 3, longest, choose.randint(1, 70000)])
                  if draw == pair.below else choose.randint(1, 90))
             pair.skip_shuffle(choose.randint(1, longest), longest)
-        pair.replay()
+            if choose.random() < 0.1:
+                pair.take_shuffles(choose.randint(1, longest + 3))
+        pair.take_shuffles(longest)
 
 
 def test_more_heads_than_a_block_holds(monkeypatch):
@@ -73,7 +83,7 @@ def test_blocks_of_the_real_size_end_too():
     pair = Pair(5)
     for _ in range(3000):
         pair.skip_shuffle(125, 125)
-    pair.replay()
+    pair.take_shuffles(125)
 
 
 @pytest.mark.parametrize("seed", [0, 1, -7, 12345, 2**31, 2**64 - 1, 2**2000 + 1])
@@ -87,11 +97,5 @@ def test_shuffles_of_many_sizes_up_to_a_long_one():
     pair = Pair(1)
     for n in (1, 2, 31, 32, 33, 64, 500, 1021, 4093):
         pair.skip_shuffle(n, 4093)
-    pair.replay()
+    pair.take_shuffles(4093)
 
-
-def test_uniforms_are_those_at_the_cursor():
-    stream, theirs = PythonRandom(9), random.Random(9)
-    assert stream.uniforms[stream.position] == theirs.random()
-    stream.random()
-    assert stream.uniforms[stream.position] == theirs.random()

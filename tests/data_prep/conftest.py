@@ -57,7 +57,7 @@ def prepare(tmp_path, vocab_file):
             "input_file": [str(tmp_path / f"text{i}.txt") for i in range(len(texts or [None]))],
             "output_file": [str(tmp_path / "out" / "r.tfrecord")], "vocab_file": str(vocab_file),
             "num_workers": 1, **flags}
-        job = create_pretraining_data.Job(**flags)
+        job = create_pretraining_data.PretrainingDataFlags(**flags)
         create_pretraining_data.main(job)
         return job
     return run

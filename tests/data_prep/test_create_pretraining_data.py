@@ -208,7 +208,7 @@ def test_the_manifest_counts_what_is_there(prepare, tmp_path, random_text):
     assert counts["full_length"] == lengths.count(128)
     assert sum(counts["length_histogram"]) == len(records)
     assert counts["documents"] == 9 and counts["repeated_lines_within_pieces"] >= 1
-    assert manifest["options"]["random_seed"] == create_pretraining_data.Job.random_seed
+    assert manifest["options"]["random_seed"] == create_pretraining_data.PretrainingDataFlags.random_seed
 
 
 @pytest.mark.parametrize("text, warning", [
