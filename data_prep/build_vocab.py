@@ -17,8 +17,12 @@ from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN, Vocabulary
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS, WordpieceTokenizer
-from bert_tf.tokenization.words import split_chunks, split_words
+from bert_tf.tokenization.wordpiece import (
+    MAX_WORD_CHARS,
+    WordpieceTokenizer,
+    split_chunks,
+    split_words,
+)
 
 _PIECE_BYTES = 1 << 22
 

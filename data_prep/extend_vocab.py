@@ -16,8 +16,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, open_unpacked, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
-from bert_tf.tokenization.words import split_chunks, split_words
+from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS, split_chunks, split_words
 
 
 @dataclasses.dataclass

@@ -15,7 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad import read_pieces
-from bert_tf.tokenization.words import split_words
+from bert_tf.tokenization.wordpiece import split_words
 
 
 @dataclasses.dataclass(frozen=True)

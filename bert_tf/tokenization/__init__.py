@@ -3,9 +3,9 @@
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "alignment": ["aligned_words"],
-    "vocabulary": ["Vocabulary", "is_unused"],
-    "wordpiece": ["WordpieceTokenizer"],
+    "base": ["Tokenizer", "open_tokenizer"],
+    "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
+                   "looks_lower_case"],
+    "wordpiece": ["WordpieceTokenizer", "split_chunks", "split_words"],
     "wordpiece_graph": ["WordpieceGraph"],
-    "words": ["split_chunks", "split_words"],
 })

@@ -1,12 +1,18 @@
-"""The WordPiece vocabulary: vocab.txt, one token a line, its id the line's number from 0."""
+"""Tokens and their ids, which of them are special, and where those stand in a sequence."""
 
 import dataclasses
 import hashlib
 import re
+from collections.abc import Iterable, Mapping
 
 from bert_tf.errors import InputError
 
 UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
+# The special tokens of BERT by their roles.
+BERT_ROLES = {"unk": UNKNOWN, "cls": CLS, "sep": SEP, "mask": MASK, "pad": PADDING}
+VOCAB_FILE = "vocab.txt"
+# Tables of embeddings are padded to a multiple of 8 or 128.
+_MOST_PADDING_ROWS = 127
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,49 +54,54 @@ class Layout:
         return self.before + a_length + self.between
 
 
-def is_unused(token):
-    """Whether a token is a slot that Google's vocabularies keep for words of one's own."""
-    return re.fullmatch(r"\[unused\d+\]", token) is not None
-
-
 class Vocabulary:
-    """Tokens and their ids, read as `load_vocab` of google-research/bert's tokenization.py does.
+    """Tokens and their ids.
 
     Attributes:
         tokens: list of str; `tokens[id]` is the token.
         ids: dict from token to id.
         size: number of tokens.
-        hash: hex SHA-256 of the file's bytes, to recognise the vocabulary in manifests.
-        unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
-        pad_id: id of [PAD]; 0, with which the original pads, where the vocabulary has none.
+        files: {file name: bytes}, the files that the vocabulary is kept in.
+        hash: hex SHA-256 of these bytes, to recognise the vocabulary in manifests.
+        special: {role: token} of the special tokens that there are.
+        unk_id, cls_id, sep_id, mask_id: ids of the tokens of these roles; None where the vocabulary
+            has no such token.
+        pad_id: id of the padding token; 0, with which the original pads, where there is none.
         layout: `Layout` of sequences.
     """
 
-    layout = Layout()
-
-    def __init__(self, tokens, source="the vocabulary", file_hash=None):
+    def __init__(self, tokens: Iterable[str], source: str = "the vocabulary",
+                 files: Mapping[str, bytes] | None = None,
+                 roles: Mapping[str, str] = BERT_ROLES, layout: Layout = Layout()):
         """
         Args:
             tokens: the tokens in the order of their ids.
             source: how errors name the vocabulary.
-            file_hash: hex SHA-256 of the file; that of the tokens, one a line, if None.
+            files: the content of the files; a vocab.txt with one token a line if None.
+            roles: {role: token}; the roles are unk, cls, sep, mask and pad.
+            layout: where the special tokens stand.
 
         Raises:
-            InputError: a special token is missing, or a token stands there twice.
+            InputError: a special token other than that of padding is missing, or the vocabulary
+                holds a token twice.
         """
         self.tokens = list(tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         self.size = len(self.tokens)
-        self.hash = file_hash or hashlib.sha256(
-            "".join(f"{token}\n" for token in self.tokens).encode("utf-8")).hexdigest()
-        self._check(source)
+        self.files = dict(files or {
+            VOCAB_FILE: "".join(f"{token}\n" for token in self.tokens).encode("utf-8")})
+        self.hash = hashlib.sha256(b"".join(self.files.values())).hexdigest()
+        self.layout = layout
+        self._check(source, roles)
+        self.special = {role: token for role, token in roles.items() if token in self.ids}
         self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            self.ids[token] for token in (UNKNOWN, CLS, SEP, MASK))
-        self.pad_id = self.ids.get(PADDING, 0)
+            self.ids.get(roles.get(role)) for role in ("unk", "cls", "sep", "mask"))
+        self.pad_id = self.ids.get(roles.get("pad"), 0)
 
     @classmethod
-    def from_file(cls, path):
-        """Reads vocab.txt.
+    def from_file(cls, path: str) -> "Vocabulary":
+        """Reads the vocab.txt of a WordPiece tokenizer: one token a line, whose id is the line's
+        number from 0 (google-research/bert, tokenization.py, load_vocab).
 
         Raises:
             InputError: `path` can't be read, is empty, is not UTF-8, has a token on two lines, or
@@ -115,10 +126,11 @@ class Vocabulary:
             raise InputError(f"vocabulary {str(path)!r} is empty; give a vocab.txt, "
                              "one token a line.")
         return cls((line.strip() for line in lines), f"vocabulary {str(path)!r}",
-                   hashlib.sha256(content).hexdigest())
+                   {VOCAB_FILE: content})
 
-    def _check(self, source):
-        missing = [token for token in (UNKNOWN, CLS, SEP, MASK) if token not in self.ids]
+    def _check(self, source, roles):
+        missing = [token for role, token in roles.items()
+                   if role != "pad" and token not in self.ids]
         if missing:
             raise InputError(f"{source} has no {', '.join(missing)} among its {self.size} lines; "
                              "give a WordPiece vocab.txt of BERT.")
@@ -127,3 +139,50 @@ class Vocabulary:
             if token and self.ids[token] != index:
                 raise InputError(f"{source} has {token!r} on line {index + 1} and again on line "
                                  f"{self.ids[token] + 1}; keep one of them.")
+
+
+def is_unused(token: str) -> bool:
+    """Whether a token is a slot that Google's vocabularies keep for words of one's own."""
+    return re.fullmatch(r"\[unused\d+\]", token) is not None
+
+
+def looks_lower_case(vocabulary: Vocabulary) -> bool:
+    """Whether no token but the special ones has a capital letter."""
+    special = set(vocabulary.special.values())
+    return all(token == token.lower() or token.startswith("[") or token in special
+               for token in vocabulary.tokens)
+
+
+def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> None:
+    """Checks, as far as the tokens show it, that text is lower-cased for a lower-case vocabulary
+    and kept for a cased one.
+
+    Raises:
+        InputError: it is the other way round.
+    """
+    # A SentencePiece token that begins a word has a mark before the word.
+    cased = any("A" <= token.lstrip("\u2581")[:1] <= "Z" for token in vocabulary.tokens)
+    if cased and do_lower_case:
+        raise InputError(f"{vocab_file} has tokens with capital letters, which lower-cased text "
+                         "never meets: give --do_lower_case=False.")
+    if not cased and not do_lower_case and not vocabulary.ids.keys().isdisjoint(
+            ("the", "\u2581the")):
+        raise InputError(f"{vocab_file} has no token with a capital letter, so that every word "
+                         "with one would be [UNK]: give --do_lower_case.")
+
+
+def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:
+    """Checks that a model has a row for every token, and at most 127 more, as tables have that are
+    padded to a multiple of 128.
+
+    Args:
+        vocabulary: `Vocabulary`.
+        vocab_size: V, the rows of the model's table of embeddings.
+        source: how the error names the vocabulary, such as "--vocab_file=vocab.txt".
+
+    Raises:
+        InputError: the vocabulary is that of another model.
+    """
+    if not vocab_size - _MOST_PADDING_ROWS <= vocabulary.size <= vocab_size:
+        raise InputError(f"{source} has {vocabulary.size:,} tokens, the model {vocab_size:,}; give "
+                         "the vocabulary that the model was trained with.")

@@ -1,4 +1,4 @@
-"""WordPiece, exactly as the original tokenises (google-research/bert, tokenization.py).
+"""WordPiece, exactly as the original tokenizes (google-research/bert, tokenization.py).
 
 It is fast because text repeats its words: the ids of a space-separated word are remembered, and
 so are those of its parts between punctuation. A block of lines then is one split, one dictionary
@@ -6,31 +6,220 @@ look-up a word and one join of bytes.
 """
 
 import array
+import itertools
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from bert_tf.tokenization.alignment import aligned_words
-from bert_tf.tokenization.words import split_chunks, split_words
+from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 MAX_WORD_CHARS = 200             # a longer word is [UNK]
 _REMEMBERED_WORDS = 1 << 18      # what a memory holds before it starts afresh
 _REMEMBERED_CHARS = 40           # longer "words" are unspaced scripts and seldom come again
 _BLOCK_LINES = 4096
+_BLOCK_CHARS = 1 << 20
 _LINE_END = "\0"                 # no text holds it once cleaned
 
+_CJK_BLOCKS = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
+               (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+_ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
-def _pack(ids):
+
+# What the original does to single characters, by the classes of the running Python's unicodedata.
+
+def is_deleted(char: str) -> bool:
+    """Whether cleaning drops `char`: controls, formats, U+FFFD; not tab and line ends."""
+    return char == "\ufffd" or (unicodedata.category(char) in ("Cc", "Cf")
+                                and char not in "\t\n\r")
+
+
+def is_cjk(char: str) -> bool:
+    """Whether `char` is an ideograph, each of which is a word of its own."""
+    return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
+
+
+def is_punctuation(char: str) -> bool:
+    """Whether words are cut before and after `char`: ASCII symbols and every category P."""
+    return char in _ASCII_PUNCTUATION or unicodedata.category(char).startswith("P")
+
+
+def is_mark(char: str) -> bool:
+    """Whether `char` is an accent that lower-casing vocabularies drop after NFD."""
+    return unicodedata.category(char) == "Mn"
+
+
+def members(predicate: Callable[[str], bool]) -> list[str]:
+    """The characters that satisfy `predicate`, in order (a tenth of a second or more)."""
+    return [char for char in map(chr, range(sys.maxunicode + 1)) if predicate(char)]
+
+
+class _Table(dict):
+    """Code point -> text in its place, for `str.translate`; filled as characters are met."""
+
+    def __init__(self, deleted, isolated):
+        super().__init__()
+        self._deleted, self._isolated = deleted, isolated
+
+    def __missing__(self, code):
+        char = chr(code)
+        self[code] = value = ("" if self._deleted(char)
+                              else f" {char} " if self._isolated(char) else char)
+        return value
+
+
+CLEAN = _Table(is_deleted, is_cjk)
+SPLIT_CASED = _Table(lambda char: False, is_punctuation)
+SPLIT_LOWER = _Table(is_mark, is_punctuation)
+# All of str.split()'s separators lie below U+3001; those that are controls are deleted, not cut at.
+SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not is_deleted(c))
+_DELETED_SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and is_deleted(c))
+# Cutting the text before any of these changes no word.
+_BOUNDARY = re.compile("[%s%s]" % (re.escape(SPACES), "".join(
+    f"{chr(first)}-{chr(last)}" for first, last in _CJK_BLOCKS)))
+
+
+def split_chunks(text: str) -> list[str]:
+    """The parts of `text` between spaces, not yet cleaned.
+
+    `str.split()`, but not at the controls that cleaning deletes and so joins what is around them.
+    """
+    for char in _DELETED_SPACES:
+        text = text.replace(char, "")
+    return text.split()
+
+
+def split_words(text: str, lower: bool) -> list[str]:
+    """The words of `text`, each a run of letters or one symbol: cleaned, lower-cased, cut at
+    punctuation (the original's BasicTokenizer).
+
+    Args:
+        text: str.
+        lower: whether to lower-case and drop accents.
+    """
+    table = SPLIT_LOWER if lower else SPLIT_CASED
+    if text.isascii() and text.isprintable():
+        if lower:
+            text = text.lower()
+        return [text] if text.isalnum() else text.translate(table).split()
+    parts = text.translate(CLEAN).split()
+    if lower:
+        # Part by part, because a final sigma depends on the letters around it.
+        parts = [unicodedata.normalize("NFD", part.lower()) for part in parts]
+    return " ".join(parts).translate(table).split()
+
+
+def aligned_words(text: str, lower: bool) -> Iterator[tuple[str, Sequence[int]]]:
+    """The words of `split_words`, and where in `text` each of their characters comes from.
+
+    Yields:
+        word: the normalised word, without spaces.
+        positions: sequence of int [len(word)].
+    """
+    table = SPLIT_LOWER if lower else SPLIT_CASED
+    for chunk in re.finditer(f"[^{SPACES}]+", text):
+        raw, start = chunk.group(), chunk.start()
+        if raw.isascii() and raw.isprintable():
+            for word in re.finditer(r"[A-Za-z0-9]+|.", raw.lower() if lower else raw):
+                yield word.group(), range(start + word.start(), start + word.end())
+            continue
+        for pairs in _word_pairs(zip(raw, itertools.count(start)), CLEAN):
+            if lower:
+                # As a whole, because a final sigma depends on the letters around it.
+                positions = [position for char, position in pairs for _ in char.lower()]
+                pairs = _decompose(zip("".join(char for char, _ in pairs).lower(), positions))
+            for word in _word_pairs(pairs, table):
+                chars, positions = zip(*word)
+                yield "".join(chars), positions
+
+
+def _word_pairs(pairs, table):
+    """Pairs (character, position), translated by a table and cut at spaces."""
+    pairs = [(new, position) for char, position in pairs for new in table[ord(char)]]
+    for is_space, group in itertools.groupby(pairs, lambda pair: pair[0] == " "):
+        if not is_space:
+            yield list(group)
+
+
+def _decompose(pairs):
+    """NFD: each character decomposed, then every run of marks sorted by combining class."""
+    parts = [(part, position) for char, position in pairs
+             for part in unicodedata.normalize("NFD", char)]
+    return [pair for _, run in itertools.groupby(
+                parts, lambda pair: unicodedata.combining(pair[0]) > 0)
+            for pair in sorted(run, key=lambda pair: unicodedata.combining(pair[0]))]
+
+
+def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
+    """Cuts a long text at matches of `boundary`, so that each part has about `_BLOCK_CHARS`
+    characters; a match begins the next part."""
+    start = 0
+    while len(text) - start > _BLOCK_CHARS:
+        found = boundary.search(text, start + _BLOCK_CHARS)
+        if not found:
+            break
+        yield text[start:found.start()]
+        start = found.start()
+    yield text[start:] if start else text
+
+
+def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
+                  encode: Callable[[list[str]], tuple[np.ndarray, np.ndarray]]
+                  ) -> tuple[np.ndarray, np.ndarray]:
+    """Encodes lines some at a time and long lines in slices, so that what is held beside the ids
+    does not grow with the text.
+
+    Args:
+        lines: list of str.
+        boundary: where a line may be cut without changing its ids, see `slices`.
+        encode: the function from a list of texts to their ids and lengths.
+
+    Returns:
+        ids: int32 [T], those of all lines one after another.
+        lengths: int32 [len(lines)], how many each line has.
+    """
+    ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+
+    def add(texts):
+        block_ids, block_lengths = encode(texts)
+        ids.append(block_ids)
+        lengths.append(block_lengths)
+
+    block, size = [], 0
+    for line in lines:
+        if block and (len(block) == _BLOCK_LINES or size + len(line) > _BLOCK_CHARS):
+            add(block)
+            block, size = [], 0
+        if len(line) <= _BLOCK_CHARS:
+            block.append(line)
+            size += len(line)
+        else:
+            first = len(lengths)
+            for part in slices(line, boundary):
+                add([part])
+            lengths[first:] = [np.sum(lengths[first:], 0, np.int32)]
+    if block:
+        add(block)
+    return np.concatenate(ids), np.concatenate(lengths)
+
+
+def pack(ids: Iterable[int]) -> bytes:
+    """Ids as the bytes of int32."""
     return array.array("i", ids).tobytes()
 
 
-def _unpack(packed):
+def unpack(packed: bytes) -> list[int]:
+    """The ids in the bytes that `pack` gives."""
     return memoryview(packed).cast("i").tolist()
 
 
-class _Memory(dict):
+class Memory(dict):
     """word -> its ids as int32 bytes, computed when first asked for; of bounded size."""
 
-    def __init__(self, compute, **fixed):
+    def __init__(self, compute: Callable[[str], bytes], **fixed: bytes):
         super().__init__(fixed)
         self._compute, self._fixed = compute, fixed
 
@@ -44,73 +233,40 @@ class _Memory(dict):
         return packed
 
 
-class WordpieceTokenizer:
+class WordpieceTokenizer(Tokenizer):
     """Text -> WordPiece ids, as the original's FullTokenizer.
 
     "[MASK]" and the like are plain text here and never become the special token.
-
-    Attributes:
-        vocabulary: the `Vocabulary`.
-        do_lower_case: whether text is lower-cased and stripped of accents.
-        continues: bool [V], whether a token goes on with the word before it.
     """
 
-    def __init__(self, vocabulary, do_lower_case=True):
-        self.vocabulary = vocabulary
-        self.do_lower_case = do_lower_case
+    name = "wordpiece"
+
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
+        super().__init__(vocabulary, do_lower_case)
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
-        self.continues = np.array([token.startswith("##") for token in vocabulary.tokens])
         self._max_piece = max(map(len, vocabulary.tokens))
-        self._words = _Memory(self._match)
-        self._chunks = _Memory(self._encode_chunk, **{_LINE_END: _pack([-1])})
-
-    def __reduce__(self):
-        return type(self), (self.vocabulary, self.do_lower_case)
-
-    def tokens(self, ids):
-        """The tokens (list of str) of `ids`."""
-        return [self.vocabulary.tokens[index] for index in ids]
-
-    def tokenize(self, text):
-        """The tokens (list of str) of `text`."""
-        return self.tokens(self.encode(text))
+        self._words = Memory(self._match)
+        self._chunks = Memory(self._encode_chunk, **{_LINE_END: pack([-1])})
 
     def encode(self, text):
-        """The ids (list of int) of `text`."""
-        chunks = split_chunks(text.replace(_LINE_END, ""))
-        return _unpack(b"".join(map(self._chunks.__getitem__, chunks)))
+        return self.encode_lines([text])[0].tolist() if len(text) > _BLOCK_CHARS else unpack(
+            b"".join(map(self._chunks.__getitem__, split_chunks(text.replace(_LINE_END, "")))))
 
     def encode_lines(self, lines):
-        """The ids of many lines at once.
-
-        Args:
-            lines: list of str.
-
-        Returns:
-            ids: int32 [sum of lengths], those of all lines one after another.
-            lengths: int32 [len(lines)], how many each line has.
-        """
-        blocks = [self._encode_block(lines[start:start + _BLOCK_LINES])
-                  for start in range(0, len(lines), _BLOCK_LINES)]
-        blocks.append((np.zeros(0, np.int32), np.zeros(0, np.int32)))
-        ids, lengths = zip(*blocks)
-        return np.concatenate(ids), np.concatenate(lengths)
+        return encode_blocks(lines, _BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text):
-        """The ids of `text` and where each comes from.
-
-        Returns:
-            ids: list of int, those of `encode`.
-            offsets: list of (start, end), so that `text[start:end]` reaches from the first to the
-                last character that went into the piece; [UNK] covers its whole word.
-        """
+        """See `Tokenizer`; [UNK] covers its whole word."""
         ids, offsets = [], []
         for word, positions in aligned_words(text, self.do_lower_case):
-            pieces = _unpack(self._words[word])
+            pieces = unpack(self._words[word])
             ids += pieces
             offsets += self._piece_offsets(pieces, positions)
         return ids, offsets
+
+    def _continues(self, token):
+        return token.startswith("##")
 
     def _encode_block(self, lines):
         text = _LINE_END.join(lines)
@@ -135,7 +291,7 @@ class WordpieceTokenizer:
         for index in pieces:
             start = end
             end += len(self.vocabulary.tokens[index]) - (2 if start else 0)
-            # Marks may have changed places, so the outermost need not stand at the ends.
+            # Marks may have changed places, so the outermost need not be at the ends.
             part = positions[start:end]
             offsets.append((min(part), max(part) + 1))
         return offsets
@@ -150,7 +306,7 @@ class WordpieceTokenizer:
                 if index is not None:
                     break
             else:
-                return _pack([self.vocabulary.unk_id])
+                return pack([self.vocabulary.unk_id])
             ids.append(index)
             start, pieces = end, self._continuations
-        return _pack(ids or [self.vocabulary.unk_id])
+        return pack(ids or [self.vocabulary.unk_id])

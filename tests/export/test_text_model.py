@@ -14,7 +14,7 @@ from bert_tf.export.saving import save_model
 from bert_tf.export.text_model import AnswerModel, TaggerModel, TextModel
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
-from bert_tf.tokenization.words_graph import words_graph
+from bert_tf.tokenization.wordpiece_graph import words_graph
 from tests.tokenization.hard_lines import HARD_LINES, random_lines
 
 # No lone surrogates here, and nothing that is refused; lines that JSON and UTF-8 can carry.

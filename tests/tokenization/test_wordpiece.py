@@ -5,13 +5,14 @@ import json
 import pickle
 import subprocess
 import sys
+import tracemalloc
 
 import hypothesis
 import numpy as np
 import pytest
 
 import reference_wordpiece
-from bert_tf.tokenization import characters, wordpiece
+from bert_tf.tokenization import wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from hard_lines import HARD_LINES, any_text, random_lines
@@ -109,6 +110,23 @@ def test_more_lines_than_a_block(tokenizer, monkeypatch):
     check(tokenizer, HARD_LINES)
 
 
+def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
+    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 5)
+    check(tokenizer, [*HARD_LINES, " ".join(HARD_LINES), *random_lines(200, seed=4), "", "Σα 中Σ文"])
+
+
+@pytest.mark.parametrize("line", ["word " * 400_000, "中文" * 400_000])
+def test_what_a_huge_line_takes_beside_its_ids_is_bounded(tokenizer, monkeypatch, line):
+    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 1 << 12)
+    expected = tokenizer.encode(line[:1000]) * (len(line) // 1000)
+    tracemalloc.start()
+    ids, lengths = tokenizer.encode_lines([line])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lengths.tolist() == [len(expected)] and ids.tolist() == expected
+    assert peak < 2.5 * ids.nbytes + (1 << 21)
+
+
 def test_memory_is_bounded_and_forgetting_changes_nothing(tokenizer, monkeypatch):
     monkeypatch.setattr(wordpiece, "_REMEMBERED_WORDS", 10)
     check(tokenizer, random_lines(300, seed=3))
@@ -129,5 +147,5 @@ def test_tensorflow_is_not_imported():
 
 
 def test_spaces_are_those_of_str_split():
-    everything = characters.SPACES + characters.DELETED_SPACES
-    assert sorted(everything) == characters.members(str.isspace)
+    everything = wordpiece.SPACES + wordpiece._DELETED_SPACES
+    assert sorted(everything) == wordpiece.members(str.isspace)

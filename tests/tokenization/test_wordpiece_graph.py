@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
-from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
-from bert_tf.tokenization.words_graph import words_graph
+from bert_tf.tokenization.wordpiece_graph import WordpieceGraph, words_graph
 from hard_lines import HARD_LINES, random_lines
 
 GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]

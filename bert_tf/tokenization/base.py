@@ -1,0 +1,108 @@
+"""What all tokenizers have in common, and how one is opened."""
+
+import functools
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf import tokenization
+from bert_tf.errors import InputError
+from bert_tf.files import write_aside
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, looks_lower_case
+
+
+class Tokenizer:
+    """From text to ids. Other processes get the same tokenizer by pickling.
+
+    Attributes:
+        name: the kind of tokenizer, as recipes and `describe` give it.
+        vocabulary: the `Vocabulary`.
+        do_lower_case: whether text is lower-cased and stripped of accents.
+    """
+
+    name = ""
+
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
+        self.vocabulary = vocabulary
+        self.do_lower_case = do_lower_case
+
+    def __reduce__(self):
+        return type(self), (self.vocabulary, self.do_lower_case)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, without special tokens."""
+        raise NotImplementedError
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of many lines at once.
+
+        Args:
+            lines: list of str.
+
+        Returns:
+            ids: int32 [sum of lengths], those of all lines one after another.
+            lengths: int32 [len(lines)], how many each line has.
+        """
+        raise NotImplementedError
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of `text` and where each comes from.
+
+        Returns:
+            ids: list of int, those of `encode`.
+            offsets: list of (start, end), so that `text[start:end]` reaches from the first to the
+                last character that went into the token, without blanks around.
+        """
+        raise NotImplementedError
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The tokens of `ids`."""
+        return [self.vocabulary.tokens[index] for index in ids]
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of `text`."""
+        return self.tokens(self.encode(text))
+
+    @functools.cached_property
+    def continues(self) -> np.ndarray:
+        """bool [V]: whether each token goes on with the word of the token before it."""
+        special = set(self.vocabulary.special.values())
+        return np.array([token not in special and self._continues(token)
+                         for token in self.vocabulary.tokens], bool)
+
+    def _continues(self, token):
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """The tokenizer's name and settings as a JSON value, for manifests and task.json."""
+        return {"name": self.name, "do_lower_case": self.do_lower_case}
+
+    def save(self, folder: str) -> None:
+        """Writes the files of the vocabulary into `folder`, byte for byte as they were read;
+        `open_tokenizer` reads them there."""
+        for name, content in self.vocabulary.files.items():
+            with write_aside(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+
+
+def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
+    """The tokenizer of a vocabulary, whose kind is seen from its file.
+
+    Args:
+        path: a vocab.txt (WordPiece), or a folder that holds one.
+        do_lower_case: whether to lower-case text; as the vocabulary's tokens suggest if None.
+
+    Raises:
+        InputError: there is no vocabulary at `path`, or it can't be read.
+    """
+    if os.path.isdir(path):
+        found = os.path.join(path, VOCAB_FILE)
+        if not os.path.isfile(found):
+            raise InputError(f"there is no {VOCAB_FILE} in {path}; name the file of the "
+                             "vocabulary.")
+        path = found
+    vocabulary = Vocabulary.from_file(path)
+    lower = looks_lower_case(vocabulary) if do_lower_case is None else do_lower_case
+    return tokenization.WordpieceTokenizer(vocabulary, lower)
