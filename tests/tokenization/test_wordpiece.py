@@ -115,7 +115,7 @@ def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
     check(tokenizer, [*HARD_LINES, " ".join(HARD_LINES), *random_lines(200, seed=4), "", "Σα 中Σ文"])
 
 
-@pytest.mark.parametrize("line", ["word " * 400_000, "中文" * 400_000])
+@pytest.mark.parametrize("line", ["word " * 200_000, "中文" * 100_000])
 def test_what_a_huge_line_takes_beside_its_ids_is_bounded(tokenizer, monkeypatch, line):
     monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 1 << 12)
     expected = tokenizer.encode(line[:1000]) * (len(line) // 1000)
@@ -124,7 +124,7 @@ def test_what_a_huge_line_takes_beside_its_ids_is_bounded(tokenizer, monkeypatch
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert lengths.tolist() == [len(expected)] and ids.tolist() == expected
-    assert peak < 2.5 * ids.nbytes + (1 << 21)
+    assert peak < 2.5 * ids.nbytes + (1 << 20)
 
 
 def test_memory_is_bounded_and_forgetting_changes_nothing(tokenizer, monkeypatch):
