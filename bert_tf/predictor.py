@@ -21,7 +21,7 @@ from bert_tf.tasks.squad_answers import AnswerOptions, predict_answers
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.learner import Learner
-from bert_tf.training.prediction import put
+from bert_tf.training.batches import put
 
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time
 # Least and most texts of an example, and how an error says it.

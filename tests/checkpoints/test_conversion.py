@@ -27,7 +27,7 @@ from bert_tf.objectives.sentence import (
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
-from bert_tf.training.loop import Trainer
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import AdamWeightDecay
 from tests.training import tiny
 
