@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from bert_tf.checkpoints import sealed
+from bert_tf.checkpoints import checksummed
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.trials import rank
@@ -29,7 +29,7 @@ class BestWeights:
                  eval_steps: int) -> None:
         self._trainer, self._path = trainer, os.path.join(folder, "best.safetensors")
         self._headline, self._patience_steps = headline, patience * eval_steps
-        self._best = sealed.read(self._path)[1] if os.path.exists(self._path) else None
+        self._best = checksummed.read(self._path)[1] if os.path.exists(self._path) else None
 
     def _variables(self):
         return {v.path: v for v in self._trainer.learner.weights}
@@ -44,7 +44,7 @@ class BestWeights:
         self._best = {"step": step, "metrics": metrics}
         if is_chief(self._trainer.strategy):
             tensors = {name: np.array(v.numpy()) for name, v in self._variables().items()}
-            sealed.write(self._path, tensors, self._best)
+            checksummed.write(self._path, tensors, self._best)
 
     def is_over(self, step: int) -> bool:
         """Whether training is to end at this step: the best ones are too long ago."""
@@ -52,7 +52,7 @@ class BestWeights:
 
     def restore(self) -> tuple[int, dict]:
         """Gives the trainer the best weights; returns their step and their metrics."""
-        tensors, best = sealed.read(self._path)
+        tensors, best = checksummed.read(self._path)
         for name, variable in self._variables().items():
             variable.assign(tensors[name])
         return best["step"], best["metrics"]

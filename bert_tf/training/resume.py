@@ -1,8 +1,8 @@
 """Training checkpoints, and the one rule of what may differ when a run goes on from one.
 
-A checkpoint is a safetensors file, whole or absent, verified when read. It is a sealed file of
-every variable of the Learner and of its optimizer, by its path, and of the state of the Trainer;
-what the caller adds is kept as JSON.
+A checkpoint is a safetensors file, whole or absent, verified when read. It holds a checksum,
+every variable of the Learner and of its optimizer by its path, and the state of the Trainer; what
+the caller adds is kept as JSON.
 
 The rule. Where a run runs and what it reports (`FREE`) may always differ. The network may not: its
 weights would compute something else. All other settings are the recipe of a run. Pre-training goes
@@ -18,7 +18,7 @@ import re
 
 import numpy as np
 
-from bert_tf.checkpoints import sealed
+from bert_tf.checkpoints import checksummed
 from bert_tf.config import differing_options
 from bert_tf.errors import InputError
 from bert_tf.training.settings import TrainSettings
@@ -153,7 +153,7 @@ def save_checkpoint(folder: str, trainer, extra: dict, keep: int) -> str:
             raise InputError(f"{name} is not finite after step {int(trainer.step.numpy())}, which "
                              "is not saved: lower --learning_rate and start again.")
     path = os.path.join(folder, _NAME.format(int(trainer.step.numpy())))
-    sealed.write(path, tensors, extra)
+    checksummed.write(path, tensors, extra)
     for old in checkpoints(folder)[:-keep]:
         os.remove(old)
     return path
@@ -174,7 +174,7 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
         DamagedError: it is not as it was written.
         InputError: it does not fit the model; names the tensor, or what differs.
     """
-    tensors, extra = sealed.read(path)
+    tensors, extra = checksummed.read(path)
     saved, mine = extra.get("run", {}), _describe_network(trainer.learner)
     other = [phrase for name in mine if name in saved
              for phrase in _compare_networks(name, saved[name], mine[name])[0]]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import keras_file, sealed
+from bert_tf.checkpoints import checksummed, keras_file
 from bert_tf.config import differing_options
 from bert_tf.errors import InputError
 from bert_tf.files import locked, make_folder, replace_aside
@@ -66,7 +66,7 @@ class Run:
                 self.restore(path)
                 print(f"going on from step {self.step:,}: {path}", flush=True)
                 return True
-            except sealed.DamagedError as error:
+            except checksummed.DamagedError as error:
                 print(f"warning: {error}", flush=True)
                 damaged = error
         if damaged:
