@@ -17,8 +17,19 @@ from bert_tf.errors import InputError
 
 # What reading a damaged file raises, plain or gzip.
 READ_ERRORS = (EOFError, OSError, zlib.error)
+# Stands between the final name and the number of the process that writes the file.
+_ASIDE = ".tmp-bert_tf-"
 # Time for a process that was stopped to release what it holds.
 _LOCK_SECONDS = 1.0
+
+
+def leftovers(path: str, ending: str = "") -> list[str]:
+    """What killed processes left of a file or folder that they were writing aside.
+
+    Only names that this module gives are meant: a user's own `path.tmp-old` stays.
+    """
+    return [found for found in glob.glob(f"{glob.escape(str(path))}{_ASIDE}*{ending}")
+            if found.removeprefix(f"{path}{_ASIDE}").removesuffix(ending).isdecimal()]
 
 
 @contextlib.contextmanager
@@ -29,9 +40,9 @@ def replace_aside(path, ending=""):
         path: the final name.
         ending: what the temporary name must end with, for libraries that look at it.
     """
-    for leftover in glob.glob(f"{glob.escape(str(path))}.tmp-*"):    # of a process that was killed
+    for leftover in leftovers(path, ending):
         os.remove(leftover)
-    aside = f"{path}.tmp-{os.getpid()}{ending}"
+    aside = f"{path}{_ASIDE}{os.getpid()}{ending}"
     try:
         yield aside
         # On disk before it is renamed: a crash leaves the old file or the new one.
@@ -61,10 +72,10 @@ def folder_aside(path):
         InputError: `path` is there and isn't empty, or can't be written.
     """
     path = os.path.abspath(path)
-    aside = f"{path}.tmp-{os.getpid()}"
+    aside = f"{path}{_ASIDE}{os.getpid()}"
     if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
         raise InputError(f"{path} is there already and isn't an empty folder; name another.")
-    for leftover in glob.glob(f"{glob.escape(path)}.tmp-*"):    # of a process that was killed
+    for leftover in leftovers(path):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
         try:
@@ -79,7 +90,8 @@ def folder_aside(path):
 
 def write_json(path, value):
     """Writes `value` as indented JSON, whole or not at all."""
-    with write_aside(path) as file:
+    # A lone surrogate becomes its escape in JSON.
+    with write_aside(path, errors="backslashreplace") as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
 
@@ -125,7 +137,7 @@ def locked(path: str, what: str) -> Iterator[None]:
 
     The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` beside the file `path`.
     It names the process that holds it, and disappears when the block ends. A process that dies
-    releases its lock; the file that it leaves behind is taken over. Blocks may be nested.
+    releases its lock; the file that it leaves behind is taken over.
 
     Args:
         path: an existing folder, or a file, which may be absent.
@@ -135,8 +147,8 @@ def locked(path: str, what: str) -> Iterator[None]:
         InputError: another process holds the lock; names its number and its machine.
     """
     folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
-    place = os.path.join(os.path.realpath(folder), f".{name}.lock" if name else ".lock")
-    lock = filelock.FileLock(place, is_singleton=True)
+    place = os.path.join(folder, f".{name}.lock" if name else ".lock")
+    lock = filelock.FileLock(place)
     try:
         lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_LOCK_SECONDS / 10)
     except filelock.Timeout as error:
@@ -147,14 +159,13 @@ def locked(path: str, what: str) -> Iterator[None]:
                          "name one that you may write to.") from error
     try:
         # Where files can't be locked, filelock marks them in a way of its own.
-        if lock.lock_counter == 1 and not isinstance(lock, filelock.SoftFileLock):
+        if not isinstance(lock, filelock.SoftFileLock):
             with open(place, "w", encoding="utf-8") as file:
                 file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         yield
     finally:
-        if lock.lock_counter == 1:
-            with contextlib.suppress(OSError):
-                os.remove(place)    # while it is locked: nobody else has it
+        with contextlib.suppress(OSError):
+            os.remove(place)    # while it is locked: nobody else has it
         lock.release()
 
 
@@ -165,6 +176,24 @@ def _holder(place):
             return file.read(200).strip().replace("\n", " ") or "another process"
     except (OSError, ValueError):
         return "another process"
+
+
+def check_decodable(values: list, source: str) -> None:
+    """Raises InputError if a text, such as the name of a file, holds bytes that are not UTF-8.
+
+    Python represents such bytes by lone surrogates, which TensorFlow and JSON can't take.
+
+    Args:
+        values: the texts; other values are passed over.
+        source: the flag that gave them.
+    """
+    for value in values:
+        try:
+            if isinstance(value, str):
+                value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{source}: {value!r} holds bytes that are not UTF-8; rename the file "
+                             "or folder.") from error
 
 
 def find_files(patterns, flag, suffixes=None):
@@ -194,4 +223,5 @@ def find_files(patterns, flag, suffixes=None):
         found += names
     if not found:
         raise InputError(f"--{flag} names no file.")
+    check_decodable(found, f"--{flag}")
     return found

@@ -30,7 +30,9 @@ import typing
 from absl import app
 from absl import flags as absl_flags
 
+from bert_tf import signals
 from bert_tf.errors import InputError
+from bert_tf.files import check_decodable
 
 REQUIRED = dataclasses.MISSING
 _HELP = ("--help", "-h", "-help", "--helpfull")
@@ -107,6 +109,7 @@ def read(config_class, flag_values):
         value = getattr(flag_values, field.name)
         if _is_required(field) and value in (None, "", []):
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
+        check_decodable(value if isinstance(value, list) else [value], f"--{field.name}")
         values[field.name] = value
     return config_class(**values)
 
@@ -233,8 +236,10 @@ def run(main, *config_classes, defaults=None):
                 raise
             print(f"error: {error}: make room and start the same command again.", file=sys.stderr)
             sys.exit(1)
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            sys.exit(130)
 
-    app.run(guarded, flags_parser=parse)
+    # Names of files may hold bytes that no encoding can print.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    with signals.ending():
+        app.run(guarded, flags_parser=parse)

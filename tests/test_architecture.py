@@ -17,7 +17,8 @@ PACKAGES = ("bert_tf", "data_prep", "run_scripts")
 # Each part may import itself and these; functions that import count like files that do.
 COMMON = {"errors", "files", "config"}
 ALLOWED = {
-    "errors": set(), "files": {"errors"}, "flags": {"errors"}, "registration": set(),
+    "errors": set(), "files": {"errors"}, "signals": set(), "flags": {"errors", "files", "signals"},
+    "registration": set(),
     "config": {"errors", "files"}, "heads": set(), "recipes": {"errors"},
     # One line: networks and what they are trained on.
     "layers": COMMON,
@@ -25,20 +26,21 @@ ALLOWED = {
     "objectives": COMMON | {"heads", "layers", "networks"},
     # The other: text and records.
     "tokenization": COMMON,
-    "data": COMMON | {"tokenization", "recipes"},
+    "data": COMMON | {"tokenization", "recipes", "signals"},
     "metrics": COMMON,
     "tasks": COMMON | {"metrics", "tokenization", "data"},
     # They meet here. Only the settings, a dataclass of flags, may know what a flag is (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
     # These are handed a network that was built.
-    "checkpoints": COMMON | {"heads", "tokenization"}, "export": COMMON | {"networks", "tokenization"},
+    "checkpoints": COMMON | {"heads"}, "export": COMMON | {"networks", "tokenization"},
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "pretrained", "tasks",
                            "tokenization", "training"},
+    "conversion": COMMON | {"heads", "checkpoints", "tokenization"},
     "": {"heads", "registration"},
-    "data_prep": COMMON | {"flags", "tokenization", "data", "tasks", "recipes"},
+    "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
 SETTINGS = "bert_tf/training/settings.py"
 

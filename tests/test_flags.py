@@ -106,7 +106,7 @@ def test_given_comes_before_other_defaults_and_these_before_the_dataclass(
 
 
 PROGRAM = '''"""A program."""
-import dataclasses
+import dataclasses, os, signal
 from bert_tf import errors, flags
 
 @dataclasses.dataclass
@@ -114,12 +114,15 @@ class Job:
     """Its flags."""
     number: int = flags.option(flags.REQUIRED, "A number.")
     kind: str = flags.option("x", "Which.", choices=("x", "y"))
+    file: str = dataclasses.field(default="", repr=False, metadata=flags.option("", "A file.").metadata)
 
 def main(job):
     if job.number == 13:
         raise errors.InputError("13 is unlucky; take another number.")
     if job.number == 14:
         raise KeyboardInterrupt
+    if job.number == 16:
+        os.kill(os.getpid(), signal.SIGTERM)
     if job.number == 15:
         raise OSError(28, "No space left on device")
     print(job)
@@ -156,6 +159,8 @@ def fixture_run(tmp_path_factory):
     (["--number=1", "more"], 1, "error: unexpected argument 'more'"),
     (["--flagfile=absent.txt"], 1, "absent.txt"),
     (["--number=14"], 130, "interrupted\n"),
+    (["--number=16"], 143, "terminated\n"),
+    (["--number=1", "--kind=x", "--file=a\udcff"], 1, "error: --file: 'a\\udcff' holds bytes that are not"),
     (["--number=15"], 1, "error: [Errno 28] No space left on device: make room and start"),
 ])
 def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):

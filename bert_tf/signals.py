@@ -1,0 +1,76 @@
+"""How programs end when Ctrl-C (SIGINT) or SIGTERM asks them to: in one line, with nothing half-written."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived. As with KeyboardInterrupt, `finally` blocks run and the program ends."""
+
+
+def _raise(number: int, _: FrameType | None) -> None:
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def quiet_imports() -> None:
+    """Makes Ctrl-C end a program without a traceback while the program is still importing.
+
+    Packages of programs call this first. It changes nothing for those who import such a package
+    into a program of their own.
+    """
+    program = os.path.basename(sys.argv[0]) if sys.argv else ""
+    if (program == "-m" or program.startswith("bert-")) and (
+            threading.current_thread() is threading.main_thread()):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """In the block, both signals raise an exception; then one line is printed and the program ends.
+
+    Raises:
+        SystemExit: with the status that shells give to programs that a signal ended.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield       # signals go to the main thread
+        return
+    before = {number: signal.signal(number, _raise) for number in STATUS}
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated) as error:
+        number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
+        # A second signal ends what is left of the program at once.
+        before = dict.fromkeys(STATUS, signal.SIG_DFL)
+        print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)
+        sys.exit(STATUS[number])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """In the block no signal arrives, and processes that are started begin in this state."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STATUS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def obey_parent() -> None:
+    """Lets a worker process, started while signals were `held`, end when its parent asks for it.
+
+    Ctrl-C reaches all processes of a terminal; the parent decides. SIGTERM ends the worker without a
+    word, after its `finally` blocks.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(STATUS[signal.SIGTERM]))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STATUS)

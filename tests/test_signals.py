@@ -1,0 +1,47 @@
+"""Programs end in one line; those who import their packages keep their own handlers."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf import signals
+
+CODE = """
+import signal, sys
+sys.argv[0] = sys.argv[1]
+import data_prep, run_scripts
+print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL)
+"""
+
+
+@pytest.mark.parametrize("program, is_ours", [
+    ("-m", True), ("/usr/bin/bert-run-squad", True), ("", False), ("notebook.py", False)])
+def test_only_programs_of_ours_are_quiet_while_they_import(program, is_ours):
+    done = subprocess.run([sys.executable, "-c", CODE, program], capture_output=True, text=True,
+                          check=True)
+    assert done.stdout == f"{is_ours}\n"
+
+
+@pytest.mark.parametrize("number", signals.STATUS)
+def test_signals_end_a_block(number, capsys):
+    before = signal.getsignal(number)
+    removed = []
+    with pytest.raises(SystemExit) as error, signals.ending():
+        try:
+            os.kill(os.getpid(), number)
+            signal.pause()
+        finally:
+            removed.append("temporary files")
+    assert error.value.code == 128 + number and removed
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    signal.signal(number, before)       # the program would have ended
+
+
+def test_handlers_are_put_back():
+    before = [signal.getsignal(number) for number in signals.STATUS]
+    with signals.ending():
+        assert [signal.getsignal(number) for number in signals.STATUS] != before
+    assert [signal.getsignal(number) for number in signals.STATUS] == before
