@@ -98,6 +98,17 @@ def differing_options(mine: dict, theirs: dict, defaults: dict) -> list[str]:
             if value(mine, name) != value(theirs, name)]
 
 
+def defaults_of(dataclass: type) -> dict:
+    """The defaults of a dataclass's fields by name; fields without one are left out."""
+    found = {}
+    for field in dataclasses.fields(dataclass):
+        if field.default is not dataclasses.MISSING:
+            found[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            found[field.name] = field.default_factory()
+    return found
+
+
 def same_options(mine: dict, theirs: dict, defaults: dict) -> bool:
     """Whether two descriptions of a job have equal options; see `differing_options`."""
     return not differing_options(mine, theirs, defaults)

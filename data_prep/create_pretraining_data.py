@@ -23,10 +23,12 @@ from typing import Any
 import google_crc32c
 
 from bert_tf import flags, recipes
+from bert_tf.config import defaults_of
 from bert_tf.data import corpus, manifest, statistics
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import create_instances, feature_names
-from bert_tf.data.shards import make_shards, write_shard
+from bert_tf.data.shards import make_shards
+from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.flags import REQUIRED, option
@@ -290,7 +292,8 @@ def main(job: PretrainingDataFlags) -> None:
                          len(fingerprint["pieces"]), folder)
     record, was_there = make_shards(
         path, fingerprint, corpus.read_pieces(job.input_file, job.piece_bytes), writer,
-        job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options))
+        job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),
+        defaults=defaults_of(PretrainingDataFlags))
     print(statistics.report(record))
     if was_there:
         print(f"{path} and its shards are there already, made from this text with these flags")

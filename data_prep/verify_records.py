@@ -11,7 +11,6 @@ import dataclasses
 import itertools
 import os
 
-import google_crc32c
 import numpy as np
 
 from bert_tf import flags
@@ -76,7 +75,7 @@ def check_shard(path, record, entry, vocab_size=0):
         return
     if entry and count != entry["records"]:
         yield f"{path}: holds {count} records, the manifest says {entry['records']}."
-    if entry and _file_crc(path) != entry["crc32c"]:
+    if entry and tfrecord.file_checksum(path) != entry["crc32c"]:
         yield f"{path}: its checksum is not the manifest's: the file was changed after it was made."
 
 
@@ -84,14 +83,6 @@ def _batches(path):
     records = tfrecord.read_records(path)
     while batch := list(itertools.islice(records, _BATCH)):
         yield batch
-
-
-def _file_crc(path):
-    with open(path, "rb") as file:
-        digest = google_crc32c.Checksum()
-        for _ in digest.consume(file, 1 << 20):
-            pass
-    return digest.digest().hex()
 
 
 def _check_messages(messages, vocab_size, record):

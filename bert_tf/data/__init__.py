@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "pipeline": ["RecordSet"],
         "pretraining": ["Instances", "create_instances", "feature_names"],
         "python_random": ["PythonRandom"],
-        "shards": ["make_shards", "write_shard"],
+        "shards": ["find_damaged", "make_shards"],
         "texts": ["Texts"],
         "windows": ["Window", "cut_windows"],
     })

@@ -11,7 +11,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data import bucketing, manifest
+from bert_tf.data import bucketing, manifest, tfrecord
 from bert_tf.errors import InputError
 
 _READ_RECORDS = 1 << 12     # at a time
@@ -45,7 +45,7 @@ class ExampleSet:
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S")}
         self._choices = {f.name for f in wanted if f.axis == "C*S"}
-        self._spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], f.dtype) for f in wanted
+        self._spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], tf.as_dtype(f.dtype)) for f in wanted
                       if f.name != "is_real_example"}
         folder = os.path.dirname(os.path.abspath(path))
         parts = [self._unpadded(batch) for shard in self.manifest["shards"]
@@ -67,8 +67,25 @@ class ExampleSet:
             yield from messages.map(
                 lambda batch: tf.io.parse_example(batch, self._spec)).as_numpy_iterator()
         except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-            raise InputError(f"{path} is damaged ({error.message}); remove the manifest and make "
-                             "the records again.") from error
+            raise InputError(self._locate_damage(path)) from error
+
+    def _locate_damage(self, path):
+        """The sentence that names the first record of a shard that can't be read."""
+        number = -1
+        again = "remove the manifest and make the records again."
+        try:
+            for number, message in enumerate(tfrecord.read_records(path)):
+                example = tfrecord.parse_example(message)
+                for name, spec in self._spec.items():
+                    values = example.get(name)
+                    if getattr(values, "dtype", None) != spec.dtype.as_numpy_dtype or (
+                            len(values) != spec.shape[0]):
+                        raise ValueError(f"has no {name} of {spec.shape[0]} values")
+        except InputError as error:
+            return f"{str(error).partition('; ')[0].removesuffix('.')}; {again}"
+        except ValueError as error:
+            return f"{path}: record {number} {str(error).removesuffix('.')}; {again}"
+        return f"{path} can't be read; {again}"
 
     def _unpadded(self, batch):
         """Lengths [B], and features whose rows are cut to them and put end to end."""

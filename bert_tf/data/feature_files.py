@@ -25,7 +25,7 @@ import zipfile
 
 import numpy as np
 
-from bert_tf.data.shards import write_shard
+from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 

@@ -1,92 +1,248 @@
 """Work over numbered pieces: several processes, the same result, nothing finished done twice."""
 
-import concurrent.futures
+import contextlib
 import json
 import multiprocessing
 import os
+import pickle
+import re
 import shutil
 import threading
 import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import connection, resource_tracker
+from typing import Any
 
+import google_crc32c
+
+from bert_tf import signals
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 
-_work = None    # in a worker process: what `run_pieces` was given
-
-
-def _start_worker(work):
-    global _work    # pylint: disable=global-statement
-    _work = work
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent():
-    """A killed job must not leave workers that write into the folder of its successor."""
-    multiprocessing.parent_process().join()
-    os._exit(1)     # pylint: disable=W0212
-
-
-def _do(index, piece):
-    return _work(index, piece)
+# What reading from or writing to the pipe of a dead process raises.
+_BROKEN = (EOFError, OSError)
+# Names in the folder of notes, also of those that a killed process was writing.
+_NOTE = re.compile(r"(job|piece-\d+)\.json(\.tmp-.*)?$")
+_SECONDS_TO_END = 5         # for a worker to remove its temporary files
 
 
 class Progress:
     """The results of finished pieces, in a folder, so that a killed job goes on where it was.
 
     Args:
-        folder: made if it does not exist; removed by `close`.
+        folder: created if it does not exist; removed by `close`.
         fingerprint: JSON value of all that the results depend on.
-        discard: called with the fingerprint of another job found there, which is then forgotten.
+        begin: called where the job begins afresh, before anything is written, with the fingerprint
+            of another job that is found there, or None; the notes of that job are then removed.
+        is_same: function of a fingerprint that is found there: whether it is of this job.
+
+    Attributes:
+        goes_on: whether notes of this job were found.
+
+    Raises:
+        InputError: the folder holds files that no job wrote.
     """
 
-    def __init__(self, folder, fingerprint, discard):
+    def __init__(self, folder: str, fingerprint: Any, begin: Callable[[Any], None] | None,
+                 is_same: Callable[[Any], bool] | None = None) -> None:
         self._folder = folder
         job = os.path.join(folder, "job.json")
-        earlier = self._read(job)
-        if earlier and earlier != fingerprint:
-            discard(earlier)
-        if earlier != fingerprint:
+        earlier = _read(job)
+        is_same = is_same or (lambda other: other == fingerprint)
+        self.goes_on = bool(earlier) and is_same(earlier)
+        if os.path.lexists(folder):
+            self._check_own()
+        if not self.goes_on and begin:
+            begin(earlier)
+        if not self.goes_on:
             shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder, exist_ok=True)
         write_json(job, fingerprint)
 
-    @staticmethod
-    def _read(path):
-        try:
-            with open(path, encoding="utf-8") as file:
-                return json.load(file)
-        except (OSError, ValueError):
-            return None
+    def _check_own(self):
+        """Raises InputError if the folder is not one that may be emptied."""
+        names = os.listdir(self._folder) if os.path.isdir(self._folder) else [""]
+        foreign = sorted(name for name in names if not _NOTE.match(name))
+        if foreign:
+            raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the place where a job "
+                             "keeps its notes; move it away, or name another output.")
 
     def _path(self, index):
         return os.path.join(self._folder, f"piece-{index:05d}.json")
 
-    def result(self, index):
-        """What `save` was given for this piece, or None."""
-        return self._read(self._path(index))
+    def result(self, index: int) -> Any:
+        """What `save` was given for this piece, or None if there is no intact note of it."""
+        note = _read(self._path(index))
+        if isinstance(note, dict) and note.keys() == {"result", "crc32c"}:
+            return note["result"] if note["crc32c"] == _checksum(note["result"]) else None
+        return note         # of version 0.1.0, which added no checksum
 
-    def save(self, index, result):
+    def save(self, index: int, result: Any) -> None:
         """Notes that a piece is finished; its files must have their final names by now."""
-        write_json(self._path(index), result)
+        write_json(self._path(index), {"result": result, "crc32c": _checksum(result)})
 
-    def close(self):
-        """Forgets everything: the job is finished."""
+    def close(self) -> None:
+        """Removes all notes: the job is finished."""
         shutil.rmtree(self._folder)
 
 
-def run_pieces(pieces, count, work, progress, num_workers, is_intact):
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _checksum(result):
+    return google_crc32c.value(json.dumps(result, sort_keys=True).encode())
+
+
+class _Worker:
+    """A process that does one piece at a time.
+
+    The only thing that it shares with this process is a pipe. So the death of a worker, at whatever
+    moment, closes its pipe and can't leave anyone waiting for a lock.
+    """
+
+    def __init__(self, work):
+        context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        self._index = None
+        resource_tracker.ensure_running()       # it changes which signals are held
+        with signals.held(), _named_death():
+            self._process.start()
+        theirs.close()
+
+    @property
+    def events(self):
+        """What to wait for: a result, or the end of the process."""
+        return (self._pipe, self._process.sentinel)
+
+    def begin(self, index, piece):
+        """Hands over a piece."""
+        self._index = index
+        with _named_death():
+            self._pipe.send((index, piece))
+
+    def finish(self):
+        """(index, result) of the piece that was handed over, or None if it isn't finished yet."""
+        with _named_death():
+            if not self._pipe.poll():
+                if self._process.exitcode is None:
+                    return None
+                raise EOFError
+            result, error, trace = self._pipe.recv()
+        if error is not None:
+            raise error from (None if isinstance(error, InputError) else RuntimeError(trace))
+        return self._index, result
+
+    def ask_to_end(self):
+        """Asks the process to remove its temporary files and to end."""
+        self._process.terminate()
+
+    def end(self, seconds):
+        """Waits for the end of the process, and forces it."""
+        self._process.join(seconds)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+        self._pipe.close()
+
+
+@contextlib.contextmanager
+def _named_death():
+    try:
+        yield
+    except _BROKEN as error:
+        raise InputError("a worker process was killed, perhaps for want of memory: start the same "
+                         "command again, with fewer --num_workers; finished pieces are "
+                         "kept.") from error
+
+
+def _serve(pipe, work):
+    """The program of a worker."""
+    signals.obey_parent()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with contextlib.suppress(EOFError):
+        while True:
+            index, piece = pipe.recv()
+            try:
+                answer = work(index, piece), None, ""
+            except Exception as error:      # handed to the parent, whatever it is
+                answer = None, _portable(error), traceback.format_exc()
+            pipe.send(answer)
+
+
+def _end_with_parent():
+    """A killed job must not leave workers that write into the folder of its successor."""
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+    os._exit(1)
+
+
+def _portable(error):
+    """The error, or one that can be sent through a pipe in its place."""
+    try:
+        return pickle.loads(pickle.dumps(error))
+    except Exception:       # errors may refuse in any way
+        return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+@contextlib.contextmanager
+def _workers(work, count) -> Iterator[list[_Worker]]:
+    """Worker processes, which end with the block."""
+    started: list[_Worker] = []
+    try:
+        for _ in range(count):
+            started.append(_Worker(work))
+        yield started
+    finally:
+        for worker in started:
+            worker.ask_to_end()
+        deadline = time.monotonic() + _SECONDS_TO_END
+        for worker in started:
+            worker.end(max(deadline - time.monotonic(), 0))
+
+
+class _Notes:
+    """Notes finished pieces and prints how far the job is."""
+
+    def __init__(self, results, progress):
+        self._results, self._progress = results, progress
+        self.waiting = results.count(None)
+        self._start, self._finished = time.monotonic(), 0
+        if self.waiting < len(results):
+            print(f"{len(results) - self.waiting} of {len(results)} pieces were finished before",
+                  flush=True)
+
+    def add(self, index, result):
+        self._progress.save(index, result)
+        self._results[index] = result
+        self._finished += 1
+        rest = self.waiting - self._finished
+        left = (time.monotonic() - self._start) / self._finished * rest
+        print(f"piece {index + 1}/{len(self._results)} finished, {rest} to go"
+              + (f", about {left:.0f} s left" if left else ""), flush=True)
+
+
+def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], progress: Progress,
+               num_workers: int, is_intact: Callable[[Any], bool]) -> list:
     """Does `work(index, piece)` for every piece that has no result yet.
 
     At most num_workers + 1 pieces are in memory at a time.
 
     Args:
-        pieces: iterable of the `count` pieces.
-        count: how many there are.
+        pieces: the `count` pieces.
+        count: number of pieces.
         work: picklable callable; returns a JSON value. Each process gets one copy, which it keeps.
         progress: `Progress`.
-        num_workers: number of processes, 0 for one a core; with 1, or one piece, all is done in
-            this one.
-        is_intact: function of an earlier result; False makes the piece be done again.
+        num_workers: number of processes, 0 for one a core; with 1, or one piece, this process does
+            the work.
+        is_intact: function of an earlier result; if it returns False, the piece is done again.
 
     Returns:
         list of the results, by index.
@@ -96,53 +252,31 @@ def run_pieces(pieces, count, work, progress, num_workers, is_intact):
     """
     results = [progress.result(index) for index in range(count)]
     results = [r if r is not None and is_intact(r) else None for r in results]
-    waiting = results.count(None)
-    if waiting < count:
-        print(f"{count - waiting} of {count} pieces were finished before", flush=True)
-    start, finished = time.monotonic(), 0
-
-    def note(index, result):
-        nonlocal finished
-        progress.save(index, result)
-        results[index] = result
-        finished += 1
-        left = (time.monotonic() - start) / finished * (waiting - finished)
-        print(f"piece {index + 1}/{count} finished, {waiting - finished} to go"
-              + (f", about {left:.0f} s left" if left else ""), flush=True)
-
-    num_workers = num_workers or _cores()
+    notes = _Notes(results, progress)
+    num_workers = min(num_workers or _cores(), notes.waiting)
     todo = ((i, piece) for i, piece in enumerate(pieces) if results[i] is None)
-    if num_workers == 1 or waiting <= 1:
+    if num_workers <= 1:
         for index, piece in todo:
-            note(index, work(index, piece))
+            notes.add(index, work(index, piece))
         return results
-
-    # "spawn": a fork of a process that has started threads (TensorFlow's, say) may hang.
-    with concurrent.futures.ProcessPoolExecutor(
-            min(num_workers, waiting), multiprocessing.get_context("spawn"),
-            _start_worker, (work,)) as pool:
-        running = {}
-        try:
-            for index, piece in todo:
-                running[pool.submit(_do, index, piece)] = index
-                if len(running) > num_workers:
-                    _collect(running, note)
-            while running:
-                _collect(running, note)
-        except concurrent.futures.process.BrokenProcessPool as error:
-            raise InputError("a worker process was killed, perhaps for want of memory: start the "
-                             "same command again, with fewer --num_workers; finished pieces are "
-                             "kept.") from error
+    with _workers(work, num_workers) as workers:
+        busy: list[_Worker] = []
+        following = next(todo, None)
+        while following or busy:
+            while following and len(busy) < num_workers:
+                worker = next(w for w in workers if w not in busy)
+                worker.begin(*following)
+                busy.append(worker)
+                following = next(todo, None)    # read while the workers are at work
+            connection.wait([event for worker in busy for event in worker.events])
+            for worker in list(busy):
+                if finished := worker.finish():
+                    busy.remove(worker)
+                    notes.add(*finished)
     return results
 
 
 def _cores():
-    """The cores that this process may use, where the system tells, else all."""
+    """The cores that this process may use, where the system reports them, else all."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count()
-
-
-def _collect(running, note):
-    done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-    for future in sorted(done, key=lambda future: future.exception() is not None):
-        note(running.pop(future), future.result())

@@ -2,82 +2,53 @@
 
 import contextlib
 import functools
-import glob
-import gzip
 import os
+from collections.abc import Callable, Iterable
+from typing import Any
 
-import google_crc32c
-
+from bert_tf.config import same_options
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.jobs import Progress, run_pieces
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside, write_json
+from bert_tf.files import leftovers, locked, write_json
 
 
-class _Digested:
-    """A file that checksums what is written to it."""
-
-    def __init__(self, file, digest):
-        self._file, self._digest = file, digest
-
-    def write(self, data):
-        self._digest.update(bytes(data))
-        return self._file.write(data)
-
-    def flush(self):
-        self._file.flush()
-
-
-def write_shard(path, folder, blocks):
-    """Writes one TFRecord file, gzip if its name ends in .gz; the same records, the same bytes.
-
-    Args:
-        path: the file.
-        folder: where the manifest will stand.
-        blocks: iterable of dicts of arrays [B, length], as `tfrecord.serialize_examples` takes.
-
-    Returns:
-        Its entry in the manifest: name (relative to `folder`), records, bytes, crc32c.
-    """
-    records = 0
-    with write_aside(path, "wb") as file:
-        digest = google_crc32c.Checksum()
-        sink = _Digested(file, digest)
-        # No name and no time in the gzip header.
-        out = gzip.GzipFile("", "wb", 6, sink, 0) if path.endswith(".gz") else sink
-        for features in blocks:
-            messages = tfrecord.serialize_examples(features)
-            out.write(b"".join(map(tfrecord.frame, messages)))
-            records += len(messages)
-        if out is not sink:
-            out.close()
-    return {"name": os.path.relpath(path, folder), "records": records,
-            "bytes": os.path.getsize(path), "crc32c": digest.digest().hex()}
-
-
-def make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace=True):
+def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],
+                num_workers: int, describe: Callable[[list], dict], may_replace: bool = True,
+                defaults: dict | None = None) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; what is finished is not done again.
 
-    Shards of another job that stand under this manifest's name are removed first, if they may be.
+    What is there already counts only if its checksum is right. Shards of another job that have this
+    manifest's name are removed first, if they may be; files that no such job made are left alone.
 
     Args:
         path: of the manifest.
         fingerprint: JSON value of all that the shards depend on; has `output_file`, their names
-            relative to the manifest's folder, and `pieces`, with one entry a piece.
-        pieces: iterable of the pieces; it is begun only if there is something to do.
+            relative to the manifest's folder, `pieces`, with one entry a piece, and `options`. A
+            later version must leave a new option out where it has its default: other files keep a
+            hash of the fingerprint.
+        pieces: the pieces; iteration begins only if there is something to do.
         work: picklable callable (index, piece) -> dict with `shards`, the entries of the shards it
             wrote, and whatever `describe` needs.
         num_workers: see `run_pieces`.
-        describe: function of the results by piece: what else the manifest is to say. Where it
+        describe: function of the results by piece; returns what else the manifest holds. If it
             raises InputError, no shard is kept.
         may_replace: whether shards of another job may be removed.
+        defaults: defaults of `options`, to which a name equals that a fingerprint does not have.
 
     Returns:
         The manifest, and whether it was there already.
 
     Raises:
-        InputError: what must not be removed stands there.
+        InputError: another process makes these shards now, or a file that must not be removed is in
+            the way; names it.
     """
+    with locked(path, "records"):
+        return _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace,
+                            functools.partial(_is_same_job, fingerprint, defaults or {}))
+
+
+def _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_replace, is_same):
     folder = os.path.dirname(os.path.abspath(path))
 
     def discard(names):
@@ -86,19 +57,28 @@ def make_shards(path, fingerprint, pieces, work, num_workers, describe, may_repl
                              "vocabulary or with other flags: name another folder, or remove it.")
         _remove(folder, names)
 
+    def begin(other):
+        with contextlib.suppress(KeyError, TypeError):      # it is no fingerprint
+            discard(_planned(other))
+        if not earlier:
+            _refuse_foreign(folder, _planned(fingerprint))
+
     earlier = manifest.load_manifest(path) if os.path.exists(path) else None
     names = [shard["name"] for shard in earlier["shards"]] if earlier else []
-    if earlier and earlier.get("fingerprint") != fingerprint:
-        # Other flags or another text: the old shards must not stand beside the new ones.
+    if earlier and not is_same(earlier.get("fingerprint")):
+        # Other flags or another text: the old shards must not lie beside the new ones.
         discard(names)
         os.remove(path)
         earlier = None
     progress = Progress(path.removesuffix(manifest.SUFFIX) + ".progress", fingerprint,
-                        lambda other: discard(_planned(other)))
+                        begin, is_same)
     if earlier:
-        if _is_intact(folder, earlier):
+        damaged = find_damaged(folder, earlier["shards"])
+        if not damaged:
             progress.close()
             return earlier, True
+        print(f"warning: {damaged} is not as its manifest describes it; all shards of {path} are "
+              "made again", flush=True)
         _remove(folder, names)
         os.remove(path)
     results = run_pieces(pieces, len(fingerprint["pieces"]), work, progress, num_workers,
@@ -116,6 +96,14 @@ def make_shards(path, fingerprint, pieces, work, num_workers, describe, may_repl
     return record, False
 
 
+def _is_same_job(fingerprint, defaults, earlier):
+    """Whether the fingerprint in an earlier file is of the same job."""
+    if not isinstance(earlier, dict) or not isinstance(earlier.get("options"), dict):
+        return False
+    return (same_options(fingerprint["options"], earlier["options"], defaults)
+            and same_options({**fingerprint, "options": None}, {**earlier, "options": None}, {}))
+
+
 def _planned(fingerprint):
     """The names of all shards that the job of this fingerprint makes, finished or not."""
     count = len(fingerprint["pieces"])
@@ -123,15 +111,39 @@ def _planned(fingerprint):
             for name in fingerprint["output_file"] for index in range(count)]
 
 
+def _refuse_foreign(folder, names):
+    """Raises InputError if a file exists that a shard would replace, as no job of ours made it."""
+    for path in (os.path.join(folder, name) for name in names):
+        if os.path.lexists(path):
+            raise InputError(f"{path} exists, but no manifest names it: it would be overwritten. "
+                             "Remove it, or name another file.")
+
+
 def _remove(folder, names):
     """Removes shards, and what a killed process left of them."""
     for path in (os.path.join(folder, name) for name in names):
-        for found in (path, *glob.glob(f"{glob.escape(path)}.tmp-*")):
+        for found in (path, *leftovers(path)):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(found)
 
 
+def find_damaged(folder: str, shards: list[dict]) -> str | None:
+    """The path of the first shard that is absent or not as its entry in a manifest describes it.
+
+    All bytes are read, at the speed of the disk.
+    """
+    for shard in shards:
+        path = os.path.join(folder, shard["name"])
+        if not os.path.isfile(path) or os.path.getsize(path) != shard["bytes"] or (
+                tfrecord.file_checksum(path) != shard["crc32c"]):
+            return path
+    return None
+
+
 def _is_intact(folder, result):
-    """Whether the shards of a result or manifest are there."""
-    paths = [(os.path.join(folder, shard["name"]), shard) for shard in result["shards"]]
-    return all(os.path.exists(p) and os.path.getsize(p) == s["bytes"] for p, s in paths)
+    """Whether the note of a piece is one, and its shards are as it describes them."""
+    try:
+        return (bool(result["shards"]) and isinstance(result["counts"], dict)
+                and find_damaged(folder, result["shards"]) is None)
+    except (KeyError, TypeError):
+        return False

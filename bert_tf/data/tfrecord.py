@@ -4,6 +4,7 @@ A record is: length uint64, masked CRC32C of the length uint32, data, masked CRC
 uint32, all little-endian (TensorFlow `core/lib/io/record_writer.h`).
 """
 
+import gzip
 import mmap
 import os
 import struct
@@ -12,7 +13,7 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.files import READ_ERRORS, is_gzip, open_unpacked
+from bert_tf.files import READ_ERRORS, is_gzip, open_unpacked, write_aside
 
 
 def _masked_crc(data):
@@ -229,3 +230,53 @@ def _values(kind, values):
     if kind == 1:
         return parts
     return (np.frombuffer(b"".join(parts), "<f4") if kind == 2 else _unpack_ints(b"".join(parts)))
+
+
+class _Digested:
+    """A file that checksums what is written to it."""
+
+    def __init__(self, file, digest):
+        self._file, self._digest = file, digest
+
+    def write(self, data):
+        self._digest.update(bytes(data))
+        return self._file.write(data)
+
+    def flush(self):
+        self._file.flush()
+
+
+def write_shard(path, folder, blocks):
+    """Writes one TFRecord file, gzip if its name ends in .gz; the same records, the same bytes.
+
+    Args:
+        path: the file.
+        folder: the folder of the manifest.
+        blocks: iterable of dicts of arrays [B, length], as `serialize_examples` takes.
+
+    Returns:
+        Its entry in the manifest: name (relative to `folder`), records, bytes, crc32c.
+    """
+    records = 0
+    with write_aside(path, "wb") as file:
+        digest = google_crc32c.Checksum()
+        sink = _Digested(file, digest)
+        # No name and no time in the gzip header.
+        out = gzip.GzipFile("", "wb", 6, sink, 0) if path.endswith(".gz") else sink
+        for features in blocks:
+            messages = serialize_examples(features)
+            out.write(b"".join(map(frame, messages)))
+            records += len(messages)
+        if out is not sink:
+            out.close()
+    return {"name": os.path.relpath(path, folder), "records": records,
+            "bytes": os.path.getsize(path), "crc32c": digest.digest().hex()}
+
+
+def file_checksum(path: str) -> str:
+    """The CRC32C of a file's bytes, in hexadecimal digits, as manifests hold it."""
+    with open(path, "rb") as file:
+        digest = google_crc32c.Checksum()
+        for _ in digest.consume(file, 1 << 20):
+            pass
+    return digest.digest().hex()

@@ -6,8 +6,10 @@ import functools
 import hashlib
 import os
 
+from bert_tf.config import defaults_of
 from bert_tf.data import manifest
-from bert_tf.data.shards import make_shards, write_shard
+from bert_tf.data.shards import make_shards
+from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.tasks.encoding import encode
 from bert_tf.tasks.reading import read_examples
@@ -138,7 +140,7 @@ class SplitRecords:
         writer = _PieceWriter(task, self._options, self._tokenizer, output_file, len(self._sizes))
         return make_shards(manifest.manifest_path(output_file), fingerprint, self._pieces(), writer,
                            num_workers, functools.partial(self._describe, vocabulary),
-                           may_replace)
+                           may_replace, defaults_of(Options))
 
     def _pieces(self, omissions=None):
         return _cut(self._source.examples(omissions), _SHARD_EXAMPLES,

@@ -7,7 +7,8 @@ import os
 
 import numpy as np
 
-from bert_tf.data import features, manifest, shards
+from bert_tf.config import defaults_of
+from bert_tf.data import features, manifest, shards, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans
 from bert_tf.tasks.squad import read_pieces
@@ -71,7 +72,7 @@ class SquadRecords:
             path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
                    "output_file": [os.path.basename(self.output_file)], "pieces": counts},
             self._numbered_pieces(counts), self._write_piece, num_workers,
-            functools.partial(self._describe, settings), may_replace)
+            functools.partial(self._describe, settings), may_replace, defaults_of(SpanOptions))
 
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative)
@@ -91,7 +92,7 @@ class SquadRecords:
         spans = cut_spans(piece, self.tokenizer, self.options)
         path = os.path.abspath(manifest.shard_name(self.output_file, index, count))
         try:
-            shard = shards.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
+            shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
         except OSError as error:
             raise InputError(f"{path} can't be written ({error}); make room and start the command "
                              "again, finished pieces are kept.") from error

@@ -3,22 +3,16 @@
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import checksummed, keras_file
-from bert_tf.config import differing_options
+from bert_tf.checkpoints import keras_file, sealed
 from bert_tf.errors import InputError
-from bert_tf.files import locked, make_folder, replace_aside
+from bert_tf.files import replace_aside
 from bert_tf.training import resume
-from bert_tf.training.batches import Feed
 from bert_tf.training.distribution import is_chief, mean_over_workers
-from bert_tf.training.early_stopping import BestWeights
-from bert_tf.training.learner import Learner
+from bert_tf.training.feed import Feed
 from bert_tf.training.reporting import Reporter, write_eval_results
-from bert_tf.training.settings import TrainSettings
-from bert_tf.training.trainer import Trainer
 
 
 class Run:
@@ -28,33 +22,31 @@ class Run:
     records the run is. Records other than before are begun from their start.
 
     Args:
-        trainer: a Trainer freshly made.
-        settings: how to train.
+        trainer: `Trainer`, freshly made.
+        settings: `TrainSettings`.
         records: `RecordSet` or `ExampleSet` to train on, or None.
         evaluate: function that returns a dict of metrics, the total "loss" first; None where there
             is nothing to evaluate on.
-        best: keeps the best of all evaluations, of which the last step is then one, and may end
-            training.
+        best: `BestWeights`, which are then kept of every evaluation, the last step's too, and may
+            end training; or None.
     """
 
-    def __init__(self, trainer: Trainer, settings: TrainSettings, records,
-                 evaluate: Callable[[], dict] | None = None,
-                 best: BestWeights | None = None) -> None:
+    def __init__(self, trainer, settings, records, evaluate=None, best=None):
         self._trainer, self._settings, self._records = trainer, settings, records
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
-        self._description = resume.describe(settings, trainer.learner)
         self._order = {"records": records and records.identity(), "seed": settings.random_seed}
-        # The records that had been taken at one step.
+        # So many records had been taken when so many steps had been.
         self._taken, self._taken_at = 0, 0
-        self._reporter: Reporter | None = None
+        self._signal = None
+        self._reporter = None
 
     @property
-    def step(self) -> int:
+    def step(self):
         """Steps taken so far."""
         return int(self._trainer.step.numpy())
 
-    def resume(self) -> bool:
+    def resume(self):
         """Goes on from the newest intact checkpoint of the folder; False if there is none.
 
         Raises:
@@ -66,42 +58,28 @@ class Run:
                 self.restore(path)
                 print(f"going on from step {self.step:,}: {path}", flush=True)
                 return True
-            except checksummed.DamagedError as error:
+            except sealed.DamagedError as error:
                 print(f"warning: {error}", flush=True)
                 damaged = error
         if damaged:
             raise InputError(f"no checkpoint in {self._settings.output_dir} is intact: {damaged}")
         return False
 
-    def restore(self, path: str) -> None:
-        """Takes over weights, optimizer, step and place in the records from a checkpoint, and
-        reports in which settings this run differs from the one that saved it.
-
-        Raises:
-            DamagedError: it is not as it was written.
-            InputError: it is of another model.
-        """
+    def restore(self, path):
+        """Takes over weights, optimizer, step and place in the records from a checkpoint."""
         saved = resume.restore(path, self._trainer)
-        # Records other than before, or in another order, begin at their start.
-        is_same = _is_same_order(self._order, saved["order"])
-        if saved["taken"] and not is_same:
-            print("the records, or their order, are not those of before: they begin at the first",
-                  flush=True)
-        self._taken = saved["taken"] if is_same else 0
+        # Other records begin at their start.
+        self._taken = saved["taken"] if saved["order"] == self._order else 0
         self._taken_at = self.step
-        if "run" in saved:      # earlier versions did not keep it
-            _, recipe = resume.compare(self._description, saved["run"], self._settings)
-            if recipe:
-                print(f"going on with another {', '.join(recipe)}", flush=True)
 
     def _records_taken(self):
         return self._taken + (self.step - self._taken_at) * self._settings.train_batch_size
 
-    def train(self) -> None:
+    def train(self):
         """Trains to `settings.last_step`; evaluates on the way if asked to.
 
         Raises:
-            InputError: a record is damaged, or the loss is not finite; the last checkpoint stays.
+            InputError: a record is damaged, or the loss is not finite; the last checkpoint stands.
         """
         settings, trainer = self._settings, self._trainer
         if self._mean(self.step) != self.step:
@@ -110,18 +88,18 @@ class Run:
         if self._is_over():
             print(f"step {self.step:,} is reached already", flush=True)
             return
-        self._reporter = self._report_to()
+        self._reporter = Reporter(settings.output_dir if self._chief else None, self.step,
+                                  settings.last_step, settings.train_batch_size)
         feed = Feed(trainer, self._records,
                     (settings.random_seed, self._records_taken(), settings.train_batch_size))
         self._reporter.start(self.step)
-        with _Signals() as signals:
+        with self._signals():
             stopped = False
             while not (stopped or self._is_over()):
-                with named_errors(self._records):
-                    metrics = feed.train(self._steps_to_pause())
+                metrics = self._guard(lambda: feed.train(self._steps_to_pause()))
                 self._reporter.train(self.step, metrics)
                 self._pause()
-                stopped = self._mean(signals.is_noted) > 0
+                stopped = self._mean(self._signal is not None) > 0
         if stopped:
             self._save()
             raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
@@ -144,7 +122,7 @@ class Run:
     def _pause(self):
         """Evaluates and saves where it is time to."""
         settings, step = self._settings, self.step
-        # Before saving: a run that goes on from this checkpoint does not evaluate its step again.
+        # Evaluates first: who goes on from this checkpoint does not evaluate its step again.
         if self._evaluate and self._is_evaluated(step):
             metrics = self._evaluate()
             self._reporter.evaluate(step, metrics)
@@ -164,80 +142,49 @@ class Run:
         if self._chief:
             resume.save_checkpoint(
                 self._settings.output_dir, self._trainer,
-                {"order": self._order, "taken": self._records_taken(), "run": self._description},
+                {"order": self._order, "taken": self._records_taken()},
                 self._settings.keep_checkpoint_max)
 
-    def _mean(self, number):
-        """The mean of a number over all workers."""
+    def _guard(self, work):
         with named_errors(self._records):
-            return mean_over_workers(self._trainer.strategy, number)
+            return work()
 
-    def _report_to(self):
-        """A `Reporter` from this step on."""
-        return Reporter(self._settings.output_dir if self._chief else None, self.step,
-                        self._settings.last_step, self._settings.train_batch_size)
+    def _mean(self, number):
+        """Of a number over all workers."""
+        return self._guard(lambda: mean_over_workers(self._trainer.strategy, number))
 
-    def report_evaluation(self) -> dict:
+    def _signals(self):
+        """Within this, a first SIGINT or SIGTERM ends training at the next pause."""
+        return _Signals(self._note_signal)
+
+    def _note_signal(self, number, _):
+        if self._signal:
+            raise KeyboardInterrupt
+        self._signal = number
+        print("stopping after these steps; the state will be saved (again: stop at once)",
+              flush=True)
+
+    def report_evaluation(self):
         """Evaluates, reports, and writes `eval_results.txt`."""
         metrics = self._evaluate()
-        self._reporter = self._reporter or self._report_to()
+        if self._reporter is None:
+            self._reporter = Reporter(self._settings.output_dir if self._chief else None, self.step,
+                                      self._settings.last_step, self._settings.train_batch_size)
         self._reporter.evaluate(self.step, metrics)
         if self._chief:
             write_eval_results(self._settings.output_dir, {**metrics, "global_step": self.step})
         return metrics
 
-    def save_model(self) -> None:
+    def save_model(self):
         """Writes the Learner as `model.keras` and its `bert_config.json`."""
         if self._chief:
             save_model(self._settings.output_dir, self._trainer.learner)
 
 
-class _Signals:
-    """Within a block, notes the first SIGINT or SIGTERM; a second one interrupts at once."""
-
-    def __init__(self):
-        self.is_noted, self._before = False, {}
-
-    def _note(self, *_):
-        if self.is_noted:
-            raise KeyboardInterrupt
-        self.is_noted = True
-        print("stopping after these steps; the state will be saved (again: stop at once)",
-              flush=True)
-
-    def __enter__(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self._before[number] = signal.signal(number, self._note)
-            except ValueError:      # not in the main thread: signals go elsewhere
-                break
-        return self
-
-    def __exit__(self, *_):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-
 @contextlib.contextmanager
-def sole_writer(folder: str, strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Within this, no other run writes to the output folder, which is made if it is absent.
-
-    Of several workers the chief alone takes the lock, as it alone writes.
-
-    Raises:
-        InputError: another process holds the folder; names it.
-    """
-    with contextlib.ExitStack() as stack:
-        if is_chief(strategy):
-            make_folder(folder, "output_dir")
-            stack.enter_context(locked(folder, "--output_dir"))
-        yield
-
-
-@contextlib.contextmanager
-def named_errors(records) -> Iterator[None]:
-    """Within this, an error in reading `records` (None where there are none) names the file and the
-    record, and an error of another worker what to do."""
+def named_errors(records):
+    """Within this, an error in reading `records`, if there are any, is told by file and record, and
+    one of other workers by what to do."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
@@ -249,7 +196,7 @@ def named_errors(records) -> Iterator[None]:
                          "the last checkpoint.") from error
 
 
-def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
+def wait_for_workers(strategy):
     """Waits until all workers are here.
 
     Raises:
@@ -259,7 +206,7 @@ def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
         mean_over_workers(strategy, 0)
 
 
-def make_evaluation(trainer: Trainer, settings: TrainSettings, records) -> Callable[[], dict]:
+def make_evaluation(trainer, settings, records):
     """The function that measures a trainer on a `RecordSet`, for a `Run`."""
     def evaluate():
         batches = trainer.distribute(
@@ -270,7 +217,7 @@ def make_evaluation(trainer: Trainer, settings: TrainSettings, records) -> Calla
     return evaluate
 
 
-def save_model(folder: str, learner: Learner) -> None:
+def save_model(folder, learner):
     """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`."""
     learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
     path = os.path.join(folder, keras_file.NAME)
@@ -279,15 +226,19 @@ def save_model(folder: str, learner: Learner) -> None:
     print(f"wrote {path}", flush=True)
 
 
-def _is_same_order(mine, theirs):
-    """Whether two checkpoints walk the same records in the same order.
+class _Signals:
+    """Sends SIGINT and SIGTERM to a handler within a block."""
 
-    What identifies records is a dict, in which an absent name equals None, or a list, of which
-    earlier versions wrote the first values of the dict.
-    """
-    records, others = mine["records"], theirs["records"]
-    if isinstance(records, dict) and isinstance(others, list):
-        others = dict(zip(records, others))
-    if isinstance(records, dict) and isinstance(others, dict):
-        return not differing_options(records, others, {}) and mine["seed"] == theirs["seed"]
-    return mine == theirs
+    def __init__(self, handler):
+        self._handler, self._before = handler, {}
+
+    def __enter__(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self._before[number] = signal.signal(number, self._handler)
+            except ValueError:      # not in the main thread: signals go elsewhere
+                break
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.data import bucketing, tfrecord
 from bert_tf.data.example_set import ExampleSet
 from bert_tf.data.features import ANSWER_SPAN, ANSWER_SPAN_LABELS, FINETUNING
-from bert_tf.data.shards import write_shard
+from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
 
 LENGTH, CHOICES, LABELS = 24, 3, 4

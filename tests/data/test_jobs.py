@@ -1,5 +1,6 @@
 """Pieces done by one or many processes, once each, also after a stop."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,6 +14,10 @@ from bert_tf.errors import InputError
 
 def double(index, piece):
     return {"index": index, "double": 2 * piece}
+
+
+def measure(index, piece):
+    return {"length": len(piece)}
 
 
 def fail_at_two(index, piece):
@@ -83,6 +88,49 @@ def test_a_dead_worker_is_said(tmp_path):
         run(tmp_path, die, num_workers=2)
 
 
+class Deadly:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+    def __call__(self, index, piece):
+        raise AssertionError("never reached")
+
+
+@pytest.mark.parametrize("work, pieces", [
+    (Deadly(), "abc"),                                      # dies while it starts
+    (measure, [b"x" * (1 << 22), Deadly(), b"", b""]),      # dies while it takes a piece
+    (die, [b"x" * (1 << 22)] * 9),                          # dies at work, before the next large one
+])
+def test_no_death_of_a_worker_leaves_the_job_waiting(tmp_path, work, pieces):
+    progress = Progress(str(tmp_path / "progress"), 1, None)
+    with pytest.raises(InputError, match="a worker process was killed"):
+        run_pieces(iter(pieces), len(pieces), work, progress, 2, bool)
+    assert not multiprocessing.active_children()
+
+
+def fail_oddly(index, piece):
+    raise type("Local", (Exception,), {})("can't be pickled")
+
+
+def test_errors_of_workers_arrive(tmp_path):
+    with pytest.raises(RuntimeError, match="Local: can't be pickled") as error:
+        run(tmp_path, fail_oddly, num_workers=2)
+    assert "fail_oddly" in str(error.value.__cause__)
+
+
+@pytest.mark.parametrize("note", [
+    "[]", "7", '{"result": {"index": 0}, "crc32c": 1}', '{"shards": 1', '"x"', "[" * 100_000])
+def test_a_note_that_is_not_as_it_was_written_does_not_count(tmp_path, note):
+    def is_intact(result):
+        return isinstance(result, dict) and "double" in result
+
+    expected = run(tmp_path)
+    (tmp_path / "progress/piece-00000.json").write_text(note)
+    assert run(tmp_path, is_intact=is_intact) == expected
+
+
 SCRIPT = """
 import signal
 from bert_tf.data.jobs import Progress, run_pieces
@@ -104,3 +152,38 @@ def test_workers_end_with_a_killed_job(tmp_path):
         job.stdout.readline()
     os.kill(job.pid, signal.SIGKILL)
     job.communicate(timeout=30)     # the pipe ends only when all that hold it have ended
+
+
+ENDED = """
+import sys, time
+from bert_tf import signals
+from bert_tf.data.jobs import Progress, run_pieces
+from bert_tf.files import write_aside
+
+def wait(index, piece):
+    with write_aside({folder!r} + f"/shard{{index}}") as file:
+        file.write("half")
+        file.flush()
+        print("started", flush=True)
+        time.sleep(600)
+
+if __name__ == "__main__":
+    with signals.ending():
+        run_pieces(iter("ab"), 2, wait, Progress({folder!r} + "/p", 1, None), {workers}, None)
+"""
+
+
+@pytest.mark.parametrize("number, word", [(signal.SIGINT, "interrupted"),
+                                          (signal.SIGTERM, "terminated")])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_signal_ends_a_job_in_one_line(tmp_path, workers, number, word):
+    script = tmp_path / "job.py"
+    script.write_text(ENDED.format(folder=str(tmp_path), workers=workers))
+    job = subprocess.Popen([sys.executable, str(script)], text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, start_new_session=True)
+    for _ in range(workers):
+        job.stdout.readline()
+    os.killpg(job.pid, number)      # as a terminal does
+    _, errors = job.communicate(timeout=60)
+    assert errors == f"{word}\n" and job.returncode == {"interrupted": 130, "terminated": 143}[word]
+    assert sorted(os.listdir(tmp_path)) == ["job.py", "p"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import random
 import signal
 import subprocess
@@ -10,7 +11,9 @@ import time
 
 import pytest
 
-from bert_tf.data import corpus
+from bert_tf import files
+from bert_tf.data import corpus, jobs
+from bert_tf.errors import InputError
 from data_prep import create_pretraining_data
 
 
@@ -116,6 +119,120 @@ def test_a_shard_that_is_gone_or_cut_is_made_again(prepare, tmp_path, text):
     assert content(tmp_path / "out") == expected
 
 
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+def blank(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("damage", [flip, blank])
+def test_a_damaged_shard_of_a_finished_job_is_made_again(prepare, tmp_path, text, damage, capsys):
+    prepare(text, piece_bytes=2000)
+    expected = content(tmp_path / "out")
+    shard = sorted((tmp_path / "out").glob("*-of-*"))[1]
+    damage(shard)
+    capsys.readouterr()
+    prepare(text, piece_bytes=2000)
+    assert content(tmp_path / "out") == expected
+    assert f"warning: {shard} is not as its manifest describes it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", [flip, blank, pathlib.Path.unlink])
+def test_a_damaged_shard_of_an_unfinished_job_is_made_again(
+        prepare, tmp_path, text, damage, monkeypatch, capsys):
+    prepare(text, piece_bytes=2000, output_file=[str(tmp_path / "whole/r.tfrecord")])
+    expected = content(tmp_path / "whole")
+    save, saved = jobs.Progress.save, []
+
+    def stop_after_three(self, index, result):
+        save(self, index, result)
+        saved.append(index)
+        if len(saved) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(jobs.Progress, "save", stop_after_three)
+        prepare(None, piece_bytes=2000)
+    damage(sorted((tmp_path / "out").glob("*-of-*"))[1])
+    capsys.readouterr()
+    prepare(None, piece_bytes=2000)
+    assert content(tmp_path / "out") == expected
+    assert "2 of " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("note", [
+    "[]", '"x"', "{}", '{"shards": []}', '{"shards": 3}', '{"shards": [{}], "counts": {}}',
+    '{"result": {"shards": []}, "crc32c": 0}', "{\"a", ""])
+def test_a_note_that_holds_something_else_is_made_again(prepare, tmp_path, text, note, monkeypatch):
+    prepare(text, piece_bytes=2000, output_file=[str(tmp_path / "whole/r.tfrecord")])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(jobs.Progress, "close", lambda self: raise_(KeyboardInterrupt))
+        prepare(None, piece_bytes=2000)
+    (tmp_path / "out/r.manifest.json").unlink()
+    (tmp_path / "out/r.progress/piece-00001.json").write_text(note)
+    prepare(None, piece_bytes=2000)
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def raise_(error):
+    raise error
+
+
+def test_files_of_others_are_left_alone(prepare, tmp_path, text):
+    out = tmp_path / "out"
+    out.mkdir()
+    thesis = out / "r.tfrecord"
+    thesis.write_text("my thesis")
+    with pytest.raises(InputError, match="r.tfrecord exists, but no manifest names it"):
+        prepare(text)
+    assert content(out) == {"r.tfrecord": b"my thesis"}
+    thesis.unlink()
+    # Their names begin as those of temporary files.
+    mine = {"r.tfrecord.tmp-old": b"1", "r.tfrecord.tmp-7": b"2", "r.manifest.json.tmp-notes": b"3"}
+    for name, data in mine.items():
+        (out / name).write_bytes(data)
+    (out / f"r.tfrecord{files._ASIDE}123").write_text("what a killed process of ours left")
+    prepare(text)
+    assert mine.items() <= content(out).items()
+    assert sorted(content(out)) == sorted([*mine, "r.tfrecord", "r.manifest.json"])
+
+
+def test_a_folder_of_others_is_not_emptied(prepare, tmp_path, text):
+    folder = tmp_path / "out/r.progress"
+    folder.mkdir(parents=True)
+    (folder / "chapter1.txt").write_text("my thesis")
+    with pytest.raises(InputError, match="chapter1.txt is in the place where a job keeps its note"):
+        prepare(text)
+    assert (folder / "chapter1.txt").exists()
+
+
+def test_a_second_job_on_the_same_records_is_refused(prepare, tmp_path, text):
+    (tmp_path / "out").mkdir()
+    with files.locked(str(tmp_path / "out/r.manifest.json"), "test"), pytest.raises(
+            InputError, match=f"records: process {os.getpid()} on .* is at work on"):
+        prepare(text)
+    prepare(text)
+    assert sorted(os.listdir(tmp_path / "out")) == ["r.manifest.json", "r.tfrecord"]
+
+
+def test_an_option_that_is_absent_on_disk_has_its_default(prepare, tmp_path, text, capsys):
+    """As if an earlier version had not known the option."""
+    prepare(text)
+    path = tmp_path / "out/r.manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["fingerprint"]["options"]["short_seq_prob"]
+    path.write_text(json.dumps(manifest))
+    capsys.readouterr()
+    prepare(text)
+    assert "are there already" in capsys.readouterr().out
+    prepare(text, short_seq_prob=0.5)
+    assert "are there already" not in capsys.readouterr().out
+
+
 PIECE_BYTES = 20_000
 
 
@@ -156,7 +273,7 @@ def test_a_killed_job_redoes_only_what_is_missing(prepare, killed):
 
 def test_nothing_of_a_killed_job_stays_beside_another(prepare, killed, random_text):
     out, _ = killed
-    (out / "r.tfrecord-00007-of-00009.tmp-1").write_text("not of this job")
+    (out / f"r.tfrecord-00007-of-00009{files._ASIDE}1").write_text("not of this job")
     prepare(random_text(4), piece_bytes=1 << 20)
     assert sorted(content(out)) == ["r.manifest.json", "r.tfrecord",
-                                    "r.tfrecord-00007-of-00009.tmp-1"]
+                                    f"r.tfrecord-00007-of-00009{files._ASIDE}1"]
