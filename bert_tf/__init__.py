@@ -25,7 +25,7 @@ _CLASSES = {
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["checkpoints", "conversion", "data", "export", "layers", "networks", "objectives",
+    submodules=["checkpoints", "data", "export", "layers", "networks", "objectives",
                 "tasks", "tokenization", "training"],
     submod_attrs=_CLASSES)
 

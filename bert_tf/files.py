@@ -137,7 +137,7 @@ def locked(path: str, what: str) -> Iterator[None]:
 
     The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` beside the file `path`.
     It names the process that holds it, and disappears when the block ends. A process that dies
-    releases its lock; the file that it leaves behind is taken over.
+    releases its lock; the file that it leaves behind is taken over. Blocks may be nested.
 
     Args:
         path: an existing folder, or a file, which may be absent.
@@ -147,8 +147,8 @@ def locked(path: str, what: str) -> Iterator[None]:
         InputError: another process holds the lock; names its number and its machine.
     """
     folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
-    place = os.path.join(folder, f".{name}.lock" if name else ".lock")
-    lock = filelock.FileLock(place)
+    place = os.path.join(os.path.realpath(folder), f".{name}.lock" if name else ".lock")
+    lock = filelock.FileLock(place, is_singleton=True)
     try:
         lock.acquire(timeout=_LOCK_SECONDS, poll_interval=_LOCK_SECONDS / 10)
     except filelock.Timeout as error:
@@ -159,13 +159,14 @@ def locked(path: str, what: str) -> Iterator[None]:
                          "name one that you may write to.") from error
     try:
         # Where files can't be locked, filelock marks them in a way of its own.
-        if not isinstance(lock, filelock.SoftFileLock):
+        if lock.lock_counter == 1 and not isinstance(lock, filelock.SoftFileLock):
             with open(place, "w", encoding="utf-8") as file:
                 file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         yield
     finally:
-        with contextlib.suppress(OSError):
-            os.remove(place)    # while it is locked: nobody else has it
+        if lock.lock_counter == 1:
+            with contextlib.suppress(OSError):
+                os.remove(place)    # while it is locked: nobody else has it
         lock.release()
 
 

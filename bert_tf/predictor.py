@@ -7,7 +7,7 @@ import os
 import tensorflow as tf
 
 from bert_tf import checkpoints, pretrained
-from bert_tf.checkpoints import folders, keras_file
+from bert_tf.checkpoints import keras_file, rules
 from bert_tf.data.bucketing import padded_length, sorted_batches
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
@@ -21,7 +21,7 @@ from bert_tf.tasks.squad_answers import AnswerOptions, predict_answers
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.learner import Learner
-from bert_tf.training.prediction import put
+from bert_tf.training.batches import put
 
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time
 # Least and most texts of an example, and how an error says it.
@@ -214,7 +214,7 @@ def _read(path, dtype):
     if not saved_task:
         raise InputError(f"there is no {TASK_FILE} in {path}, so that what the model was trained "
                          "for is not known; fine-tune it, or use Predictor.from_learner.")
-    vocabulary = Vocabulary.from_file(os.path.join(path, folders.VOCABULARY))
+    vocabulary = Vocabulary.from_file(os.path.join(path, rules.VOCABULARY))
     config = checkpoints.read_config(file)
     learner = Learner(BertEncoder(config, dtype=dtype), [
         getattr(pretrained, name).from_config({**options, "dtype": dtype})

@@ -10,19 +10,19 @@ Example:
 
 import dataclasses
 
-from bert_tf import flags
+from bert_tf import checkpoints, flags
 from bert_tf.config import ACTIVATIONS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 
-_FORMATS = ("google", "huggingface", "model_garden", "keras_hub", "keras")
+_FORMATS = tuple(name for name, form in checkpoints.FORMATS.items() if form.writable)
 _CLASSIFIERS = tuple(head.name for head in HEADS.values() if head.is_classifier)
 _HEADS = ("pooler", *HEADS)
 
 
 @dataclasses.dataclass
-class Job:
+class ConvertFlags:
     """The flags."""
 
     input: str = option(REQUIRED, "The folder of a checkpoint, or the checkpoint in it.")
@@ -33,21 +33,21 @@ class Job:
                                     "with words added (bert-extend-vocab); these get rows of "
                                     "their own.")
     do_lower_case: bool | None = option(None, "Whether the tokenizer lower-cases. By default as "
-                                        "the checkpoint says, or as its vocabulary suggests.")
+                                        "in the checkpoint, or as its vocabulary suggests.")
     max_position_embeddings: int | None = option(
         None, "How many positions to keep, if the checkpoint has more.")
     vocab_size: int | None = option(None, "How many rows of the vocabulary to keep, to cut "
                                     "padding off.")
-    hidden_act: str | None = option(None, "The activation to write, whatever the checkpoint says.",
+    hidden_act: str | None = option(None, "The activation to write, in place of the checkpoint's.",
                                     choices=ACTIVATIONS)
     dtype: str | None = option(None, "Round all tensors to this type instead of keeping theirs.",
                                choices=("float16", "bfloat16", "float32", "float64"))
-    task: str | None = option(None, "The head that a classifier is, where the files don't tell.",
+    task: str | None = option(None, "The head that a classifier is, where the files leave it open.",
                               choices=_CLASSIFIERS)
     leave_out: list[str] = option([], f"Heads not to write: {', '.join(_HEADS)}.")
 
 
-def main(job):
+def main(job: ConvertFlags) -> None:
     """Converts and prints the account.
 
     Raises:
@@ -55,19 +55,17 @@ def main(job):
     """
     if not (job.output or job.dry_run):
         raise InputError("give --output, the folder to write, or --dry_run.")
-    from bert_tf import conversion  # pylint: disable=import-outside-toplevel
-
-    changes = conversion.Changes(**{field.name: getattr(job, field.name)
-                                    for field in dataclasses.fields(conversion.Changes)})
-    account = conversion.convert(job.input, job.output, job.output_format, changes, job.dry_run)
+    changes = checkpoints.Changes(**{field.name: getattr(job, field.name)
+                                     for field in dataclasses.fields(checkpoints.Changes)})
+    account = checkpoints.convert(job.input, job.output, job.output_format, changes, job.dry_run)
     print(account)
     if not job.dry_run:
         print(f"wrote {job.output}")
 
 
-def run():
+def run() -> None:
     """The command bert-convert-checkpoint."""
-    flags.run(main, Job)
+    flags.run(main, ConvertFlags)
 
 
 if __name__ == "__main__":

@@ -119,8 +119,7 @@ def read_model(job):
     # pylint: disable=import-outside-toplevel
     from bert_tf.checkpoints.loading import config_of, read_source
     from bert_tf.config import EncoderConfig
-    from bert_tf.conversion.vocabulary_growth import looks_lower_case
-    from bert_tf.tokenization.vocabulary import Vocabulary
+    from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
     from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
     source = read_source(job.init_checkpoint)

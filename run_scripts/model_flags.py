@@ -5,7 +5,7 @@ import os
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import keras_file
-from bert_tf.checkpoints.folders import VOCABULARY
+from bert_tf.checkpoints.rules import VOCABULARY
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.flags import option

@@ -22,7 +22,7 @@ def open_records(model_flags, settings, defaults, names, make):
         InputError: the devices are not there, a folder can't be written, or what `make` raises.
     """
     from bert_tf.data.example_set import ExampleSet     # pylint: disable=C0415
-    from bert_tf.training.building import open_strategy     # pylint: disable=C0415
+    from bert_tf.training.trainer import open_strategy     # pylint: disable=C0415
     from bert_tf.training.distribution import is_chief      # pylint: disable=C0415
     from bert_tf.training.run import wait_for_workers       # pylint: disable=C0415
     strategy = open_strategy(settings.resolve(defaults, 1), trains=model_flags.do_train)

@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from bert_tf.checkpoints.folders import VOCABULARY
+from bert_tf.checkpoints.rules import VOCABULARY
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_json
 from bert_tf.tasks.saved import TASK_FILE, SavedTask

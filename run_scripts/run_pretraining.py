@@ -14,7 +14,7 @@ the same --output_dir; the optimizer is carried over:
 import dataclasses
 import os
 
-from bert_tf import flags
+from bert_tf import flags, networks, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
@@ -99,12 +99,21 @@ def main(job, settings):
     make_folder(settings.output_dir, "output_dir")
 
     # TensorFlow is imported only after the flags were found good.
-    from bert_tf.training.building import make_trainer, open_strategy  # pylint: disable=C0415
-    from bert_tf.training.run import Run, make_evaluation  # pylint: disable=C0415
-    strategy = open_strategy(settings, evaluates=job.do_eval)
-    trainer = make_trainer(strategy, settings, config, make_objectives)
-    run = Run(trainer, settings, records,
-              make_evaluation(trainer, settings, eval_records) if job.do_eval else None)
+    strategy = training.open_strategy(settings, evaluates=job.do_eval)
+    with training.sole_writer(settings.output_dir, strategy):
+        pretrain(job, settings, config, strategy, records, eval_records)
+
+
+def pretrain(job, settings, config, strategy, records, eval_records):
+    """Trains and evaluates, as the flags ask."""
+    def make_learner(dtype):
+        return training.Learner(networks.BertEncoder(config, dtype=dtype),
+                                make_objectives(config, dtype))
+
+    trainer = training.make_trainer(strategy, settings, make_learner)
+    run = training.Run(
+        trainer, settings, records,
+        training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None)
     if not run.resume():
         initialize(run, trainer, job)
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "

@@ -230,6 +230,10 @@ class SquadRun:
 
     def run(self):
         """Trains, scores and predicts as the flags ask for."""
+        with self.tuning.sole_writer():
+            self._run()
+
+    def _run(self):
         flags_ = self._flags
         if flags_.do_train:
             if self._chief:

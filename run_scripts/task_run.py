@@ -178,6 +178,10 @@ class TaskRun:
 
     def run(self):
         """Trains, scores and predicts as the flags ask for."""
+        with self.tuning.sole_writer():
+            self._run()
+
+    def _run(self):
         flags = self._flags
         if flags.do_train:
             if self._chief:

@@ -19,7 +19,7 @@ def write(path, preset="tiny", batch_size=32, length=128, predictions=20):
     import tensorflow as tf
 
     import bert_tf
-    from bert_tf.training.loop import Trainer
+    from bert_tf.training.trainer import Trainer
 
     policy = "mixed_bfloat16"
     config = bert_tf.EncoderConfig.preset(preset)
@@ -37,7 +37,7 @@ def write(path, preset="tiny", batch_size=32, length=128, predictions=20):
 
     @tf.function(jit_compile=True, autograph=False)
     def step(features, number):
-        return trainer._replica_step(features, number, tf.constant(1.0))
+        return trainer.replica.step(features, number, tf.constant(1.0))
 
     text = step.experimental_get_compiler_ir(batch, tf.constant(0, tf.int64))(stage="hlo")
     with open(path, "w", encoding="utf-8") as file:

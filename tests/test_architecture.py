@@ -33,12 +33,11 @@ ALLOWED = {
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
     # These are handed a network that was built.
-    "checkpoints": COMMON | {"heads"}, "export": COMMON | {"networks", "tokenization"},
+    "checkpoints": COMMON | {"heads", "tokenization"}, "export": COMMON | {"networks", "tokenization"},
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "pretrained", "tasks",
                            "tokenization", "training"},
-    "conversion": COMMON | {"heads", "checkpoints", "tokenization"},
     "": {"heads", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }

@@ -71,6 +71,18 @@ def test_the_lock_of_a_dead_process_is_free(tmp_path, hold):
     assert not os.listdir(tmp_path)
 
 
+def test_blocks_may_be_nested(tmp_path):
+    path = os.path.join(os.path.dirname(tmp_path), ".", tmp_path.name)
+    with files.locked(path, "all"):
+        with files.locked(str(tmp_path), "part"):
+            pass
+        assert os.listdir(tmp_path) == [".lock"]
+        refused = subprocess.run([sys.executable, "-c", _HOLD, path], text=True, input="",
+                                 capture_output=True, check=False)
+        assert f"process {os.getpid()} on" in refused.stderr and not refused.stdout
+    assert not os.listdir(tmp_path)
+
+
 def test_an_error_releases_the_lock(tmp_path):
     for _ in range(2):
         with pytest.raises(KeyError), files.locked(str(tmp_path), "--output_dir"):

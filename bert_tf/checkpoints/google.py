@@ -2,10 +2,17 @@
 
 import os
 
-from bert_tf.checkpoints import folders, names, tensor_bundle
-from bert_tf.checkpoints.rules import Format, Source, encoder_rows
+import lazy_loader
+
+from bert_tf.checkpoints import names, rules, tensor_bundle
+from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 
+tf = lazy_loader.load("tensorflow")
+
+PREFIX = "bert_model.ckpt"
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
 _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
@@ -30,34 +37,44 @@ def _table(task):
     return Format((*_ROWS, (f"{task}/dense", "output_", _HEAD)), _IGNORED)
 
 
-def find(path):
-    """The prefix of the checkpoint that `path` stands for, or None."""
-    prefix = folders.find_index(path)
-    return prefix if prefix and not folders.is_object_checkpoint(prefix) else None
+def find(path: str) -> str | None:
+    """The prefix of the checkpoint at `path`, or None."""
+    return tensor_bundle.find(path, objects=False)
 
 
-def read(prefix, task=None):
+def read(prefix: str, task: str | None = None) -> Source:
     """The `Source` of a checkpoint.
 
     Args:
         prefix: what `find` gave.
-        task: the head that `output_weights` is, which the file doesn't tell.
+        task: the head that `output_weights` is; the file doesn't tell it apart from others.
 
     Raises:
         InputError: a file is damaged.
     """
-    return Source(prefix, folders.read_config(prefix), tensor_bundle.tensors(prefix),
+    return Source(prefix, rules.read_config(prefix), tensor_bundle.tensors(prefix),
                   _table(task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
-                  folders.vocabulary_beside(prefix))
+                  rules.vocabulary_beside(prefix))
 
 
-def table_for(weights):
+def check_original(weights: Weights) -> None:
+    """Raises InputError if Google's code couldn't build the network of `weights`."""
+    config = weights.config
+    if config.layer_norm_eps != EncoderConfig.layer_norm_eps:
+        raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but this "
+                         f"format's own code always takes {EncoderConfig.layer_norm_eps}.")
+    if config.hidden_act == "gelu_erf":
+        raise InputError(f"{weights.source}: hidden_act is the exact GELU, but this format's own "
+                         "code computes the tanh form; give --hidden_act=gelu to take that.")
+
+
+def table_for(weights: Weights) -> Format:
     """The table to write `weights` with.
 
     Raises:
         InputError: the original's code would compute something else from them.
     """
-    folders.check_original(weights)
+    check_original(weights)
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
@@ -65,7 +82,7 @@ def table_for(weights):
     return _table(tasks[0] if tasks else names.CLASSIFIERS[0])
 
 
-def write(folder, weights, tensors):
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` into `folder`.
 
     Args:
@@ -73,9 +90,13 @@ def write(folder, weights, tensors):
         weights: `Weights`.
         tensors: a dict of `Tensor` by Google's names.
     """
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
-
-    tf.raw_ops.SaveV2(prefix=os.path.join(folder, folders.PREFIX), tensor_names=list(tensors),
+    tf.raw_ops.SaveV2(prefix=os.path.join(folder, PREFIX), tensor_names=list(tensors),
                       shape_and_slices=[""] * len(tensors),
                       tensors=[tensor.read() for tensor in tensors.values()])
-    folders.write_around(folder, weights)
+    write_around(folder, weights)
+
+
+def write_around(folder: str, weights: Weights) -> None:
+    """Writes `bert_config.json` and `vocab.txt`."""
+    weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
+    weights.copy_vocabulary(os.path.join(folder, rules.VOCABULARY))

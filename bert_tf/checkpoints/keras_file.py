@@ -3,63 +3,73 @@
 The archive is read as data: no class that it names is made.
 """
 
+import collections
 import os
 import re
 import zipfile
+from collections.abc import Iterable
 
-from bert_tf.checkpoints import folders, hdf5, training_checkpoint
-from bert_tf.checkpoints.rules import Format, Source, encoder_rows
+import lazy_loader
+
+from bert_tf.checkpoints import google, hdf5, rules, training_checkpoint
+from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import EncoderConfig, parse_json
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS, MAX_LSTMS
 
+keras = lazy_loader.load("keras")
+
+NAME = "model.keras"
+_MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
+# The heads by their objectives' classes.
+_CLASSES = {head.objective: head for head in HEADS.values()}
+# The sublayers of each network in the order of its `layers`: their classes, and the names that they
+# have in the table below. Keras names the groups of an HDF5 file after classes.
+_NETWORKS = {"BertEncoder": (("Embeddings", "embeddings"), ("TransformerLayer", "layer_{i}"),
+                             ("Dense", "pooler"))}
+
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
 _NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
-NAME = "model.keras"
-_MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
-# The classes of objectives.
-_CLASSES = tuple(head.objective for head in HEADS.values())
-
-
-def _group(head):
-    """The name that Keras gives to the weights of an objective: its class in snake case."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", head.objective.replace("LM", "Lm")).lower()
-
-
-FORMAT = Format(
-    rows=(
-        *encoder_rows(
-            {"table": _SELF, "norm": _NORM, "dense": _DENSE},
-            ("encoder/embeddings/vars/0", "encoder/embeddings/vars/1", "encoder/embeddings/vars/2",
-             "encoder/embeddings/norm"), "encoder/layers/transformer_layer_{i}/",
-            ("attention/query", "attention/key", "attention/value", "attention_output/projection",
-             "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
-        ("pooler/dense", "encoder/layers/dense", _DENSE),
-        ("masked_lm/transform/dense", "layers/masked_lm/transform", _DENSE),
-        ("masked_lm/transform/LayerNorm", "layers/masked_lm/norm", _NORM),
-        ("masked_lm", "layers/masked_lm/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))),
-        *((f"{head.name}/dense", f"layers/{_group(head)}/classifier", _DENSE)
-          for head in HEADS.values() if head.rebuildable and "dense/bias" in head.shapes),
-    ),
-    ignored=((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),),
+_ENCODER = (
+    *encoder_rows(
+        {"table": _SELF, "norm": _NORM, "dense": _DENSE},
+        ("encoder/embeddings/vars/0", "encoder/embeddings/vars/1", "encoder/embeddings/vars/2",
+         "encoder/embeddings/norm"), "encoder/layer_{i}/",
+        ("attention/query", "attention/key", "attention/value", "attention_output/projection",
+         "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
+    ("pooler/dense", "encoder/pooler", _DENSE),
 )
-# What is read but not written: which layers its features come from isn't among the weights.
-_FEATURES, _READER = "feature_tagging/features", "layers/feature_tagging/reader"
-_READ = Format((
-    *FORMAT.rows,
-    ("feature_tagging/dense", "layers/feature_tagging/classifier", _DENSE),
-    (_FEATURES, f"{_READER}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
-    *((f"{_FEATURES}/lstm_{i}/{way}_lstm/lstm_cell",
-       f"{_READER}/lstms/bidirectional_{i}/{way}_layer/cell/vars",
-       (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2")))
-      for i in range(MAX_LSTMS) for way in ("forward", "backward"))), FORMAT.ignored)
-# Keras gives the first of several layers of a list no number.
-_FIRST = re.compile(r"\b(transformer_layer|bidirectional)/")
+_IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
 
 
-def find(path):
-    """The `.keras` file that `path` (the file, or a folder) stands for, or None.
+def _head_rows(name, head):
+    """The rows of a head that is called `name`."""
+    if head.name == "masked_lm":
+        return ((f"{name}/transform/dense", f"{name}/transform", _DENSE),
+                (f"{name}/transform/LayerNorm", f"{name}/norm", _NORM),
+                (name, f"{name}/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))))
+    rows = ((f"{name}/dense", f"{name}/classifier", _DENSE),)
+    if head.name == "feature_tagging":
+        features, reader = f"{name}/features", f"{name}/reader"
+        weights = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
+        rows += ((features, f"{reader}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
+                 *((f"{features}/lstm_{i}/{way}_lstm/lstm_cell",
+                    f"{reader}/lstm_{i}/{way}_layer/cell/vars", weights)
+                   for i in range(MAX_LSTMS) for way in ("forward", "backward")))
+    return rows
+
+
+def _table(heads):
+    """The table with `heads`: dict of name -> `Head`."""
+    return Format((*_ENCODER, *(row for name, head in heads.items()
+                                for row in _head_rows(name, head))), _IGNORED,
+                  {name: head.name for name, head in heads.items() if name not in HEADS})
+
+
+def find(path: str) -> str | None:
+    """The `.keras` file at `path`, the file or a folder, or None.
 
     In the folder of a training run the checkpoints count, which are never older.
     """
@@ -97,8 +107,8 @@ def _describe(values, known, source):
     """
     values = values if isinstance(values, dict) else {}
     name, config = values.get("class_name"), values.get("config")
-    if (name not in known or values.get("registered_name") != f"bert_tf>{name}"
-            or not isinstance(config, dict)):
+    if (not isinstance(name, str) or name not in known
+            or values.get("registered_name") != f"bert_tf>{name}" or not isinstance(config, dict)):
         raise InputError(f"{source}: describes a {name}, where only {' or '.join(known)} of "
                          "bert_tf is read.")
     return config
@@ -112,21 +122,86 @@ def _objectives(config, source):
     return [(objective["class_name"], options) for objective, options in described]
 
 
-def _config(values, source):
-    """The `EncoderConfig` of the Learner or the encoder that `values` describe."""
-    config = _describe(values, ("Learner", "BertEncoder"), source)
+def _parse(values, source):
+    """The network's class and its `EncoderConfig`, and the objectives of a Learner or None, which
+    `values` describe.
+    """
+    config = _describe(values, ("Learner", *_NETWORKS), source)
+    objectives = None
     if values["class_name"] == "Learner":
-        _objectives(config, source)
-        config = _describe(config.get("encoder"), ("BertEncoder",), source)
+        objectives = _objectives(config, source)
+        values = config.get("encoder")
+        config = _describe(values, _NETWORKS, source)
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")
     try:
-        return EncoderConfig.from_dict(config["config"])
+        return values["class_name"], EncoderConfig.from_dict(config["config"]), objectives
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
 
 
-def read_objectives(file):
+def _name_heads(objectives, source):
+    """The names of the objectives' heads, in their order.
+
+    A head that is the only one of its class has the name of its row in `HEADS`, whatever the
+    objective is called; others have their objectives' names.
+
+    Raises:
+        InputError: two heads have one name.
+    """
+    count = collections.Counter(name for name, _ in objectives)
+    heads = [_CLASSES[name].name if count[name] == 1 else options.get("name")
+             for name, options in objectives]
+    if len(set(map(str, heads))) < len(heads) or not all(
+            isinstance(head, str) and re.fullmatch(r"\w[\w.-]*", head)
+            and HEADS.get(head, _CLASSES[name]) is _CLASSES[name]
+            for head, (name, _) in zip(heads, objectives)):
+        raise InputError(f"{source}: the objectives of one class must each have a name of its own, "
+                         f"not {', '.join(map(str, heads))}.")
+    return heads
+
+
+def _group_names(classes: Iterable[str]) -> list[str]:
+    """The groups in which Keras saves the members of a list: their classes in snake case, the
+    second of a class with _1 at the end, the third with _2, and so on.
+    """
+    found, seen = [], collections.Counter()
+    for name in classes:
+        name = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
+        found.append(f"{name}_{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return found
+
+
+def _groups(network, config, objectives, heads):
+    """Keras's groups that are lists' members: dict of their paths -> their names in the table."""
+    parts = [(kind, part.format(i=i)) for kind, part in _NETWORKS[network]
+             for i in range(config.num_hidden_layers if "{i}" in part else 1)]
+    inside = "" if objectives is None else "encoder/"
+    groups = {f"{inside}layers/{group}": f"encoder/{part}"
+              for group, (_, part) in zip(_group_names(kind for kind, _ in parts), parts)}
+    groups[f"{inside}embeddings"] = "encoder/embeddings"
+    # The first layer of a Learner is its encoder.
+    classes = [network, *(name for name, _ in objectives or ())]
+    for group, head in zip(_group_names(classes)[1:], heads):
+        groups[f"layers/{group}"] = head
+        lstms = _group_names(["Bidirectional"] * MAX_LSTMS)
+        groups |= {f"layers/{group}/reader/lstms/{lstm}": f"{head}/reader/lstm_{i}"
+                   for i, lstm in enumerate(lstms)}
+    return groups
+
+
+def _standard_name(path, groups):
+    """The name in the table of what Keras saves at `path`; one that begins with "/" is in none."""
+    steps = path.split("/")
+    for count in range(len(steps), 0, -1):
+        name = groups.get("/".join(steps[:count]))
+        if name:
+            return "/".join([name, *steps[count:]])
+    return f"/{path}"
+
+
+def read_objectives(file: str) -> list[tuple[str, dict]]:
     """The class and the `get_config()` of each objective of the Learner in a file.
 
     Raises:
@@ -137,16 +212,66 @@ def read_objectives(file):
     return _objectives(_describe(values, ("Learner",), source), source)
 
 
-def read(file, task=None):  # pylint: disable=unused-argument
+def read(file: str, task: str | None = None) -> Source:
     """The `Source` of a file.
 
     Raises:
-        InputError: it is damaged, or describes another class than the Learner or the encoder.
+        InputError: it is damaged, or describes another class than the Learner or a network.
     """
-    members = _members(file)
-    values = parse_json(members["config.json"], f"{file}, config.json")
-    config = _config(values, f"{file}, config.json")
-    prefix = "" if values["class_name"] == "Learner" else "encoder/"
-    found = {_FIRST.sub(r"\1_0/", prefix + name): tensor
-             for name, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
-    return Source(file, config, found, _READ, folders.vocabulary_beside(file))
+    members, source = _members(file), f"{file}, config.json"
+    network, config, objectives = _parse(parse_json(members["config.json"], source), source)
+    heads = _name_heads(objectives or (), source)
+    groups = _groups(network, config, objectives, heads)
+    found = {_standard_name(path, groups): tensor
+             for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
+    table = _table({head: _CLASSES[name] for head, (name, _) in zip(heads, objectives or ())})
+    return Source(file, config, found, table, rules.vocabulary_beside(file))
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with.
+
+    A head that the weights alone don't show how to build is not written.
+    """
+    return _table({name: head for name, head in HEADS.items() if head.rebuildable})
+
+
+def _learner(weights):
+    """An untrained Learner with the heads of `weights`: what Keras makes of its description."""
+    objectives = []
+    for head in map(HEADS.get, weights.heads):
+        if head and head.rebuildable:
+            options = {}
+            if head.is_labelled:
+                options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
+            if head.name == "masked_lm":
+                options["tied"] = "masked_lm/output_weights" not in weights.tensors
+            objectives.append(_described(head.objective, config=weights.config.to_dict(), **options))
+    return keras.saving.deserialize_keras_object(_described(
+        "Learner", objectives=objectives,
+        encoder=_described("BertEncoder", config=weights.config.to_dict())))
+
+
+def _described(name, **config):
+    """The description of an object of one of our classes, as Keras saves it."""
+    return {"module": None, "class_name": name, "registered_name": f"bert_tf>{name}",
+            "config": config}
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.keras`, `bert_config.json` and `vocab.txt` into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by Keras's names.
+
+    Raises:
+        InputError: a value isn't the same in float32.
+    """
+    for tensor in tensors.values():
+        as_float32(tensor, weights.source)
+    learner = _learner(weights)
+    assign(learner, weights)
+    learner.save(os.path.join(folder, NAME))
+    google.write_around(folder, weights)

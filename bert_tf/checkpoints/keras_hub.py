@@ -6,14 +6,16 @@ than its backbone, so it is another function than BERT's, and its weights are le
 
 import os
 
-import h5py
+import lazy_loader
 
-from bert_tf.checkpoints import folders, hdf5
-from bert_tf.checkpoints.exact import as_float32
-from bert_tf.checkpoints.rules import Format, Source, encoder_rows
+from bert_tf.checkpoints import google, hdf5, rules
+from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import EncoderConfig, read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+
+h5py = lazy_loader.load("h5py")
 
 _TABLE = (("", "/vars/0"),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
@@ -45,8 +47,8 @@ _SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
           "max_sequence_length": "max_position_embeddings", "num_segments": "type_vocab_size"}
 
 
-def find(path):
-    """The weights file of the preset that `path` (the folder or the file) stands for, or None."""
+def find(path: str) -> str | None:
+    """The weights file of the preset at `path`, the folder or the file, or None."""
     file = os.path.join(path, _WEIGHTS) if os.path.isdir(path) else path
     return file if os.path.isfile(file) and os.path.basename(file) == _WEIGHTS else None
 
@@ -64,39 +66,39 @@ def _config(path):
         raise InputError(f"{path}: {error}") from None
 
 
-def read(file, task=None):  # pylint: disable=unused-argument
+def read(file: str, task: str | None = None) -> Source:
     """The `Source` of a preset.
 
     Raises:
         InputError: a file is damaged, or another backbone's.
     """
-    config = folders.beside(file, "config.json")
-    tokenizer = folders.beside(file, "tokenizer.json")
+    config = rules.beside(file, "config.json")
+    tokenizer = rules.beside(file, "tokenizer.json")
     settings = read_json(tokenizer).get("config") if tokenizer else None
     with open(file, "rb") as content:
         found = hdf5.tensors(content.read(), file)
     return Source(file, _config(config) if config else None,
                   {name.replace("encoder/", "encoder_0/"): tensor
                    for name, tensor in found.items()},
-                  FORMAT, folders.beside(file, os.path.join("assets", "tokenizer",
+                  FORMAT, rules.beside(file, os.path.join("assets", "tokenizer",
                                                             "vocabulary.txt")),
                   settings.get("lowercase") if isinstance(settings, dict) else None)
 
 
-def table_for(weights):
+def table_for(weights: Weights) -> Format:
     """The table to write `weights` with.
 
     Raises:
         InputError: a BertBackbone would compute something else from them.
     """
-    folders.check_original(weights)
+    google.check_original(weights)
     if weights.config.hidden_act != "gelu":
         raise InputError(f"{weights.source}: hidden_act is {weights.config.hidden_act}, but a "
                          "BertBackbone of keras-hub always takes the tanh form of GELU.")
     return FORMAT
 
 
-def write(folder, weights, tensors):
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes a preset that `keras_hub.models.BertBackbone.from_preset` reads into `folder`.
 
     Args:
@@ -114,7 +116,7 @@ def write(folder, weights, tensors):
         lower = bool(weights.do_lower_case)
         assets = os.path.join(folder, "assets", "tokenizer")
         os.makedirs(assets)
-        folders.copy_vocabulary(weights, os.path.join(assets, "vocabulary.txt"))
+        weights.copy_vocabulary(os.path.join(assets, "vocabulary.txt"))
         write_json(os.path.join(folder, "tokenizer.json"), {
             "module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer",
             "registered_name": "keras_hub>BertTokenizer",

@@ -1,36 +1,71 @@
 """Loads a checkpoint whatever its format, all of it or nothing."""
 
+import dataclasses
+import importlib
 import os
+import types
 
-from bert_tf.checkpoints import (google, huggingface, keras_file, keras_hub, model_garden,
-                                 names, training_checkpoint)
-from bert_tf.checkpoints.assignment import assign
-from bert_tf.checkpoints.weights import translate
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.rules import Source
+from bert_tf.checkpoints.weights import Account, Weights, assign, translate
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 
-_FORMATS = (google, model_garden, huggingface, keras_hub, keras_file, training_checkpoint)
+
+@dataclasses.dataclass(frozen=True)
+class FileFormat:
+    """A format of checkpoints: a module of this package, imported when a file may be of it.
+
+    The module has `find(path)` and `read(file, task)`; one that is written has
+    `table_for(weights)` and `write(folder, weights, tensors)` too.
+
+    Attributes:
+        home: the module's name.
+        endings: how the names of its files end.
+        writable: whether it is written.
+    """
+
+    home: str
+    endings: tuple[str, ...]
+    writable: bool = True
+
+    @property
+    def module(self) -> types.ModuleType:
+        return importlib.import_module(f"bert_tf.checkpoints.{self.home}")
+
+
+FORMATS = {
+    "google": FileFormat("google", (".index",)),
+    "huggingface": FileFormat("huggingface", (".safetensors", ".safetensors.index.json")),
+    "model_garden": FileFormat("model_garden", (".index",)),
+    "keras_hub": FileFormat("keras_hub", (".weights.h5",)),
+    "keras": FileFormat("keras_file", (".keras",)),
+    "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
+}
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
-# What shapes don't show, and yet makes another network.
+# Settings that shapes don't show and that make another network.
 _UNSEEN = ("num_attention_heads", "hidden_act", "layer_norm_eps")
 
 
 def _find(path):
-    """The module of the format and the weights that `path` stands for.
+    """The module of the format of the weights at `path`, and their file.
 
     Raises:
         InputError: there are none, several, or only in a format that can't be trusted; or there
             is no such path.
     """
     path = os.fspath(path)
-    found = [(form, form.find(path)) for form in _FORMATS]
-    found = [(form, weights) for form, weights in found if weights]
+    files = os.listdir(path) if os.path.isdir(path) else [path, *(
+        [f"{path}.index"] if os.path.isfile(f"{path}.index") else [])]
+    modules = [form.module for form in FORMATS.values()
+               if any(name.endswith(form.endings) for name in files)]
+    found = [(module, weights) for module in modules if (weights := module.find(path))]
     if len(found) == 1:
         return found[0]
     if found:
         raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one.")
     if not os.path.exists(path):
         raise InputError(f"there is no {path}; name the folder of a checkpoint, or its file.")
-    files = os.listdir(path) if os.path.isdir(path) else [path]
     pickles = sorted(name for name in files if name.endswith(_PICKLES))
     if pickles:
         raise InputError(f"{pickles[0]} isn't read, because such files can run code or "
@@ -39,12 +74,12 @@ def _find(path):
                      "model.weights.h5, model.keras nor checkpoint-*.safetensors.")
 
 
-def read_source(path, task=None):
+def read_source(path: str | os.PathLike, task: str | None = None) -> Source:
     """The `Source` at `path`: a checkpoint in its own names.
 
     Args:
         path: a folder of any format, or the checkpoint in it.
-        task: the head that a classifier is, where the files don't tell; a name of an objective.
+        task: the head that a classifier is, where the files leave it open; a name among `heads.HEADS`.
 
     Raises:
         InputError: there is no checkpoint, it is damaged, or another network's.
@@ -53,12 +88,12 @@ def read_source(path, task=None):
     return form.read(file, task)
 
 
-def read(path, task=None):
+def read(path: str | os.PathLike, task: str | None = None) -> Weights:
     """The `Weights` at `path`: a checkpoint in our names; tensors are read when asked for.
 
     Args:
         path: a folder of any format, or the checkpoint in it.
-        task: the head that a classifier is, where the files don't tell; a name of an objective.
+        task: the head that a classifier is, where the files leave it open; a name among `heads.HEADS`.
 
     Raises:
         InputError: there is no checkpoint or no configuration, or it can't be used.
@@ -67,7 +102,7 @@ def read(path, task=None):
     return translate(source, config_of(source))
 
 
-def config_of(source):
+def config_of(source: Source) -> EncoderConfig:
     """The `EncoderConfig` of a `Source`.
 
     Raises:
@@ -78,7 +113,7 @@ def config_of(source):
     return source.config
 
 
-def read_config(path):
+def read_config(path: str | os.PathLike) -> EncoderConfig:
     """The `EncoderConfig` beside a checkpoint, all of whose tensors fit it.
 
     Args:
@@ -90,12 +125,14 @@ def read_config(path):
     return read(path).config
 
 
-def read_for(path, config, task=None):
-    """The `Weights` at `path` for a network of another `EncoderConfig` than may be beside them.
+def read_for(path: str | os.PathLike, config: EncoderConfig,
+             task: str | None = None) -> Weights:
+    """The `Weights` at `path` for a network of a given configuration.
 
     Args:
         path, task: see `read`.
-        config: the network's.
+        config: the network's; it may differ from the one beside the checkpoint where both make the
+            same network.
 
     Raises:
         InputError: see `read`; or the configurations make different networks.
@@ -104,12 +141,12 @@ def read_for(path, config, task=None):
     for key in _UNSEEN if source.config else ():
         if getattr(source.config, key) != getattr(config, key):
             raise InputError(
-                f"{source.file}: {key} stands for {getattr(source.config, key)!r}, but the model "
+                f"{source.file}: {key} is {getattr(source.config, key)!r}, but the model "
                 f"has {getattr(config, key)!r}; use the configuration of the checkpoint.")
     return translate(source, config)
 
 
-def load(path, model):
+def load(path: str | os.PathLike, model) -> Account:
     """Loads the checkpoint at `path` into an encoder or a Learner.
 
     Where the file has them, the pooler and the heads of the model's objectives are loaded too;

@@ -10,10 +10,15 @@ last three.
 import os
 import re
 
-from bert_tf.checkpoints import folders, tensor_bundle
-from bert_tf.checkpoints.rules import Format, Source, encoder_rows
+import lazy_loader
+
+from bert_tf.checkpoints import google, rules, tensor_bundle
+from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.weights import Weights
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
+
+tf = lazy_loader.load("tensorflow")
 
 _SELF = (("", ""),)
 _TABLE = (("", "/embeddings"),)
@@ -47,7 +52,7 @@ _CLASSIFIERS = tuple(head.name for head in HEADS.values()
                      if head.huggingface == "SequenceClassification")
 _MODELS = (*_CLASSIFIERS, "tagging", "answer_span")
 _IGNORED = (
-    (folders.OBJECT_GRAPH, "the graph of objects"),
+    (tensor_bundle.OBJECT_GRAPH, "the graph of objects"),
     (r"(.*/)?(optimizer|save_counter|global_step)(/.*)?|.*/\.OPTIMIZER_SLOT/.*",
      "state of the optimizer"),
     (f"{_ENCODERS_POOLER}/.*", "the encoder's pooler, which the sentence head doesn't use"),
@@ -83,18 +88,17 @@ def _numbered_name(match):
     return f"{_LAYER.format(i=number - len(_NUMBERED))}{member}"
 
 
-def find(path):
-    """The prefix of the checkpoint that `path` stands for, or None."""
-    prefix = folders.find_index(path)
-    return prefix if prefix and folders.is_object_checkpoint(prefix) else None
+def find(path: str) -> str | None:
+    """The prefix of the checkpoint at `path`, or None."""
+    return tensor_bundle.find(path, objects=True)
 
 
-def read(prefix, task=None):
+def read(prefix: str, task: str | None = None) -> Source:
     """The `Source` of a checkpoint.
 
     Args:
         prefix: what `find` gave.
-        task: the head of a BertClassifier, which the file doesn't tell.
+        task: the head of a BertClassifier; the file doesn't tell it apart from others.
 
     Raises:
         InputError: a file is damaged, or two of its tensors are one and the same of the encoder.
@@ -108,17 +112,17 @@ def read(prefix, task=None):
         found[standard] = tensor
     pooler = next((name for name in _POOLERS if f"{name}/kernel" in found), _ENCODERS_POOLER)
     table = _table(pooler, task if task in _CLASSIFIERS else _CLASSIFIERS[0])
-    return Source(prefix, folders.read_config(prefix), found, table,
-                  folders.vocabulary_beside(prefix))
+    return Source(prefix, rules.read_config(prefix), found, table,
+                  rules.vocabulary_beside(prefix))
 
 
-def table_for(weights):
+def table_for(weights: Weights) -> Format:
     """The table to write `weights` with.
 
     Raises:
         InputError: the Model Garden has no such model, or would compute something else.
     """
-    folders.check_original(weights)
+    google.check_original(weights)
     tasks = [name for name in _MODELS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, of which a model "
@@ -127,7 +131,7 @@ def table_for(weights):
                   next((task for task in tasks if task in _CLASSIFIERS), _CLASSIFIERS[0]))
 
 
-def write(folder, weights, tensors):
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` into `folder`.
 
     The checkpoint can be read as `tf.train.Checkpoint(encoder=encoder)`, as `(model=model)` and
@@ -138,29 +142,15 @@ def write(folder, weights, tensors):
         weights: `Weights`.
         tensors: a dict of `Tensor` by the Model Garden's names.
     """
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
-
-    class Node(tf.Module):  # pylint: disable=abstract-method
-        """An object that is tracked; its attributes are the edges to others."""
-
-    def grow(node, steps, value):
-        """Hangs a variable under `node`, at the end of the path `steps`."""
-        if len(steps) == 1:
-            setattr(node, steps[0], tf.Variable(value))
-        else:
-            if not hasattr(node, steps[0]):
-                setattr(node, steps[0], Node())
-            grow(getattr(node, steps[0]), steps[1:], value)
-
     values = {name: tensor.read() for name, tensor in tensors.items()}
     for end in ("/kernel", "/bias"):
         if _HEADS_POOLER + end in values:
             values[_ENCODERS_POOLER + end] = values[_HEADS_POOLER + end]
-    model = Node()
+    model = tf.Module()
     for name, value in values.items():
         # The one edge that has a slash in its name.
         steps = name.replace("output_bias/", "output_bias\0").split("/")
-        grow(model, [step.replace("\0", "/") for step in steps], value)
+        _grow(model, [step.replace("\0", "/") for step in steps], value)
     items = {"encoder": model.encoder, "model": model}
     for name in ("encoder_network", "layer_with_weights-0"):
         setattr(model, name, model.encoder)
@@ -172,5 +162,17 @@ def write(folder, weights, tensors):
         items["masked_lm"] = model.masked_lm
     if hasattr(model, "classification_heads"):
         items["next_sentence.pooler_dense"] = getattr(model.classification_heads, "0").dense
-    tf.train.Checkpoint(**items).write(os.path.join(folder, folders.PREFIX))
-    folders.write_around(folder, weights)
+    tf.train.Checkpoint(**items).write(os.path.join(folder, google.PREFIX))
+    google.write_around(folder, weights)
+
+
+def _grow(node, steps, value):
+    """Adds a variable below `node`, a tf.Module, at the end of the path `steps`; the attributes of
+    a module are the edges that TensorFlow tracks.
+    """
+    if len(steps) == 1:
+        setattr(node, steps[0], tf.Variable(value))
+    else:
+        if not hasattr(node, steps[0]):
+            setattr(node, steps[0], tf.Module())
+        _grow(getattr(node, steps[0]), steps[1:], value)

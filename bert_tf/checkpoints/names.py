@@ -8,6 +8,9 @@ that reads features with LSTMs, F, their width, U, an LSTM's width, G, four time
 many layers are weighted.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from bert_tf import heads
 from bert_tf.config import EncoderConfig
 
@@ -24,14 +27,30 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
 HEADS = ("pooler", *heads.HEADS)
 # The heads to which Google's and Hugging Face's files all give one name.
 CLASSIFIERS = tuple(head.name for head in heads.HEADS.values() if head.is_classifier)
-# The weights that a head may lack.
-OPTIONAL = tuple(f"{head.name}/{name}" for head in heads.HEADS.values() for name in head.optional)
 
 
-def shapes(config: EncoderConfig) -> dict[str, str]:  # pylint: disable=unused-argument
-    """The names of all weights that a network of `config` and its heads may have, with their
-    shapes in letters.
+def _heads(named):
+    """(name, `Head`) of all heads, and of those that have names of their own."""
+    return [*heads.HEADS.items(), *((name, heads.HEADS[row]) for name, row in named.items())]
+
+
+def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
+    """The weights that a head may lack; `named` is as in `shapes`."""
+    return {f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
+
+
+def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
+           ) -> dict[str, str]:
+    """The names of all weights that a network and its heads may have, with their shapes.
+
+    Args:
+        config: the network's.
+        named: for heads that have names of their own, their rows in `heads.HEADS`.
+
+    Returns:
+        Shapes in letters, by names with "{i}" for the number of a layer.
     """
+    del config      # All networks have the same names so far.
     widths = {"intermediate/dense": "HI", "output/dense": "IH"}
     layer = {}
     for part, kind in LAYER.items():
@@ -44,8 +63,8 @@ def shapes(config: EncoderConfig) -> dict[str, str]:  # pylint: disable=unused-a
         **heads.norm("embeddings/LayerNorm", "E"),
         **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
         **heads.dense("pooler/dense", "H", "H"),
-        **{f"{head.name}/{name}": shape for head in heads.HEADS.values()
-           for name, shape in head.shapes.items()},
+        **{f"{name}/{part}": shape for name, head in _heads(named)
+           for part, shape in head.shapes.items()},
     }
 
 

@@ -1,8 +1,9 @@
 """Tables of names, each read in both directions."""
 
 import dataclasses
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -10,6 +11,10 @@ from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig
 
 
+# What lies beside the weights in Google's folders, and in those that follow them.
+CONFIG, VOCABULARY = "bert_config.json", "vocab.txt"
+# The names of our own training checkpoints, which end as Hugging Face's files do.
+OWN = r"checkpoint-\d+\.safetensors"
 _SELF = (("", ""),)
 
 
@@ -22,11 +27,11 @@ class Tensor:
     dtype: str
     read: Callable[[], np.ndarray]
 
-    def transposed(self):
+    def transposed(self) -> "Tensor":
         """The same numbers with the axes in reverse order."""
         return dataclasses.replace(self, shape=self.shape[::-1], read=lambda: self.read().T)
 
-    def reshaped(self, shape):
+    def reshaped(self, shape: tuple) -> "Tensor":
         """The same numbers in another shape."""
         return dataclasses.replace(self, shape=shape, read=lambda: self.read().reshape(shape))
 
@@ -48,11 +53,11 @@ class Rule:
     layout: str = ""
 
     @property
-    def their_shape(self):
+    def their_shape(self) -> str:
         """The shape in the other format, in letters."""
         return self.shape[::-1] if self.layout == "transpose" else self.layout or self.shape
 
-    def convert(self, tensor, shape):
+    def convert(self, tensor: Tensor, shape: tuple) -> Tensor:
         """`tensor` as it is on the other side, where its shape is `shape`; works both ways."""
         return tensor.transposed() if self.layout == "transpose" else tensor.reshaped(shape)
 
@@ -65,14 +70,16 @@ class Format:
         rows: (our prefix, their prefix, endings); endings are (ours, theirs[, layout]). None where
             the format has our own names.
         ignored: (pattern of their names, reason) of tensors that no encoder needs.
+        heads: for heads that have names of their own, their rows in `heads.HEADS`.
     """
 
     rows: tuple | None
     ignored: tuple = ()
+    heads: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def rules(self, config):
+    def rules(self, config: EncoderConfig) -> list[Rule]:
         """The table written out for the network of `config`."""
-        shapes = names.shapes(config)
+        shapes = names.shapes(config, self.heads)
         rows = [(name, name, _SELF) for name in shapes] if self.rows is None else self.rows
         return [Rule(ours, theirs, shapes[our_prefix + end], *layout)
                 for our_prefix, their_prefix, endings in rows
@@ -80,7 +87,7 @@ class Format:
                 for ours, theirs in zip(names.expand(our_prefix + end, config),
                                         names.expand(their_prefix + their_end, config))]
 
-    def reason_to_ignore(self, name):
+    def reason_to_ignore(self, name: str) -> str | None:
         """Why the tensor `name` isn't needed, or None if it is."""
         return next((reason for pattern, reason in self.ignored if re.fullmatch(pattern, name)),
                     None)
@@ -125,3 +132,20 @@ class Source:
     vocab_file: str | None = None
     do_lower_case: bool | None = None
     labels: tuple = ()
+
+
+def beside(file: str, name: str) -> str | None:
+    """The path of the file `name` in the folder of `file`, or None if there is none."""
+    path = os.path.join(os.path.dirname(file), name)
+    return path if os.path.isfile(path) else None
+
+
+def read_config(file: str) -> EncoderConfig | None:
+    """The configuration in the `bert_config.json` beside `file`, or None."""
+    path = beside(file, CONFIG)
+    return EncoderConfig.from_json_file(path) if path else None
+
+
+def vocabulary_beside(file: str) -> str | None:
+    """The `vocab.txt` beside `file`, or None."""
+    return beside(file, VOCABULARY)

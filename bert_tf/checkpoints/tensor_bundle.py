@@ -1,8 +1,8 @@
 """Reads TensorFlow's checkpoints (`*.index`, `*.data-?????-of-?????`) without TensorFlow.
 
-The index is a sorted table of blocks, as LevelDB's; its values are protocol buffers that tell
-where in the data files a tensor stands. Every length is checked against the file before it is
-believed, which TensorFlow's own reader leaves out: it ends the process on some damaged files.
+The index is a sorted table of blocks, as in LevelDB; its values are protocol buffers with the place
+of each tensor in the data files. Every length is checked against the file before it is used.
+TensorFlow's own reader doesn't check: some damaged files end its process.
 """
 
 import functools
@@ -22,12 +22,14 @@ _FOOTER = 48
 _DTYPES = {1: np.dtype("float32"), 2: np.dtype("float64"), 3: np.dtype("int32"),
            9: np.dtype("int64"), 14: np.dtype(ml_dtypes.bfloat16), 19: np.dtype("float16")}
 _STRING = 7
+# The tensor by which a checkpoint of objects (TensorFlow 2) is known.
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # All names together; each may repeat the one before at the cost of three bytes.
 _LONGEST_NAMES = 1 << 26
 
 
 class _Damaged(Exception):
-    """The file isn't what it says it is."""
+    """The file isn't a whole checkpoint."""
 
 
 def _crc(*parts):
@@ -158,7 +160,7 @@ def _tensor(prefix, shards, name, value):
                   functools.partial(_read, path, offset, size, crc, dtype, shape))
 
 
-def tensors(prefix):
+def tensors(prefix: str) -> dict[str, Tensor]:
     """A dict of the checkpoint's `Tensor`s by name, in the order of their names.
 
     Raises:
@@ -175,3 +177,32 @@ def tensors(prefix):
                 for key, value in entries.items()}
     except (_Damaged, OSError, UnicodeDecodeError, struct.error) as error:
         raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
+
+
+def find(path: str, objects: bool) -> str | None:
+    """The prefix of a TensorFlow checkpoint.
+
+    In a folder the one index file counts, not the file `checkpoint`, which often names a path of
+    another machine.
+
+    Args:
+        path: a folder, a prefix or an index file.
+        objects: whether to find checkpoints of objects, as TensorFlow 2 writes them, or of
+            variables.
+
+    Returns:
+        None if there is no such checkpoint.
+
+    Raises:
+        InputError: the folder holds several checkpoints.
+    """
+    prefix = path.removesuffix(".index")
+    if not os.path.isfile(f"{prefix}.index"):
+        names = [] if not os.path.isdir(path) else sorted(
+            name for name in os.listdir(path) if name.endswith(".index"))
+        if len(names) > 1:
+            raise InputError(f"{path} holds several checkpoints ({', '.join(names)}); name one.")
+        if not names:
+            return None
+        prefix = os.path.join(path, names[0].removesuffix(".index"))
+    return prefix if (OBJECT_GRAPH in tensors(prefix)) == objects else None

@@ -4,21 +4,20 @@ import glob
 import os
 import re
 
-from bert_tf.checkpoints import folders, safetensors_files, sealed
+from bert_tf.checkpoints import checksummed, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
 
-_FORMAT = Format(rows=None, ignored=((r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),))
+_FORMAT = Format(rows=None, ignored=(
+    (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),))
 
 
-def find(path):
-    """The checkpoint file that `path` (the file, or a folder, of which the newest counts) stands
-    for, or None.
-    """
+def find(path: str) -> str | None:
+    """The checkpoint file at `path`: the file, or in a folder the newest; None if there is none."""
     files = [path]
     if os.path.isdir(path):
         files = sorted(glob.glob(os.path.join(glob.escape(path), "checkpoint-*.safetensors")))
     return next((file for file in reversed(files) if os.path.isfile(file)
-                 and re.fullmatch(r"checkpoint-\d+\.safetensors", os.path.basename(file))), None)
+                 and re.fullmatch(rules.OWN, os.path.basename(file))), None)
 
 
 def _our_name(name):
@@ -26,14 +25,13 @@ def _our_name(name):
     return re.sub(r"^learner/(bert/)?", "", name)
 
 
-def read(file, task=None):  # pylint: disable=unused-argument
+def read(file: str, task: str | None = None) -> Source:
     """The `Source` of a checkpoint.
 
     Raises:
         DamagedError: it is not as it was written.
     """
-    sealed.verify(file)
+    checksummed.verify(file)
     found = {_our_name(name): tensor
              for name, tensor in safetensors_files.tensors(file).items()}
-    return Source(file, folders.read_config(file), found, _FORMAT,
-                  folders.vocabulary_beside(file))
+    return Source(file, rules.read_config(file), found, _FORMAT, rules.vocabulary_beside(file))

@@ -1,8 +1,13 @@
-"""A checkpoint in our names: the strict matching of a file's tensors with a table, and back."""
+"""A checkpoint in our names: matched strictly with a table, given to a model, and written back."""
 
+import collections
 import dataclasses
+import shutil
+
+import numpy as np
 
 from bert_tf.checkpoints import names
+from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 
@@ -17,25 +22,64 @@ class Weights:
         source: the file.
         config: the `EncoderConfig`.
         tensors: a dict of `Tensor` by our names.
-        ignored: the reason by the name of the file's tensor.
+        ignored: for each tensor of the file that is not used, the reason.
         vocab_file, do_lower_case, labels: as in `Source`.
     """
 
     source: str
     config: EncoderConfig
-    tensors: dict
-    ignored: dict
+    tensors: dict[str, Tensor]
+    ignored: dict[str, str]
     vocab_file: str | None = None
     do_lower_case: bool | None = None
-    labels: tuple = ()
+    labels: tuple[str, ...] = ()
 
     @property
-    def heads(self):
-        """The names among `names.HEADS` of which it has weights."""
-        return [name for name in names.HEADS if name in set(map(names.head, self.tensors))]
+    def heads(self) -> list[str]:
+        """The heads of which it has weights, the pooler included: those of `names.HEADS` in their
+        order, then heads with names of their own.
+        """
+        held = dict.fromkeys(map(names.head, self.tensors))
+        own = [name for name in held if name not in (*names.HEADS, "embeddings", "encoder")]
+        return [name for name in (*names.HEADS, *own) if name in held]
+
+    def copy_vocabulary(self, path: str) -> None:
+        """Copies the vocabulary, if there is one, to `path`."""
+        if self.vocab_file:
+            shutil.copyfile(self.vocab_file, path)
 
 
-def check(tensor, expected, source):
+@dataclasses.dataclass(frozen=True)
+class Account:
+    """What happened to every tensor of a file and to every variable of a model or other format.
+
+    Attributes:
+        source: the file.
+        mapped: the file's tensor by our name.
+        ignored: for each tensor of the file that is not used, the reason.
+        missing: our names that the file doesn't hold.
+        absent: what happens to those that are missing.
+        notes: further sentences.
+    """
+
+    source: str
+    mapped: dict[str, str]
+    ignored: dict[str, str]
+    missing: list[str]
+    absent: str = "left at their initial values"
+    notes: tuple[str, ...] = ()
+
+    def __str__(self):
+        lines = [f"{self.source}: {len(self.mapped)} tensors mapped."]
+        for reason, count in collections.Counter(self.ignored.values()).items():
+            lines.append(f"{count} ignored: {reason}.")
+        if self.missing:
+            lines.append(f"{len(self.missing)} not in the file, {self.absent}: "
+                         f"{', '.join(self.missing)}.")
+        return "\n".join((*lines, *self.notes))
+
+
+def check(tensor: Tensor, expected: tuple, source: str) -> None:
     """Raises InputError unless the tensor has the shape `expected`, where None is any size."""
     fits = len(tensor.shape) == len(expected) and all(
         wanted in (None, size) for wanted, size in zip(expected, tensor.shape))
@@ -46,21 +90,24 @@ def check(tensor, expected, source):
             f"configuration asks for [{asked}]; use the configuration of the checkpoint.")
     if tensor.dtype not in FLOATS:
         raise InputError(f"{source}: tensor {tensor.name!r} has type {tensor.dtype}, "
-                         "which is no type of weights.")
+                         "which is not a type of weights.")
 
 
-def _check_complete(tensors, rules, source):
-    """Raises InputError if a tensor of the encoder, or of a head that is begun, is missing."""
-    begun = set(map(names.head, tensors))
+def _check_complete(tensors, rules, table, source):
+    """Raises InputError if a tensor of the encoder, or of a head that is there in part, is
+    missing.
+    """
+    heads, begun = {*names.HEADS, *table.heads}, set(map(names.head, tensors))
+    optional = names.optional(table.heads)
     for rule in rules:
         owner = names.head(rule.ours)
-        if rule.ours not in (*tensors, *names.OPTIONAL) and (
-                owner in begun or owner not in names.HEADS):
+        if rule.ours not in tensors and rule.ours not in optional and (
+                owner in begun or owner not in heads):
             raise InputError(f"{source}: tensor {rule.theirs!r}, which the "
-                             f"{owner if owner in names.HEADS else 'encoder'} needs, is missing.")
+                             f"{owner if owner in heads else 'encoder'} needs, is missing.")
 
 
-def translate(source, config):
+def translate(source: Source, config: EncoderConfig) -> Weights:
     """The `Weights` in a `Source`, for a network of `config`; nothing is read yet.
 
     Raises:
@@ -84,13 +131,13 @@ def translate(source, config):
         else:
             raise InputError(f"{source.file}: nothing in the model takes tensor {tensor.name!r}; "
                              "use the configuration of the checkpoint, or another checkpoint.")
-    _check_complete(tensors, rules, source.file)
+    _check_complete(tensors, rules, source.table, source.file)
     lower = source.do_lower_case if isinstance(source.do_lower_case, bool) else None
     return Weights(source.file, config, tensors, ignored, source.vocab_file, lower,
                    source.labels)
 
 
-def to_table(weights, table):
+def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
     """The tensors of `weights` under the names and in the shapes of another format.
 
     Returns:
@@ -100,7 +147,65 @@ def to_table(weights, table):
     for rule in table.rules(weights.config):
         if rule.ours in weights.tensors:
             tensor = weights.tensors[rule.ours]
-            sizes = {**names.sizes(weights.config), "C": tensor.shape[-1]}
+            sizes = {**names.sizes(weights.config), "C": tensor.shape[-1] if tensor.shape else 0}
             result[rule.theirs] = rule.convert(
                 tensor, tuple(sizes[letter] for letter in rule.their_shape))
+    return result
+
+
+def variables(model) -> dict:
+    """The variables of an encoder, or of a Learner, by our names."""
+    encoder = getattr(model, "encoder", model)
+    named = {v.path.removeprefix(f"{encoder.path}/"): v for v in encoder.weights}
+    for objective in getattr(model, "objectives", ()):
+        named |= {v.path.removeprefix(objective.path.removesuffix(objective.name)): v
+                  for v in objective.weights}
+    return named
+
+
+def assign(model, weights: Weights) -> Account:
+    """Gives the model the values of `weights`: all of them, or, if anything is wrong, none.
+
+    Args:
+        model: an encoder or a Learner.
+        weights: `Weights`.
+
+    Returns:
+        An `Account`.
+
+    Raises:
+        InputError: a tensor doesn't fit the model, or can't be read.
+    """
+    named = variables(model)
+    apart = sorted(names.optional() & set(weights.tensors).difference(named))
+    if any(names.head(name) in map(names.head, named) for name in apart):
+        raise InputError(f"{weights.source} has {', '.join(apart)}, which the model has not; build "
+                         "its head as it was trained: MaskedLM with tied=False, FeatureTagging "
+                         "with the same layers.")
+    pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
+    for variable, tensor in pairs:
+        check(tensor, variable.shape, weights.source)
+    values = [np.asarray(tensor.read(), "float32") for _, tensor in pairs]
+    for (variable, _), value in zip(pairs, values):
+        variable.assign(value)
+    left = {tensor.name: f"the model has no {names.head(name)}"
+            for name, tensor in weights.tensors.items() if name not in named}
+    return Account(weights.source,
+                   {name: tensor.name for name, tensor in weights.tensors.items() if name in named},
+                   {**weights.ignored, **left},
+                   [name for name in named if name not in weights.tensors])
+
+
+def as_float32(tensor: Tensor, source: str) -> np.ndarray:
+    """The values of a `Tensor` as float32, the only type that our files of Keras hold.
+
+    Raises:
+        InputError: a value would not be the same.
+    """
+    value = tensor.read()
+    result = np.ascontiguousarray(value, "float32")
+    if not np.array_equal(result.astype(value.dtype), value, equal_nan=True):
+        raise InputError(f"{source}: tensor {tensor.name!r} is {tensor.dtype} and not the same in "
+                         "float32, which is what this format holds; give --dtype=float32 to round "
+                         "it.")
     return result

@@ -4,15 +4,18 @@ import functools
 import os
 
 import keras
+import lazy_loader
 
 from bert_tf.errors import InputError
+
+# Only when it is used: optimizers and predictions also run on JAX, without TensorFlow.
+tf = lazy_loader.load("tensorflow")
 
 
 def dense(gradient):
     """A gradient as a tensor; rows of an embedding table that were used twice are added up."""
     if keras.config.backend() != "tensorflow":
         return gradient
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     return tf.convert_to_tensor(gradient)
 
 
@@ -20,7 +23,6 @@ def all_reduce_sum(tensors):
     """The sums of tensors over the replicas; the tensors themselves where there is one replica."""
     if keras.config.backend() != "tensorflow":
         return tensors
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return tensors
@@ -38,7 +40,6 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
     Raises:
         InputError: the devices are not there.
     """
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     if name == "one_device":
         return tf.distribute.get_strategy()
     if name == "mirrored":
@@ -67,7 +68,6 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
 
 def mean_over_workers(strategy, number):
     """The mean of a number over all workers, which must ask at the same time."""
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return float(number)
     return float(_mean_over_workers(strategy)(tf.constant(number, tf.float64)))
@@ -75,21 +75,18 @@ def mean_over_workers(strategy, number):
 
 @functools.cache
 def _mean_over_workers(strategy):
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     return tf.function(lambda number: strategy.reduce(
         "MEAN", strategy.run(tf.identity, args=(number,)), axis=None))
 
 
 def has_accelerator(strategy):
     """Whether the replicas run where XLA makes the step faster: on GPUs or a TPU."""
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     return (isinstance(strategy, tf.distribute.TPUStrategy)
             or bool(tf.config.list_physical_devices("GPU")))
 
 
 def needs_static_shapes(strategy):
     """Whether the devices must know every shape beforehand, as TPUs do."""
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 

@@ -1,32 +1,28 @@
 """Fine-tuning: trials of one goal with several seeds or settings, of which the best is kept."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import shutil
 import time
-import typing
+from collections.abc import Callable
 
 import keras
+import tensorflow as tf
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import keras_file
-from bert_tf.config import read_json
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, replace_aside, write_json
-from bert_tf.training import outcomes, resume, transfer
-from bert_tf.training.best import BestWeights
-from bert_tf.training.building import make_trainer
+from bert_tf.files import replace_aside, write_json
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.training import batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
-from bert_tf.training.prediction import predict
-from bert_tf.training.run import Run, save_model, wait_for_workers
-
-# Settings that may differ when a run goes on.
-_FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpoint_max",
-         "iterations_per_loop", "distribution_strategy", "use_tpu", "tpu", "tpu_zone",
-         "gcp_project", "master", "num_tpu_cores", "num_trials", "grid", "stop_at_step",
-         "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
-RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
+from bert_tf.training.early_stopping import BestWeights
+from bert_tf.training.learner import Learner
+from bert_tf.training.run import Run, save_model, sole_writer, wait_for_workers
+from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.trainer import Trainer, make_trainer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,18 +31,18 @@ class Goal:
 
     Attributes:
         make_objective: function (config, dtype) -> the objective.
-        evaluate: function of `predict`, itself a function of an `ExampleSet` and of whether to
-            measure the loss that returns what bert_tf.training.prediction.predict does; returns a
-            dict of metrics, in which `degenerate` may say, with 1, that all answers are the same.
-            None where there is nothing to evaluate on.
+        evaluate: function of `predict` that returns a dict of metrics, in which `degenerate` is 1
+            if all answers are the same. `predict` is a function of an `ExampleSet` and of whether
+            to measure the loss, which returns what `batches.predict` does. None where there is
+            nothing to evaluate on.
         headline: the metric that decides between trials; more is better.
         defaults: `bert_tf.tasks.task.Defaults`.
-        options: dict of what else makes the objective; a run that goes on must have the same.
+        options: what else makes the objective, by flag; a run that goes on must have the same.
         scored_on: JSON value of what `evaluate` looks at, such as identities of its examples.
     """
 
-    make_objective: typing.Callable
-    evaluate: typing.Callable | None
+    make_objective: Callable
+    evaluate: Callable | None
     headline: str
     defaults: object
     options: dict = dataclasses.field(default_factory=dict)
@@ -60,22 +56,24 @@ class FineTuning:
     best one are the `model.keras` of the output folder.
 
     Args:
-        settings: `FineTuneSettings`.
+        settings: how to fine-tune.
         strategy: of `open_strategy`.
-        config: `EncoderConfig`.
-        goal: `Goal`.
+        config: of the network.
+        goal: what to learn.
         init_checkpoint: where training begins, of any format; "" for random weights.
         keep_head: whether training goes on with the head of that checkpoint.
     """
 
-    def __init__(self, settings, strategy, config, goal, init_checkpoint="", keep_head=False):
+    def __init__(self, settings: FineTuneSettings, strategy: tf.distribute.Strategy,
+                 config: EncoderConfig, goal: Goal, init_checkpoint: str = "",
+                 keep_head: bool = False) -> None:
         self._settings, self._strategy, self._config = settings, strategy, config
         self._goal, self._init_checkpoint = goal, init_checkpoint
         self._keep_head = keep_head
         self._chief = is_chief(strategy)
 
-    def check(self, examples):
-        """Finds out whether the trials fit the devices and what the output folder holds.
+    def check(self, examples) -> tuple[dict, dict]:
+        """Checks that the trials fit the devices, and what the output folder holds.
 
         Args:
             examples: `ExampleSet` to train on.
@@ -85,35 +83,26 @@ class FineTuning:
             which they ran: two dicts by the trial's name.
 
         Raises:
-            InputError: they don't.
+            InputError: a trial does not fit, or the folder is that of other trials.
         """
-        trials = {name: trial.resolve(self._goal.defaults, examples.size)
-                  for name, trial in self._settings.trials().items()}
-        folder = os.path.join(self._settings.output_dir, "trials")
-        others = sorted(set(os.listdir(folder)) - set(trials)) if os.path.isdir(folder) else []
-        if others:
-            raise InputError(f"{folder} holds {', '.join(others)}, of other seeds or another grid, "
-                             "and the best of all is kept: let this one have them too, or name "
-                             "another --output_dir.")
+        settings = {name: trial.resolve(self._goal.defaults, examples.size)
+                    for name, trial in self._settings.trials().items()}
         results = {}
-        for name, trial in trials.items():
+        for name, trial in settings.items():
             trial.check_warmup()
             transfer.check(self._config, trial.frozen_layers, trial.reinit_layers,
                            trial.layer_decay)
             trial.check_replicas(self._strategy.num_replicas_in_sync,
                                  evaluates=bool(self._goal.evaluate))
-            self._compare(trial, examples)
-            result = self._finished(trial)
-            if result:
+            folder = self._folder(trial, examples)
+            folder.check()
+            if result := folder.result():
                 results[name] = result
-        model = os.path.join(self._settings.output_dir, keras_file.NAME)
-        if results and not os.path.exists(model):
-            raise InputError(f"{folder} holds trials that are finished, but their best model, "
-                             f"{model}, is gone: name another --output_dir, or remove {folder}.")
-        return trials, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
+        trials.check_output(self._settings.output_dir, list(settings), bool(results))
+        return settings, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
 
-    def train(self, examples):
-        """Runs all trials that are not finished, and says how they went.
+    def train(self, examples) -> dict | None:
+        """Runs all trials that are not finished, and prints how they went.
 
         Args:
             examples: `ExampleSet` to train on.
@@ -122,14 +111,22 @@ class FineTuning:
             What it writes to `results.json`; None if it stopped at `stop_at_step`.
 
         Raises:
-            InputError: see `check`; or training can't go on.
+            InputError: see `check`; another process trains in the folder; training can't go on.
         """
-        trials, results = self.check(examples)
-        settings = next(iter(trials.values()))
-        print(f"{examples.size:,} examples, {len(trials)} trial(s), the first of "
-              f"{settings.num_train_steps:,} steps", flush=True)
+        self.check(examples)
+        with self.sole_writer():
+            return self._train(*self.check(examples), examples)
+
+    def sole_writer(self) -> contextlib.AbstractContextManager:
+        """Within this, no other run writes to the output folder; see `run.sole_writer`."""
+        return sole_writer(self._settings.output_dir, self._strategy)
+
+    def _train(self, settings, results, examples):
+        first = next(iter(settings.values()))
+        print(f"{examples.size:,} examples, {len(settings)} trial(s), the first of "
+              f"{first.num_train_steps:,} steps", flush=True)
         headline = self._goal.headline
-        for name, trial in trials.items():
+        for name, trial in settings.items():
             if name not in results:
                 result = self._run(trial, examples, results)
                 if result is None:
@@ -137,79 +134,45 @@ class FineTuning:
                           "it goes on.", flush=True)
                     return None
                 results[name] = result
-            print(f"{name}: {outcomes.describe_one(results[name], headline)}", flush=True)
-        summary = outcomes.summarize(results, headline)
+            print(f"{name}: {trials.describe_one(results[name], headline)}", flush=True)
+        summary = trials.summarize(results, headline)
         if self._chief:
-            write_json(os.path.join(self._settings.output_dir, RESULTS), summary)
+            write_json(os.path.join(self._settings.output_dir, trials.RESULTS), summary)
         if len(results) > 1:
-            print(outcomes.describe(summary), flush=True)
+            print(trials.describe(summary), flush=True)
         return summary
 
-    def _describe(self, trial, examples):
-        """What must be the same for a trial to go on, by flag: a JSON value."""
-        mine = {name: value for name, value in dataclasses.asdict(trial).items()
-                if name not in _FREE}
+    def _folder(self, settings, examples):
+        """The `TrialFolder` of a trial."""
         path = self._init_checkpoint and os.path.abspath(self._init_checkpoint)
-        return json.loads(json.dumps({
-            **mine, **self._goal.options, "train_file": examples.identity(),
-            "dev_file": self._goal.scored_on if trial.early_stopping else None,
+        return trials.TrialFolder(settings, json.loads(json.dumps({
+            **resume.describe(settings), **self._goal.options, "train_file": examples.identity(),
+            "dev_file": self._goal.scored_on if settings.early_stopping else None,
             "init_checkpoint": path, "keep_head": self._keep_head,
-            "bert_config_file": self._config.to_dict()}))
-
-    def _compare(self, trial, examples):
-        """Raises InputError if the trial's folder is another's."""
-        path = os.path.join(trial.output_dir, SETTINGS)
-        if not os.path.exists(path):
-            return
-        mine, theirs = self._describe(trial, examples), read_json(path)
-        other = [f"--{name}" for name in mine if mine[name] != theirs.get(name)]
-        if other:
-            raise InputError(f"{trial.output_dir} holds a run with another {', '.join(other)}; "
-                             "name another --output_dir, or remove that folder.")
-
-    def _finished(self, trial):
-        """The result of a trial that is finished, or None."""
-        path = os.path.join(trial.output_dir, RESULT)
-        if not os.path.exists(path):
-            return None
-        result = read_json(path)
-        if result["scored_on"] != self._goal.scored_on:
-            raise InputError(f"{trial.output_dir} holds a run that was scored on other examples: "
-                             "to score its model on these, leave out --do_train; to train again, "
-                             "name another --output_dir.")
-        return result
+            "bert_config_file": self._config.to_dict()})), self._goal.scored_on)
 
     def _run(self, settings, examples, earlier):
         """Trains one trial; returns its result, None if it stopped at `stop_at_step`."""
         start = time.monotonic()
         keras.backend.clear_session()
+        folder = self._folder(settings, examples)
         trainer = self.make_trainer(settings)
         evaluate = self._goal.evaluate and (lambda: self.evaluate(trainer))
         best = None
-        if settings.early_stopping and evaluate:
+        if settings.early_stopping and evaluate and settings.num_train_steps:
             best = BestWeights(trainer, settings.output_dir, self._goal.headline,
                                settings.early_stopping, settings.eval_steps)
         run = Run(trainer, settings, examples, evaluate, best)
         if not run.resume():
             self.initialize(trainer, settings)
         if self._chief:
-            make_folder(settings.output_dir, "output_dir")
-            write_json(os.path.join(settings.output_dir, SETTINGS),
-                       self._describe(settings, examples))
+            folder.begin()
         wait_for_workers(self._strategy)
         run.train()
         if settings.last_step < settings.num_train_steps and not (
                 best and best.is_over(run.step)):
             return None
-        step, metrics = run.step, {}
-        if best:
-            wait_for_workers(self._strategy)
-            step, metrics = best.restore()
-            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
-                  f"step {step:,} are the best", flush=True)
-        elif evaluate:
-            metrics = run.report_evaluation()
-        metrics = dict(metrics)
+        step, metrics = self._measure(run, best, evaluate, settings)
         result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
                   "train_batch_size": settings.train_batch_size,
                   "learning_rate": settings.learning_rate,
@@ -218,35 +181,48 @@ class FineTuning:
                   "seconds": round(time.monotonic() - start, 1),
                   "scored_on": self._goal.scored_on, "number": len(earlier)}
         if self._chief:
-            self._keep(trainer.learner, settings.output_dir, result, earlier)
+            self._keep(trainer.learner, folder, result, earlier)
         wait_for_workers(self._strategy)    # others may still have read the best weights
         if best and self._chief:
             best.remove()
         return result
 
+    def _measure(self, run, best, evaluate, settings):
+        """The step of the weights that a run ends with, and their metrics."""
+        if best:
+            wait_for_workers(self._strategy)
+            step, metrics = best.restore()
+            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
+                  f"step {step:,} are the best", flush=True)
+            return step, dict(metrics)
+        return run.step, dict(run.report_evaluation()) if evaluate else {}
+
     def _keep(self, learner, folder, result, earlier):
         """Writes a trial's result to its folder, and its model if it is the best so far."""
         headline = self._goal.headline
-        if all(outcomes.rank(result, headline) > outcomes.rank(other, headline)
+        if all(trials.rank_result(result, headline) > trials.rank_result(other, headline)
                for other in earlier.values()):
             save_model(self._settings.output_dir, learner)
-            curves = os.path.join(self._settings.output_dir, "metrics.jsonl")
-            with replace_aside(curves) as aside:
-                shutil.copyfile(os.path.join(folder, "metrics.jsonl"), aside)
-        write_json(os.path.join(folder, RESULT), result)
-        for path in resume.checkpoints(folder):
-            os.remove(path)
+            curves = os.path.join(folder.path, "metrics.jsonl")
+            if os.path.exists(curves):
+                with replace_aside(os.path.join(self._settings.output_dir,
+                                                "metrics.jsonl")) as aside:
+                    shutil.copyfile(curves, aside)
+        folder.end(result)
 
-    def make_trainer(self, settings):
+    def make_trainer(self, settings: FineTuneSettings) -> Trainer:
         """A Trainer for one trial."""
-        def prepare(learner):
+        def make_learner(dtype):
+            learner = Learner(BertEncoder(self._config, dtype=dtype),
+                              [self._goal.make_objective(self._config, dtype=dtype)])
             transfer.freeze(learner.encoder, settings.frozen_layers)
+            return learner
+
         return make_trainer(
-            self._strategy, settings, self._config,
-            lambda config, dtype: [self._goal.make_objective(config, dtype=dtype)], prepare,
+            self._strategy, settings, make_learner,
             transfer.layer_decay_factors(self._config, settings.layer_decay))
 
-    def initialize(self, trainer, settings):
+    def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
         """Gives a new Trainer the weights with which training begins."""
         path = self._init_checkpoint
         if path and self._keep_head:
@@ -255,7 +231,7 @@ class FineTuning:
             print(checkpoints.load(path, trainer.learner.encoder), flush=True)
         transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
 
-    def load(self, path):
+    def load(self, path: str) -> Trainer:
         """A Trainer with the weights at `path`, head included, to evaluate and to predict.
 
         Raises:
@@ -267,11 +243,11 @@ class FineTuning:
         _load_all(path, trainer.learner)
         return trainer
 
-    def predict(self, trainer, examples, measures=True):
-        """See bert_tf.training.prediction.predict."""
-        return predict(trainer, examples, self._settings.eval_batch_size, measures)
+    def predict(self, trainer: Trainer, examples, measures: bool = True) -> tuple[dict, dict]:
+        """See `batches.predict`."""
+        return batches.predict(trainer, examples, self._settings.eval_batch_size, measures)
 
-    def evaluate(self, trainer):
+    def evaluate(self, trainer: Trainer) -> dict:
         """The metrics of a trainer."""
         return self._goal.evaluate(
             lambda examples, measures=True: self.predict(trainer, examples, measures))

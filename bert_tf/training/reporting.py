@@ -1,14 +1,19 @@
-"""What a run says while it trains: a console line, TensorBoard curves, and JSON lines."""
+"""What a run reports while it trains: a console line, TensorBoard curves, and JSON lines."""
 
 import json
 import os
 import time
+from collections.abc import Callable
+
+import lazy_loader
 
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 
+tf = lazy_loader.load("tensorflow")
 
-def duration(seconds):
+
+def duration(seconds: float) -> str:
     """Seconds as people read them: 42 s, 3 min 20 s, 5 h 10 min."""
     seconds = int(seconds)
     if seconds < 60:
@@ -23,15 +28,15 @@ class Reporter:
 
     Args:
         folder: of the run; None writes to the console alone (workers that are not the chief).
-        start_step: lines of later steps, of a run that was killed, are dropped from
-            `metrics.jsonl`, since those steps will be taken again.
+        start_step: where the run goes on. Lines of later steps are removed from `metrics.jsonl`,
+            since a run that was killed takes those steps again.
         total_steps: of the run, for the time left.
         sequences_per_step: the global batch size.
     """
 
-    def __init__(self, folder, start_step, total_steps, sequences_per_step):
-        import tensorflow as tf  # pylint: disable=import-outside-toplevel
-        self._tf, self._folder = tf, folder
+    def __init__(self, folder: str | None, start_step: int, total_steps: int,
+                 sequences_per_step: int) -> None:
+        self._folder = folder
         self._total_steps, self._sequences = total_steps, sequences_per_step
         self._writers = {}
         self._last = None
@@ -40,16 +45,16 @@ class Reporter:
             self._path = os.path.join(folder, "metrics.jsonl")
             _keep_lines(self._path, lambda line: line["step"] <= start_step)
 
-    def start(self, step):
+    def start(self, step: int) -> None:
         """Notes that training goes on from `step` now; evaluating and saving are not timed."""
         self._last = (step, time.monotonic())
 
-    def train(self, step, metrics):
+    def train(self, step: int, metrics: dict[str, float]) -> None:
         """Reports the steps since the last call, or since `start`."""
         last_step, last_time = self._last
         elapsed = time.monotonic() - last_time
         rate = (step - last_step) / max(elapsed, 1e-9)
-        # The first report holds the compilation; later ones are averaged.
+        # The first report includes the compilation; later ones are averaged.
         self._rate = rate if self._rate is None or rate > 2 * self._rate else (
             0.7 * self._rate + 0.3 * rate)
         metrics = {**metrics, "sequences_per_second": rate * self._sequences}
@@ -60,7 +65,7 @@ class Reporter:
         self._write("train", step, {**metrics, "seconds_left": round(left, 1)})
         self.start(step)
 
-    def evaluate(self, step, metrics):
+    def evaluate(self, step: int, metrics: dict[str, float]) -> None:
         """Reports an evaluation, in the place of an earlier one of the same step."""
         print(f"held-out at step {step:,}: {_line(metrics)}", flush=True)
         if self._folder:
@@ -73,20 +78,20 @@ class Reporter:
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "step": step, **metrics}) + "\n")
         if kind not in self._writers:
-            self._writers[kind] = self._tf.summary.create_file_writer(
+            self._writers[kind] = tf.summary.create_file_writer(
                 os.path.join(self._folder, "tensorboard", kind))
         with self._writers[kind].as_default(step=step):
             for name, value in metrics.items():
-                self._tf.summary.scalar(name, value)
+                tf.summary.scalar(name, value)
         self._writers[kind].flush()
 
 
-def write_eval_results(folder, metrics):
+def write_eval_results(folder: str, metrics: dict[str, float]) -> None:
     """Writes `eval_results.txt`, as google-research/bert run_classifier.py does.
 
     Args:
-        folder: where to.
-        metrics: dict of number by name.
+        folder: where the file is written.
+        metrics: numbers by name.
     """
     with write_aside(os.path.join(folder, "eval_results.txt")) as file:
         file.writelines(f"{name.replace('/', '_')} = {value}\n"
@@ -99,30 +104,54 @@ def _line(metrics):
                      if name == "loss" or "/" in name)
 
 
-def _keep_lines(path, is_kept):
-    """Removes the lines of a metrics file that `is_kept` does not want, and a broken last one."""
+def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
+    """Removes the lines of a metrics file that `is_kept` does not want, and damaged ones: a process
+    that is killed may leave half a line.
+
+    Raises:
+        InputError: the file can't be read.
+    """
     if not os.path.exists(path):
         return
     kept = []
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            try:
-                if is_kept(json.loads(line)):
-                    kept.append(line.rstrip("\n") + "\n")
-            except ValueError:      # the last line of a process that was killed
-                continue
-    with write_aside(path) as file:
+    try:
+        with open(path, "rb") as file:
+            lines = file.readlines()
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({error.strerror}); remove it.") from error
+    for number, line in enumerate(lines):
+        try:
+            if is_kept(_parse(line)):
+                kept.append(line.rstrip(b"\n") + b"\n")
+        except ValueError:
+            if number + 1 < len(lines):
+                print(f"warning: {path}, line {number + 1} is damaged and is removed", flush=True)
+    with write_aside(path, "wb") as file:
         file.writelines(kept)
 
 
-def read_metrics(folder, kind):
-    """The JSON lines of one kind ("train" or "eval") of a run: list of dicts.
+def _parse(line):
+    """The dict of a line; raises ValueError if it is none with a kind and a step."""
+    value = json.loads(line)
+    if not isinstance(value, dict) or not {"kind", "step"} <= value.keys():
+        raise ValueError
+    return value
+
+
+def read_metrics(folder: str, kind: str) -> list[dict]:
+    """The JSON lines of one kind ("train" or "eval") of a run.
 
     Raises:
-        InputError: the folder is not that of a run.
+        InputError: the folder is not that of a run, or a line is damaged; names it.
     """
     path = os.path.join(folder, "metrics.jsonl")
-    if not os.path.exists(path):
+    if not os.path.isfile(path):
         raise InputError(f"{folder} is not the --output_dir of a run: it holds no metrics.jsonl.")
-    with open(path, encoding="utf-8") as file:
-        return [line for line in map(json.loads, file) if line["kind"] == kind]
+    found = []
+    with open(path, "rb") as file:
+        for number, line in enumerate(file):
+            try:
+                found.append(_parse(line))
+            except ValueError as error:
+                raise InputError(f"{path}, line {number + 1} is damaged; remove it.") from error
+    return [line for line in found if line["kind"] == kind]

@@ -1,20 +1,105 @@
-"""Training checkpoints: one safetensors file each, whole or absent, verified when read.
+"""Training checkpoints, and the one rule of what may differ when a run goes on from one.
 
-A checkpoint is a sealed file of every variable of the Learner and of its optimizer, by its path,
-and of the state of the Trainer; what the caller adds is kept as JSON.
+A checkpoint is a safetensors file, whole or absent, verified when read. It holds a checksum,
+every variable of the Learner and of its optimizer by its path, and the state of the Trainer; what
+the caller adds is kept as JSON.
+
+The rule. Where a run runs and what it reports (`FREE`) may always differ. The network may not: its
+weights would compute something else. All other settings are the recipe of a run. Pre-training goes
+through phases in one folder, so another recipe is reported there and the run goes on. The folder of
+a fine-tuning trial is that of one recipe, by which its result is compared with those of others: it
+is refused there.
 """
 
+import dataclasses
 import glob
 import os
 import re
 
 import numpy as np
 
-from bert_tf.checkpoints import sealed
+from bert_tf.checkpoints import checksummed
+from bert_tf.config import differing_options
 from bert_tf.errors import InputError
+from bert_tf.training.settings import TrainSettings
 
 _NAME = "checkpoint-{:09d}.safetensors"
 _PATTERN = re.compile(r"checkpoint-(\d+)\.safetensors$")
+# Settings that may always differ. Evaluations change no weight, unless one of them ends training.
+FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpoint_max",
+        "iterations_per_loop", "distribution_strategy", "use_tpu", "tpu", "tpu_zone",
+        "gcp_project", "master", "num_tpu_cores", "num_trials", "grid", "stop_at_step",
+        "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
+_EVALUATION = ("eval_steps", "max_eval_steps")
+# What holds the network's own values, and those of them that belong to the recipe all the same.
+_CONFIG, _TERMS = "bert_config_file", "terms"
+_RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+
+
+def describe(settings: TrainSettings, learner=None) -> dict:
+    """The JSON values, by flag, that are not free to differ.
+
+    Args:
+        settings: how to train.
+        learner: `Learner`, whose network is then described too.
+    """
+    found = {name: value for name, value in dataclasses.asdict(settings).items()
+             if not _is_free(name, settings)}
+    return found if learner is None else {**found, **_describe_network(learner)}
+
+
+def _describe_network(learner):
+    return {_CONFIG: learner.encoder.config.to_dict(),
+            _TERMS: {objective.name: objective.loss_weight for objective in learner.objectives}}
+
+
+def _is_free(name, settings):
+    return name in FREE or (
+        name in _EVALUATION and not getattr(settings, "early_stopping", 0))
+
+
+def compare(mine: dict, theirs: dict, settings: TrainSettings) -> tuple[list[str], list[str]]:
+    """The differences of two descriptions of a run.
+
+    Args:
+        mine: of the run that is to go on.
+        theirs: on disk, perhaps of an earlier version; a name absent there equals its default.
+        settings: of `mine`.
+
+    Returns:
+        The differences of the network, and those of the recipe: phrases such as "--learning_rate
+        (0.0001, now 5e-05)".
+    """
+    defaults = {field.name: field.default_factory() if field.default is dataclasses.MISSING
+                else field.default for field in dataclasses.fields(settings)
+                if (field.default, field.default_factory) != (dataclasses.MISSING,) * 2}
+    network, recipe = [], []
+    for name in differing_options(mine, theirs, defaults):
+        old, new = (side.get(name, defaults.get(name)) for side in (theirs, mine))
+        if name in (_CONFIG, _TERMS):
+            for found, more in zip((network, recipe), _compare_networks(name, old, new)):
+                found += more
+        elif not _is_free(name, settings):
+            recipe.append(_phrase(name, old, new))
+    return network, recipe
+
+
+def _compare_networks(name, old, new):
+    """The differences of two configurations, or of the weights of two sets of terms."""
+    network, recipe = [], []
+    for inner in differing_options(new, old, {}):
+        values = old.get(inner), new.get(inner)
+        is_recipe = inner in _RECIPE_OF_CONFIG if name == _CONFIG else None not in values
+        (recipe if is_recipe else network).append(_phrase(name, *values, f"{inner} "))
+    return network, recipe
+
+
+def _phrase(name, old, new, inner=""):
+    """Names a difference, with its values where they can be read."""
+    if isinstance(old, (list, dict)) or isinstance(new, (list, dict)):
+        return f"--{name}"
+    old, new = ("none" if value in (None, "") else value for value in (old, new))
+    return f"--{name} ({inner}{old}, now {new})"
 
 
 def _variables(trainer):
@@ -27,25 +112,33 @@ def _variables(trainer):
     return named
 
 
-def is_checkpoint(path):
+def is_checkpoint(path: str) -> bool:
     """Whether a file has the name of a training checkpoint."""
     return os.path.isfile(path) and _PATTERN.search(path) is not None
 
 
-def checkpoints(folder):
-    """The checkpoint files of a folder, oldest first."""
+def checkpoints(folder: str) -> list[str]:
+    """The checkpoint files of a folder, oldest first.
+
+    Raises:
+        InputError: something that is no file has the name of a checkpoint.
+    """
     paths = glob.glob(os.path.join(glob.escape(folder), "checkpoint-*.safetensors"))
-    return sorted((p for p in paths if _PATTERN.search(p)),
-                  key=lambda p: int(_PATTERN.search(p).group(1)))
+    paths = sorted((p for p in paths if _PATTERN.search(p)),
+                   key=lambda p: int(_PATTERN.search(p).group(1)))
+    for path in paths:
+        if not os.path.isfile(path):
+            raise InputError(f"{path} has the name of a checkpoint and is no file; remove it.")
+    return paths
 
 
-def save_checkpoint(folder, trainer, extra, keep):
+def save_checkpoint(folder: str, trainer, extra: dict, keep: int) -> str:
     """Writes the checkpoint of the trainer's step and removes all but the last `keep`.
 
     Args:
         folder: where.
         trainer: `Trainer`.
-        extra: JSON value to be kept with it.
+        extra: JSON object to be kept with it; its `run` is what `describe` returned.
         keep: how many to keep.
 
     Returns:
@@ -60,13 +153,13 @@ def save_checkpoint(folder, trainer, extra, keep):
             raise InputError(f"{name} is not finite after step {int(trainer.step.numpy())}, which "
                              "is not saved: lower --learning_rate and start again.")
     path = os.path.join(folder, _NAME.format(int(trainer.step.numpy())))
-    sealed.write(path, tensors, extra)
+    checksummed.write(path, tensors, extra)
     for old in checkpoints(folder)[:-keep]:
         os.remove(old)
     return path
 
 
-def restore(path, trainer, weights_only=False):
+def restore(path: str, trainer, weights_only: bool = False) -> dict:
     """Gives the trainer the state of a checkpoint: all of it, or nothing if anything is wrong.
 
     Args:
@@ -79,9 +172,15 @@ def restore(path, trainer, weights_only=False):
 
     Raises:
         DamagedError: it is not as it was written.
-        InputError: it does not fit the model; names the tensor.
+        InputError: it does not fit the model; names the tensor, or what differs.
     """
-    tensors, extra = sealed.read(path)
+    tensors, extra = checksummed.read(path)
+    saved, mine = extra.get("run", {}), _describe_network(trainer.learner)
+    other = [phrase for name in mine if name in saved
+             for phrase in _compare_networks(name, saved[name], mine[name])[0]]
+    if other:
+        raise InputError(f"{path} is of another network, with another {', '.join(other)}; train "
+                         "with the values of before, or name another folder.")
     named = _variables(trainer)
     if weights_only:
         named = {name: v for name, v in named.items() if name.startswith("learner/")}
@@ -98,4 +197,5 @@ def restore(path, trainer, weights_only=False):
                              "model or optimizer.")
     for name, variable in named.items():
         variable.assign(tensors[name])
+    trainer.settle_loss_scale()
     return extra

@@ -3,16 +3,22 @@
 import contextlib
 import os
 import signal
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import keras_file, sealed
+from bert_tf.checkpoints import checksummed, keras_file
+from bert_tf.config import differing_options
 from bert_tf.errors import InputError
-from bert_tf.files import replace_aside
+from bert_tf.files import locked, make_folder, replace_aside
 from bert_tf.training import resume
+from bert_tf.training.batches import Feed
 from bert_tf.training.distribution import is_chief, mean_over_workers
-from bert_tf.training.feed import Feed
+from bert_tf.training.early_stopping import BestWeights
+from bert_tf.training.learner import Learner
 from bert_tf.training.reporting import Reporter, write_eval_results
+from bert_tf.training.settings import TrainSettings
+from bert_tf.training.trainer import Trainer
 
 
 class Run:
@@ -22,31 +28,33 @@ class Run:
     records the run is. Records other than before are begun from their start.
 
     Args:
-        trainer: `Trainer`, freshly made.
-        settings: `TrainSettings`.
+        trainer: a Trainer freshly made.
+        settings: how to train.
         records: `RecordSet` or `ExampleSet` to train on, or None.
         evaluate: function that returns a dict of metrics, the total "loss" first; None where there
             is nothing to evaluate on.
-        best: `BestWeights`, which are then kept of every evaluation, the last step's too, and may
-            end training; or None.
+        best: keeps the best of all evaluations, of which the last step is then one, and may end
+            training.
     """
 
-    def __init__(self, trainer, settings, records, evaluate=None, best=None):
+    def __init__(self, trainer: Trainer, settings: TrainSettings, records,
+                 evaluate: Callable[[], dict] | None = None,
+                 best: BestWeights | None = None) -> None:
         self._trainer, self._settings, self._records = trainer, settings, records
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
+        self._description = resume.describe(settings, trainer.learner)
         self._order = {"records": records and records.identity(), "seed": settings.random_seed}
-        # So many records had been taken when so many steps had been.
+        # The records that had been taken at one step.
         self._taken, self._taken_at = 0, 0
-        self._signal = None
-        self._reporter = None
+        self._reporter: Reporter | None = None
 
     @property
-    def step(self):
+    def step(self) -> int:
         """Steps taken so far."""
         return int(self._trainer.step.numpy())
 
-    def resume(self):
+    def resume(self) -> bool:
         """Goes on from the newest intact checkpoint of the folder; False if there is none.
 
         Raises:
@@ -58,28 +66,42 @@ class Run:
                 self.restore(path)
                 print(f"going on from step {self.step:,}: {path}", flush=True)
                 return True
-            except sealed.DamagedError as error:
+            except checksummed.DamagedError as error:
                 print(f"warning: {error}", flush=True)
                 damaged = error
         if damaged:
             raise InputError(f"no checkpoint in {self._settings.output_dir} is intact: {damaged}")
         return False
 
-    def restore(self, path):
-        """Takes over weights, optimizer, step and place in the records from a checkpoint."""
+    def restore(self, path: str) -> None:
+        """Takes over weights, optimizer, step and place in the records from a checkpoint, and
+        reports in which settings this run differs from the one that saved it.
+
+        Raises:
+            DamagedError: it is not as it was written.
+            InputError: it is of another model.
+        """
         saved = resume.restore(path, self._trainer)
-        # Other records begin at their start.
-        self._taken = saved["taken"] if saved["order"] == self._order else 0
+        # Records other than before, or in another order, begin at their start.
+        is_same = _is_same_order(self._order, saved["order"])
+        if saved["taken"] and not is_same:
+            print("the records, or their order, are not those of before: they begin at the first",
+                  flush=True)
+        self._taken = saved["taken"] if is_same else 0
         self._taken_at = self.step
+        if "run" in saved:      # earlier versions did not keep it
+            _, recipe = resume.compare(self._description, saved["run"], self._settings)
+            if recipe:
+                print(f"going on with another {', '.join(recipe)}", flush=True)
 
     def _records_taken(self):
         return self._taken + (self.step - self._taken_at) * self._settings.train_batch_size
 
-    def train(self):
+    def train(self) -> None:
         """Trains to `settings.last_step`; evaluates on the way if asked to.
 
         Raises:
-            InputError: a record is damaged, or the loss is not finite; the last checkpoint stands.
+            InputError: a record is damaged, or the loss is not finite; the last checkpoint stays.
         """
         settings, trainer = self._settings, self._trainer
         if self._mean(self.step) != self.step:
@@ -88,18 +110,18 @@ class Run:
         if self._is_over():
             print(f"step {self.step:,} is reached already", flush=True)
             return
-        self._reporter = Reporter(settings.output_dir if self._chief else None, self.step,
-                                  settings.last_step, settings.train_batch_size)
+        self._reporter = self._report_to()
         feed = Feed(trainer, self._records,
                     (settings.random_seed, self._records_taken(), settings.train_batch_size))
         self._reporter.start(self.step)
-        with self._signals():
+        with _Signals() as signals:
             stopped = False
             while not (stopped or self._is_over()):
-                metrics = self._guard(lambda: feed.train(self._steps_to_pause()))
+                with named_errors(self._records):
+                    metrics = feed.train(self._steps_to_pause())
                 self._reporter.train(self.step, metrics)
                 self._pause()
-                stopped = self._mean(self._signal is not None) > 0
+                stopped = self._mean(signals.is_noted) > 0
         if stopped:
             self._save()
             raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
@@ -122,7 +144,7 @@ class Run:
     def _pause(self):
         """Evaluates and saves where it is time to."""
         settings, step = self._settings, self.step
-        # Evaluates first: who goes on from this checkpoint does not evaluate its step again.
+        # Before saving: a run that goes on from this checkpoint does not evaluate its step again.
         if self._evaluate and self._is_evaluated(step):
             metrics = self._evaluate()
             self._reporter.evaluate(step, metrics)
@@ -142,49 +164,80 @@ class Run:
         if self._chief:
             resume.save_checkpoint(
                 self._settings.output_dir, self._trainer,
-                {"order": self._order, "taken": self._records_taken()},
+                {"order": self._order, "taken": self._records_taken(), "run": self._description},
                 self._settings.keep_checkpoint_max)
 
-    def _guard(self, work):
-        with named_errors(self._records):
-            return work()
-
     def _mean(self, number):
-        """Of a number over all workers."""
-        return self._guard(lambda: mean_over_workers(self._trainer.strategy, number))
+        """The mean of a number over all workers."""
+        with named_errors(self._records):
+            return mean_over_workers(self._trainer.strategy, number)
 
-    def _signals(self):
-        """Within this, a first SIGINT or SIGTERM ends training at the next pause."""
-        return _Signals(self._note_signal)
+    def _report_to(self):
+        """A `Reporter` from this step on."""
+        return Reporter(self._settings.output_dir if self._chief else None, self.step,
+                        self._settings.last_step, self._settings.train_batch_size)
 
-    def _note_signal(self, number, _):
-        if self._signal:
-            raise KeyboardInterrupt
-        self._signal = number
-        print("stopping after these steps; the state will be saved (again: stop at once)",
-              flush=True)
-
-    def report_evaluation(self):
+    def report_evaluation(self) -> dict:
         """Evaluates, reports, and writes `eval_results.txt`."""
         metrics = self._evaluate()
-        if self._reporter is None:
-            self._reporter = Reporter(self._settings.output_dir if self._chief else None, self.step,
-                                      self._settings.last_step, self._settings.train_batch_size)
+        self._reporter = self._reporter or self._report_to()
         self._reporter.evaluate(self.step, metrics)
         if self._chief:
             write_eval_results(self._settings.output_dir, {**metrics, "global_step": self.step})
         return metrics
 
-    def save_model(self):
+    def save_model(self) -> None:
         """Writes the Learner as `model.keras` and its `bert_config.json`."""
         if self._chief:
             save_model(self._settings.output_dir, self._trainer.learner)
 
 
+class _Signals:
+    """Within a block, notes the first SIGINT or SIGTERM; a second one interrupts at once."""
+
+    def __init__(self):
+        self.is_noted, self._before = False, {}
+
+    def _note(self, *_):
+        if self.is_noted:
+            raise KeyboardInterrupt
+        self.is_noted = True
+        print("stopping after these steps; the state will be saved (again: stop at once)",
+              flush=True)
+
+    def __enter__(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self._before[number] = signal.signal(number, self._note)
+            except ValueError:      # not in the main thread: signals go elsewhere
+                break
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
 @contextlib.contextmanager
-def named_errors(records):
-    """Within this, an error in reading `records`, if there are any, is told by file and record, and
-    one of other workers by what to do."""
+def sole_writer(folder: str, strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Within this, no other run writes to the output folder, which is made if it is absent.
+
+    Of several workers the chief alone takes the lock, as it alone writes.
+
+    Raises:
+        InputError: another process holds the folder; names it.
+    """
+    with contextlib.ExitStack() as stack:
+        if is_chief(strategy):
+            make_folder(folder, "output_dir")
+            stack.enter_context(locked(folder, "--output_dir"))
+        yield
+
+
+@contextlib.contextmanager
+def named_errors(records) -> Iterator[None]:
+    """Within this, an error in reading `records` (None where there are none) names the file and the
+    record, and an error of another worker what to do."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
@@ -196,7 +249,7 @@ def named_errors(records):
                          "the last checkpoint.") from error
 
 
-def wait_for_workers(strategy):
+def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
     """Waits until all workers are here.
 
     Raises:
@@ -206,7 +259,7 @@ def wait_for_workers(strategy):
         mean_over_workers(strategy, 0)
 
 
-def make_evaluation(trainer, settings, records):
+def make_evaluation(trainer: Trainer, settings: TrainSettings, records) -> Callable[[], dict]:
     """The function that measures a trainer on a `RecordSet`, for a `Run`."""
     def evaluate():
         batches = trainer.distribute(
@@ -217,7 +270,7 @@ def make_evaluation(trainer, settings, records):
     return evaluate
 
 
-def save_model(folder, learner):
+def save_model(folder: str, learner: Learner) -> None:
     """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`."""
     learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
     path = os.path.join(folder, keras_file.NAME)
@@ -226,19 +279,15 @@ def save_model(folder, learner):
     print(f"wrote {path}", flush=True)
 
 
-class _Signals:
-    """Sends SIGINT and SIGTERM to a handler within a block."""
+def _is_same_order(mine, theirs):
+    """Whether two checkpoints walk the same records in the same order.
 
-    def __init__(self, handler):
-        self._handler, self._before = handler, {}
-
-    def __enter__(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self._before[number] = signal.signal(number, self._handler)
-            except ValueError:      # not in the main thread: signals go elsewhere
-                break
-
-    def __exit__(self, *_):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+    What identifies records is a dict, in which an absent name equals None, or a list, of which
+    earlier versions wrote the first values of the dict.
+    """
+    records, others = mine["records"], theirs["records"]
+    if isinstance(records, dict) and isinstance(others, list):
+        others = dict(zip(records, others))
+    if isinstance(records, dict) and isinstance(others, dict):
+        return not differing_options(records, others, {}) and mine["seed"] == theirs["seed"]
+    return mine == theirs

@@ -34,7 +34,7 @@ def _timed(examples, work):
 
 def measure(task_flags, model_flags, settings):
     """Trains and predicts once; returns a dict of rates and scores."""
-    from bert_tf.training.feed import Feed
+    from bert_tf.training.batches import Feed
     run = run_classifier.open_run(
         task_flags, dataclasses.replace(model_flags, do_train=True, do_eval=True), settings)
     examples = run.sets["train"]

@@ -138,7 +138,7 @@ def fine_tune(job, folder, seed, rate, model):
         rate: the learning rate.
         model: flags of `ModelFlags` that say where it begins.
     """
-    from bert_tf.training.finetuning import RESULTS  # pylint: disable=import-outside-toplevel
+    from bert_tf.training.trials import RESULTS  # pylint: disable=import-outside-toplevel
     data = os.path.join(job.output_dir, "data", str(seed))
     folder = os.path.join(folder, f"rate{rate:g}-seed{seed}")
     run_classifier.main(

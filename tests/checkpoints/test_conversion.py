@@ -13,8 +13,8 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import names
-from bert_tf.checkpoints.assignment import variables
-from bert_tf.conversion import FORMATS, Changes, convert
+from bert_tf.checkpoints.weights import variables
+from bert_tf.checkpoints import Changes, convert
 from bert_tf.errors import InputError
 from bert_tf.heads import MAX_LSTMS
 from bert_tf.networks.encoder import BertEncoder
@@ -27,11 +27,12 @@ from bert_tf.objectives.sentence import (
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
-from bert_tf.training.loop import Trainer
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import AdamWeightDecay
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+FORMATS = [name for name, form in checkpoints.FORMATS.items() if form.writable]
 DECODER, WORDS = "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"
 HEADS = {"classification": lambda config: Classification(config, 5),
          "multi_label": lambda config: MultiLabel(config, 1), "regression": Regression,

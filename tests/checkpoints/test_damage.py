@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from bert_tf import checkpoints
 from bert_tf.checkpoints import hdf5, tensor_bundle
 from bert_tf.config import EncoderConfig
-from bert_tf.conversion import FORMATS, convert
+from bert_tf.checkpoints import convert
 from bert_tf.errors import InputError
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "google_gelu"
@@ -64,7 +64,7 @@ def arrays(path):
 def folders(tmp_path_factory):
     """A small folder of each format."""
     root = tmp_path_factory.mktemp("formats")
-    for form in FORMATS:
+    for form in (name for name, form in checkpoints.FORMATS.items() if form.writable):
         convert(GOLDEN, root / form, form)
     return root
 

@@ -4,6 +4,8 @@ import json
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.checkpoints import load, read_config
+from bert_tf.checkpoints import FORMATS, load, read_config
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -196,3 +198,19 @@ def test_other_networks_of_hugging_face_are_refused(hf, key, value):
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
     with pytest.raises(InputError, match=f"config.json.*{key}"):
         read_config(hf[0])
+
+
+def test_reading_a_format_imports_no_other():
+    code = f"""
+import sys
+from bert_tf import checkpoints
+checkpoints.read({str(GOLDEN / "google_gelu")!r})
+print(*sys.modules)"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=pathlib.Path(__file__).parents[2],
+                          capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    homes = {form.home for form in FORMATS.values()}
+    # Both are TensorFlow's checkpoints, of which one has to be opened to know it.
+    assert {home for home in homes if f"bert_tf.checkpoints.{home}" in modules} == {
+        "google", "model_garden"}
+    assert not modules & {"tensorflow.python", "keras.src", "h5py.h5", "safetensors"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import conversion
+from bert_tf import checkpoints
 from bert_tf.checkpoints import load, read_config, tensor_bundle
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.masked_lm import MaskedLM
@@ -62,7 +62,7 @@ def test_a_released_classifier_there_and_back(test_data, tmp_path):
     folder = test_data / "weights" / "bert-tiny-question-classifier"
     for source, form in ((folder, "huggingface"), (tmp_path / "huggingface", "model_garden"),
                          (tmp_path / "huggingface", "keras"), (tmp_path / "keras", "google")):
-        account = conversion.convert(source, tmp_path / form, form)
+        account = checkpoints.convert(source, tmp_path / form, form)
         assert len(account.mapped) == 41
     before, after = (tensor_bundle.tensors(str(path / "bert_model.ckpt"))
                      for path in (folder, tmp_path / "google"))

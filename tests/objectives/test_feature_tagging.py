@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.feature_tagging import CHOICES, FeatureTagging
 from bert_tf.training.learner import Learner
-from bert_tf.training.loop import Trainer
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import AdamWeightDecay
 from bert_tf.training.transfer import freeze
 

@@ -226,10 +226,10 @@ def test_vocabularies_that_do_not_fit(tmp_path, model):
 
 
 def test_a_checkpoint_without_a_pooler(tmp_path, model):
-    from bert_tf import conversion
+    from bert_tf import checkpoints
     bare = tmp_path / "bare"
-    conversion.convert(str(model), str(bare), "huggingface",
-                       conversion.Changes(leave_out=("pooler", "next_sentence")))
+    checkpoints.convert(str(model), str(bare), "huggingface",
+                       checkpoints.Changes(leave_out=("pooler", "next_sentence")))
     run(tmp_path, bare, ["a"], "out.npz", pooling="mean")
     with pytest.raises(InputError, match="has no pooler/dense/.*; give another --pooling"):
         run(tmp_path, bare, ["a"], "other.npz", pooling="pooler")

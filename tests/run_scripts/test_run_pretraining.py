@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import sealed
+from bert_tf.checkpoints import checksummed
 from bert_tf.data import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.training import resume
@@ -113,7 +113,7 @@ def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path):
     finish(killed, -signal.SIGKILL)
     said = finish(stopped, 1)
     at = resume.checkpoints(str(tmp_path / "stopped"))[-1]
-    step = int(sealed.read(at)[0]["trainer/step"])
+    step = int(checksummed.read(at)[0]["trainer/step"])
     assert 20 <= step < 300 and f"error: stopped by a signal at step {step}, which is saved" in said
     for process in [start(command[name]) for name in ("killed", "stopped")]:
         assert "going on from step" in finish(process)
@@ -147,12 +147,12 @@ def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, ca
 def test_two_phases_in_one_folder_or_two(flags, folder, tmp_path):
     second = {**LONG, "input_file": [str(folder / "long.tfrecord")], "train_batch_size": 4}
     main(flags(do_train=True, stop_at_step=6))
-    tensors, extra = sealed.read(latest(tmp_path / "out"))
+    tensors, extra = checksummed.read(latest(tmp_path / "out"))
     assert (int(tensors["trainer/step"]), extra["taken"]) == (6, 48)
     main(flags(do_train=True, init_checkpoint=str(tmp_path / "out"), carry_optimizer=True,
                output_dir=str(tmp_path / "other"), **second))
     main(flags(do_train=True, **second))
-    tensors, extra = sealed.read(latest(tmp_path / "out"))
+    tensors, extra = checksummed.read(latest(tmp_path / "out"))
     assert (int(tensors["trainer/step"]), extra["taken"]) == (8, 8)
     assert int(tensors["optimizer/adamw/iteration"]) == 8
     assert read_bytes(latest(tmp_path / "out")) == read_bytes(latest(tmp_path / "other"))
@@ -165,7 +165,7 @@ def test_initial_weights_of_google_and_of_a_training_checkpoint(flags, tmp_path,
     still = flags(do_train=True, input_file=[str(records)], num_train_steps=2, learning_rate=0.0,
                   bert_config_file=os.path.join(GOOGLE, "bert_config.json"))
     main({**still, "init_checkpoint": GOOGLE})
-    found = sealed.read(latest(tmp_path / "out"))[0]
+    found = checksummed.read(latest(tmp_path / "out"))[0]
     reader = tf.train.load_checkpoint(os.path.join(GOOGLE, "bert_model.ckpt"))
     for name in ("bert/embeddings/word_embeddings", "bert/pooler/dense/kernel"):
         assert np.array_equal(found[f"learner/{name}"], reader.get_tensor(name))
@@ -177,7 +177,7 @@ def test_initial_weights_of_google_and_of_a_training_checkpoint(flags, tmp_path,
     main({**still, "init_checkpoint": str(tmp_path / "out"), "output_dir": str(tmp_path / "2"),
           "num_train_steps": 1, "num_warmup_steps": 0})
     assert f"initial weights from {latest(tmp_path / 'out')}" in capsys.readouterr().out
-    again = sealed.read(latest(tmp_path / "2"))[0]
+    again = checksummed.read(latest(tmp_path / "2"))[0]
     assert int(again["trainer/step"]) == 1
     assert all(np.array_equal(again[name], found[name]) for name in found
                if name.startswith("learner/"))
@@ -238,7 +238,7 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     assert all("going on from step 4" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     main(command)
-    one, two = (sealed.read(latest(tmp_path / name))[0] for name in ("out", "workers"))
+    one, two = (checksummed.read(latest(tmp_path / name))[0] for name in ("out", "workers"))
     assert one.keys() == two.keys()
     assert tiny.largest_difference(one, two) < 1e-6
     for kind, steps in (("train", [2, 4, 6, 8]), ("eval", [4, 8])):
@@ -251,7 +251,7 @@ def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
     signal_after_first_checkpoint(workers[1], str(tmp_path / "out"), signal.SIGTERM)
     for process in workers:
         assert "error: stopped by a signal at step" in finish(process, 1)
-    sealed.read(latest(tmp_path / "out"))
+    checksummed.read(latest(tmp_path / "out"))
 
 
 # Refusals
@@ -294,7 +294,7 @@ def test_a_bad_record_met_while_training_is_named(flags, tmp_path, is_readable):
     refusal(flags(do_train=True, input_file=[str(path)], num_train_steps=50),
             f"{path}: record 33 ")
     for checkpoint in resume.checkpoints(str(tmp_path / "out")):
-        sealed.read(checkpoint)
+        checksummed.read(checkpoint)
 
 
 @pytest.mark.parametrize("changes, parts", [

@@ -24,7 +24,7 @@ from bert_tf.tasks.task import Task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.finetuning import FineTuning
-from bert_tf.training.loop import Trainer
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_squad
 from run_scripts.model_flags import ModelFlags

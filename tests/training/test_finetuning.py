@@ -18,9 +18,9 @@ from bert_tf.errors import InputError
 from bert_tf.objectives.sentence import Classification
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
-from bert_tf.training.building import open_strategy
+from bert_tf.training.trainer import open_strategy
 from bert_tf.training.finetuning import FineTuning, Goal
-from bert_tf.training.prediction import predict
+from bert_tf.training.batches import predict
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.run import Run
 from bert_tf.training.settings import FineTuneSettings
@@ -345,6 +345,11 @@ def test_stopped_at_a_step_it_goes_on(eagerly, tune, examples, tmp_path, capsys)
 
 # Early stopping
 
+def goodness(line):
+    """By which evaluations are compared; those of one answer to all are never better."""
+    return not line["degenerate"], line["dev/closeness"]
+
+
 @pytest.mark.parametrize("patience, steps", [(2, 40), (9, 11)])
 def test_early_stopping_keeps_the_best_evaluation(
         eagerly, tune, examples, tmp_path, patience, steps):
@@ -352,7 +357,7 @@ def test_early_stopping_keeps_the_best_evaluation(
                   learning_rate=0.02, save_checkpoints_steps=7)
     (result,) = tuning.train(examples)["trials"].values()
     lines = read_metrics(str(tmp_path / "out"), "eval")
-    best = max(lines, key=lambda line: line["dev/closeness"])
+    best = max(lines, key=goodness)
     assert result["step"] == best["step"]
     assert result["metrics"]["loss"] == best["loss"]
     due = [*range(2, steps + 1, 2), *([steps] if steps % 2 else [])]
@@ -361,9 +366,22 @@ def test_early_stopping_keeps_the_best_evaluation(
     for count, line in enumerate(lines):     # it waited no longer than it should
         before = lines[max(count - patience, 0):count]
         if len(before) == patience and line is not lines[-1]:
-            assert max(lines[:count + 1], key=lambda e: e["dev/closeness"]) in (*before[1:], line)
+            assert max(lines[:count + 1], key=goodness) in (*before[1:], line)
     trainer = tuning.load(str(tmp_path / "out" / "model.keras"))
     assert tuning.evaluate(trainer)["loss"] == pytest.approx(best["loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize("values, steps, best", [
+    ([(0.2, 0), (0.9, 1), (0.8, 1)], [2, 4, 6], 2),     # one answer to all is no better model
+    ([(0.9, 1), (0.2, 0), (0.1, 0), (0.8, 1)], [2, 4, 6, 8], 4),
+    ([(0.5, 1), (0.6, 1), (0.4, 1), (0.6, 1)], [2, 4, 6, 8], 4),
+    ([(float("nan"), 0), (0.2, 0), (0.1, 0), (0.1, 0)], [2, 4, 6, 8], 4)])
+def test_a_degenerate_evaluation_is_never_the_best(
+        eagerly, tune, examples, tmp_path, values, steps, best):
+    tuning = tune(early_stopping=2, eval_steps=2, num_train_steps=20, evaluate=scripted(values))
+    (result,) = tuning.train(examples)["trials"].values()
+    assert [line["step"] for line in read_metrics(str(tmp_path / "out"), "eval")] == steps
+    assert result["step"] == best
 
 
 # Prediction and devices

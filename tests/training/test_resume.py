@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import save_file
 
-from bert_tf.checkpoints import sealed
+from bert_tf.checkpoints import checksummed
 from bert_tf.data.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.training import resume
@@ -100,7 +100,7 @@ def test_no_flipped_byte_is_accepted(path, tmp_path):
                  *rng.sample(range(100, header), 150), *rng.sample(range(header, len(data)), 100)]
     with open(changed, "wb") as file:
         file.write(data)
-    sealed.read(changed)
+    checksummed.read(changed)
     for position in positions:
         for byte in (data[position] ^ (1 << rng.randrange(8)), ord("\n"), rng.randrange(256)):
             if byte == data[position]:
@@ -108,12 +108,12 @@ def test_no_flipped_byte_is_accepted(path, tmp_path):
             with open(changed, "r+b") as file:
                 file.seek(position)
                 file.write(bytes([byte]))
-            with pytest.raises(sealed.DamagedError, match=changed):
-                sealed.read(changed)
+            with pytest.raises(checksummed.DamagedError, match=changed):
+                checksummed.read(changed)
         with open(changed, "r+b") as file:
             file.seek(position)
             file.write(data[position:position + 1])
-    sealed.read(changed)
+    checksummed.read(changed)
 
 
 def test_no_other_length_is_accepted(path, tmp_path):
@@ -122,11 +122,11 @@ def test_no_other_length_is_accepted(path, tmp_path):
     changed = tmp_path / os.path.basename(path)
     for size in (0, 1, 7, 8, 30, 43, 44, 500, len(data) // 2, len(data) - 1):
         changed.write_bytes(data[:size])
-        with pytest.raises(sealed.DamagedError, match=str(changed)):
-            sealed.read(changed)
+        with pytest.raises(checksummed.DamagedError, match=str(changed)):
+            checksummed.read(changed)
     changed.write_bytes(data + b"\0")
-    with pytest.raises(sealed.DamagedError, match=str(changed)):
-        sealed.read(changed)
+    with pytest.raises(checksummed.DamagedError, match=str(changed)):
+        checksummed.read(changed)
 
 
 def test_other_files_are_no_checkpoints(tmp_path):
@@ -134,7 +134,7 @@ def test_other_files_are_no_checkpoints(tmp_path):
     save_file({"weight": np.ones(3, np.float32)}, path)
     for wanted in (path, tmp_path / "absent", tmp_path):
         with pytest.raises(InputError, match=str(wanted)):
-            sealed.read(wanted)
+            checksummed.read(wanted)
 
 
 @pytest.mark.parametrize("change, wanted", [
@@ -145,9 +145,9 @@ def test_other_files_are_no_checkpoints(tmp_path):
     (lambda tensors: tensors.update({"optimizer/more": np.zeros(7)}), "holds optimizer/more"),
 ])
 def test_all_or_nothing(path, monkeypatch, change, wanted):
-    tensors, extra = sealed.read(path)
+    tensors, extra = checksummed.read(path)
     change(tensors)
-    monkeypatch.setattr(sealed, "read", lambda _: (tensors, extra))
+    monkeypatch.setattr(checksummed, "read", lambda _: (tensors, extra))
     fresh = tiny.trainer(dtype="mixed_float16")
     before = state(fresh)
     with pytest.raises(InputError, match=wanted):

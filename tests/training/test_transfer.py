@@ -15,7 +15,7 @@ from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.sentence import SentencePrediction
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
-from bert_tf.training.loop import Trainer
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import AdamWeightDecay
 from bert_tf.training.transfer import freeze, layer_decay_factors, reinitialize_top
 from tests.training import tiny

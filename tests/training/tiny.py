@@ -10,7 +10,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.sentence import SentencePrediction
 from bert_tf.training.learner import Learner
-from bert_tf.training.loop import Trainer
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import make_optimizer
 
 VOCAB, LENGTH, PREDICTIONS = 50, 16, 3

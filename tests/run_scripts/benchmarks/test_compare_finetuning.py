@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf import conversion
+from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.training.settings import FineTuneSettings
@@ -79,7 +79,7 @@ def write_files(folder):
 def job(tmp_path):
     """`FinetuningComparisonFlags` on small files, a small model, and a peer that trains nothing."""
     write_files(tmp_path / "data")
-    conversion.convert(str(GOLDEN / "google_gelu"), str(tmp_path / "model"), "huggingface")
+    checkpoints.convert(str(GOLDEN / "google_gelu"), str(tmp_path / "model"), "huggingface")
     tokens = TOKENS + [f"[unused{i}]" for i in range(101 - len(TOKENS))]
     (tmp_path / "model" / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
     (tmp_path / "peer").write_text(PEER)

@@ -6,25 +6,20 @@ holds float32.
 
 import dataclasses
 
-from bert_tf.checkpoints import google, huggingface, keras_hub, model_garden, names
-from bert_tf.checkpoints.account import Account
-from bert_tf.checkpoints.loading import config_of, read_source
-from bert_tf.checkpoints.weights import to_table, translate
-from bert_tf.conversion import keras_writer, resizing, vocabulary_growth
+from bert_tf.checkpoints import names, resizing
+from bert_tf.checkpoints.loading import FORMATS, config_of, read_source
+from bert_tf.checkpoints.weights import Account, to_table, translate
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
 
-# Each has `table_for(weights)` and `write(folder, weights, tensors)`.
-FORMATS = {"google": google, "huggingface": huggingface, "model_garden": model_garden,
-           "keras_hub": keras_hub, "keras": keras_writer}
-# What every pre-trained BERT has, so that it is worth saying if a file has not.
+# The heads of every pre-trained BERT; the account lists those that a file lacks.
 _USUAL_HEADS = ("pooler", "masked_lm", "next_sentence")
 
 
 @dataclasses.dataclass(frozen=True)
 class Changes:
-    """What is to be changed on the way; nothing by default.
+    """What to change on the way; nothing by default.
 
     Attributes:
         vocab_file: the vocabulary to write: the old one with words added, which get rows of their
@@ -35,7 +30,7 @@ class Changes:
         vocab_size: how many rows of the vocabulary to keep, to cut padding off.
         hidden_act: the activation to write, whatever the configuration says.
         dtype: the type to round all tensors to.
-        task: the head that a classifier is, where the files don't tell.
+        task: the head that a classifier is, where the files leave it open.
         leave_out: heads not to write.
     """
 
@@ -75,12 +70,12 @@ def _change(weights, changes):
     if changes.hidden_act:
         weights = dataclasses.replace(weights, config=dataclasses.replace(
             weights.config, hidden_act=changes.hidden_act))
-    for step in (resizing.cut, vocabulary_growth.apply, resizing.round_to):
+    for step in (resizing.cut, resizing.grow, resizing.round_to):
         weights, said = step(weights, changes)
         notes += said
     if weights.vocab_file:
         lower = [changes.do_lower_case, weights.do_lower_case,
-                 vocabulary_growth.looks_lower_case(Vocabulary.from_file(weights.vocab_file))]
+                 looks_lower_case(Vocabulary.from_file(weights.vocab_file))]
         weights = dataclasses.replace(
             weights, do_lower_case=next(value for value in lower if value is not None))
     return weights, notes
@@ -103,13 +98,14 @@ def _account(weights, tensors, table, name, notes):
         tuple(notes))
 
 
-def convert(path, output, form, changes=Changes(), dry_run=False):
+def convert(path: str, output: str, form: str, changes: Changes = Changes(),
+            dry_run: bool = False) -> Account:
     """Converts the checkpoint at `path` to a folder of another format.
 
     Args:
         path: a folder of any format, or the checkpoint in it.
         output: the folder to write; it must be absent or empty, and is whole or absent afterwards.
-        form: the name of a format, among `FORMATS`.
+        form: the name of a format, among those of `FORMATS` that are written.
         changes: `Changes`.
         dry_run: check everything, write nothing.
 
@@ -120,7 +116,7 @@ def convert(path, output, form, changes=Changes(), dry_run=False):
         InputError: the checkpoint can't be used, or the format can't hold it.
     """
     weights, notes = _change(_read(path, changes), changes)
-    writer = FORMATS[form]
+    writer = FORMATS[form].module
     table = writer.table_for(weights)
     tensors = to_table(weights, table)
     account = _account(weights, tensors, table, form, notes)

@@ -81,14 +81,14 @@ def test_counts_below_one_are_divided_by_too():
 def test_replicas_parts_and_steps_have_different_dropout(records, mirrored):
     trainer = tiny.trainer(mirrored, dropout=0.5, accumulation=2)
     seeds = []
-    gradients = trainer._gradients
-    trainer._gradients = lambda batch, seed, *rest: (seeds.append(seed), gradients(
+    gradients = trainer.replica.gradients
+    trainer.replica.gradients = lambda batch, seed, *rest: (seeds.append(seed), gradients(
         batch, seed, *rest))[1]
 
     @tf.function(autograph=False)
     def step(batch, number):
         seeds.clear()
-        mirrored.run(trainer._replica_step, args=(batch, number, tf.constant(1.0)))
+        mirrored.run(trainer.replica.step, args=(batch, number, tf.constant(1.0)))
         return tf.stack(seeds)
 
     batch = next(iter(trainer.distribute(
@@ -149,7 +149,7 @@ def test_the_compiled_step_has_no_dynamic_shape(records):
 
     @tf.function(jit_compile=True, autograph=False)
     def step(features, number):
-        return trainer._replica_step(features, number, tf.constant(1.0))
+        return trainer.replica.step(features, number, tf.constant(1.0))
 
     text = step.experimental_get_compiler_ir(batch, tf.constant(0, tf.int64))(stage="hlo")
     assert "f32[" in text

@@ -1,4 +1,4 @@
-"""Safetensors files that are sealed by a checksum of all their bytes.
+"""Safetensors files with a checksum of all their bytes.
 
 The one entry of the metadata holds the checksum, eight digits that count as zeros when it is
 computed, and after it what the writer adds as JSON. One entry, since safetensors writes several in
@@ -21,7 +21,7 @@ _HEAD_SIZE = 8 + len(_BEFORE_SEAL)
 
 
 class DamagedError(InputError):
-    """A sealed file is not as it was written."""
+    """A checksummed file is not as it was written."""
 
 
 def write(path, tensors, extra):
@@ -33,7 +33,7 @@ def write(path, tensors, extra):
 
 
 def verify(path):
-    """Raises DamagedError if any byte of a sealed file is not as it was written."""
+    """Raises DamagedError if any byte of a checksummed file is not as it was written."""
     try:
         with open(path, "rb") as file:
             head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
@@ -49,7 +49,7 @@ def verify(path):
 
 
 def read(path):
-    """The tensors and the JSON value of a sealed file.
+    """The tensors and the JSON value of a checksummed file.
 
     Raises:
         DamagedError: it is not as it was written; names the file.

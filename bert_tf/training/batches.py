@@ -1,0 +1,149 @@
+"""Batches for a Trainer: those of a run, and those of a prediction over all examples of a set.
+
+A program takes batches of different lengths from one iterator, which compiles nothing for each. A
+TPU must know every shape beforehand: there is one iterator for each length then, and the length of
+every coming batch is known.
+
+Shapes: N examples, B batch, S sequence, L the length of a batch (at most S).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+import typing
+
+import numpy as np
+
+from bert_tf.data import bucketing
+from bert_tf.training.distribution import needs_static_shapes
+from bert_tf.training.reporting import duration
+
+if typing.TYPE_CHECKING:        # it needs TensorFlow, which a Predictor does not
+    from bert_tf.training.trainer import Trainer
+
+_REPORT_SECONDS = 10
+# Logits of padding: so low that no answer begins or ends there.
+_NO_LOGIT = -1e9
+
+
+class Feed:
+    """The batches of one run from some record on.
+
+    Args:
+        trainer: what takes them.
+        records: `RecordSet` or `ExampleSet`, or what has their `training_batches`.
+        position: the first arguments of `training_batches`: seed, records that were taken before,
+            global batch size.
+        has_static_shapes: whether shapes must be known beforehand; None asks the devices.
+    """
+
+    def __init__(self, trainer: Trainer, records, position: tuple[int, int, int],
+                 has_static_shapes: bool | None = None) -> None:
+        self._trainer, self._records, self._position = trainer, records, position
+        if has_static_shapes is None:
+            has_static_shapes = needs_static_shapes(trainer.strategy)
+        self._iterators, self._lengths = {}, itertools.repeat(None)
+        if has_static_shapes and hasattr(records, "batch_lengths"):
+            self._lengths = records.batch_lengths(*position)
+
+    def train(self, count: int) -> dict[str, float]:
+        """Takes `count` steps; returns what `Trainer.train` does, averaged over them."""
+        totals = {}
+        for length, group in itertools.groupby(itertools.islice(self._lengths, count)):
+            steps = len(list(group))
+            for name, value in self._trainer.train(self._iterator(length), steps).items():
+                totals[name] = totals.get(name, 0.0) + value * steps / count
+        return totals
+
+    def _iterator(self, length):
+        if length not in self._iterators:
+            only = {} if length is None else {"length": length}
+            self._iterators[length] = iter(self._trainer.distribute(
+                lambda worker, workers, replicas: self._records.training_batches(
+                    *self._position, replicas, worker, workers, **only)))
+        return self._iterators[length]
+
+
+def predict(trainer: Trainer, examples, batch_size: int,
+            measures: bool = True) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """The answers of a model to all examples of a set, in batches of similar length.
+
+    Args:
+        trainer: a Trainer with one objective.
+        examples: `ExampleSet`.
+        batch_size: examples a step, over all devices.
+        measures: whether to measure the loss; the examples must have labels.
+
+    Returns:
+        The arrays that the objective answers, by name, each [N, ...] in the order of the examples
+        and [N, S, ...] where it is about positions; and the loss and the accuracy.
+    """
+    (objective,) = trainer.learner.objectives
+    batches = bucketing.sorted_batches(examples.lengths, batch_size)
+    last = batches[-1]
+    batches[-1] = np.append(last, np.full(batch_size - len(last), ~last[0]))
+    length = examples.max_seq_length if objective.source == "sequence_output" else None
+    found, totals = {}, 0.0
+    start = reported = time.monotonic()
+    predicted = _in_batches(trainer, examples, batches, measures)
+    for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
+        put(found, rows, answers[objective.name], examples.lengths, length)
+        totals = totals + sums
+        now = time.monotonic()
+        if now - reported > _REPORT_SECONDS:
+            reported, done = now, number + 1
+            left = (now - start) / done * (len(batches) - done)
+            print(f"predicting: {min(done * batch_size, examples.size):,} of {examples.size:,} "
+                  f"examples, about {duration(left)} left", flush=True)
+    return found, trainer.means(totals) if measures else {}
+
+
+def _in_batches(trainer, examples, batches, measures):
+    """Yields what `Trainer.predict` does for each batch."""
+    def length_of(rows):
+        return examples.batch_length(rows) if needs_static_shapes(trainer.strategy) else None
+
+    for length, group in itertools.groupby(batches, length_of):
+        group = list(group)
+        data = iter(trainer.distribute(functools.partial(_deal, examples, group, length)))
+        yield from trainer.predict(data, len(group), measures)
+
+
+def _deal(examples, batches, length, worker, workers, replicas):
+    """All batches, to each worker."""
+    del worker
+    return examples.prediction_batches(batches, replicas // workers, length)
+
+
+def put(found: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.ndarray],
+        lengths: np.ndarray, max_seq_length: int | None = None) -> None:
+    """Puts the answers to a batch in their place among the answers to all examples.
+
+    Args:
+        found: arrays [N, ...] to fill; empty before the first batch.
+        rows: int [B], the places of the batch; ~row fills a batch up and is left out.
+        answers: arrays [B, ...]; [B, L, ...] where they are about positions.
+        lengths: int [N], the tokens of each example.
+        max_seq_length: S, where answers are about positions: they become [N, S, ...], and those
+            to padding get a constant, so that they do not depend on how much of it there is.
+    """
+    is_real = rows >= 0
+    rows = rows[is_real]
+    for name, values in answers.items():
+        values = values[is_real]
+        if max_seq_length:
+            values = _padded(values, lengths[rows], max_seq_length,
+                             _NO_LOGIT if "logits" in name else 0.0)
+        if name not in found:
+            found[name] = np.empty((len(lengths), *values.shape[1:]), values.dtype)
+        found[name][rows] = values
+
+
+def _padded(values, lengths, max_seq_length, fill):
+    """[B, L, ...] as [B, S, ...], with `fill` beyond each length."""
+    padded = np.full((len(values), max_seq_length, *values.shape[2:]), fill, values.dtype)
+    is_token = np.arange(values.shape[1]) < lengths[:, None]
+    padded[:, :values.shape[1]][is_token] = values[is_token]
+    return padded

@@ -1,0 +1,290 @@
+"""The training step on any number of replicas, and what builds it from settings.
+
+Keras `fit` is not used: on several replicas it fails or divides by the wrong counts. A step here
+takes one global batch; each replica computes sums over its part, everything is divided by the
+global counts, and the optimizer adds the gradients up, clips and applies them.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+import keras
+import tensorflow as tf
+
+from bert_tf.errors import InputError
+from bert_tf.training import distribution
+from bert_tf.training.learner import Learner
+from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.settings import POLICIES, TrainSettings
+
+_LOSS_SCALE = 2.0**15           # where float16 training begins
+_GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
+
+
+class _Replica:
+    """What one replica computes from its part of a batch. Shapes: M measures, two an objective.
+
+    Args:
+        learner, optimizer, seed, jit_compile, accumulation: see `Trainer`.
+    """
+
+    def __init__(self, learner, optimizer, seed, jit_compile, accumulation):
+        self._learner, self._optimizer = learner, optimizer
+        self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:3], "big") << 7
+        self._accumulation = accumulation
+        self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
+        self.names = [f"{objective.name}/{kind}" for objective in learner.objectives
+                      for kind in ("loss", "accuracy")]
+        self.gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
+                                     autograph=False)
+        self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
+        self.answer = tf.function(self._answer, jit_compile=jit_compile, autograph=False)
+
+    def _compute_gradients(self, batch, seed, counts, loss_scale):
+        """The measures of a part of a batch, and its addend of the gradient."""
+        with tf.GradientTape() as tape:
+            measures = self._learner.measure(batch, training=True, dropout_seed=seed)
+            loss = self._learner.total_loss(measures, counts) * loss_scale
+        variables = [v.value for v in self._learner.trainable_variables]
+        grads = tape.gradient(loss, variables, unconnected_gradients="zero")
+        return self._pack(measures), [distribution.dense(g) for g in grads]
+
+    def _measure(self, batch):
+        return self._pack(self._learner.measure(batch))
+
+    def _answer(self, batch, measures):
+        """The measures of a batch (zeros if they are not wanted), and each objective's answers."""
+        logits = self._learner(batch)
+        sums = (self._pack(self._learner.measure_logits(logits, batch)) if measures
+                else tf.zeros([len(self.names), 2]))
+        return sums, {objective.name: objective.answers(logits[objective.name])
+                      for objective in self._learner.objectives}
+
+    def _pack(self, measures):
+        """float32 [M, 2] of (sum, count)."""
+        return tf.stack([tf.stack(measures[name][kind]) for name, kind in
+                         (n.split("/") for n in self.names)])
+
+    def step(self, batch, number, loss_scale):
+        """Updates the weights; returns the packed measures and the gradient's norm."""
+        names = [objective.name for objective in self._learner.objectives]
+        counts = self._learner.counts(batch)
+        counts = dict(zip(names, distribution.all_reduce_sum([counts[n] for n in names])))
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        parts = self._accumulation
+        pieces = {name: tf.split(value, parts) for name, value in batch.items()}
+        sums = grads = None
+        for part in range(parts):
+            # Seeds of 2**7 replicas and parts of a step differ in the low bits of the first word.
+            seed = tf.stack([tf.cast(self._seed + part, tf.int32)
+                             + tf.cast(replica, tf.int32) * parts, tf.cast(number, tf.int32)])
+            measures, gradient = self.gradients(
+                {name: values[part] for name, values in pieces.items()}, seed, counts, loss_scale)
+            sums = measures if sums is None else sums + measures
+            grads = gradient if grads is None else [a + b for a, b in zip(grads, gradient)]
+        if self.uses_loss_scale:
+            grads = [g / loss_scale for g in grads]
+        norm = self._optimizer.apply(grads, self._learner.trainable_variables)
+        return sums, norm
+
+
+class Trainer:
+    """Trains a Learner with an optimizer under a strategy.
+
+    Both must have been made in the strategy's scope. The state of training is theirs, `step` and
+    `loss_scale`; dropout masks are a function of (seed, step, replica, part of the batch).
+
+    Args:
+        learner: `Learner`, or a subclass of it.
+        optimizer: an optimizer of training/optimizer.py; it is built here.
+        strategy: the devices.
+        seed: of dropout.
+        jit_compile: whether XLA compiles the forward and backward pass.
+        accumulation: parts in which a replica takes its batch, one after the other.
+    """
+
+    def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
+                 strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
+                 accumulation: int = 1) -> None:
+        self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
+        # Under TPUStrategy `strategy.run` compiles the whole step by itself.
+        jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
+        self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation)
+        with strategy.scope():
+            optimizer.build(learner.trainable_variables)
+            self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
+            self.loss_scale = tf.Variable(self._first_loss_scale(), trainable=False,
+                                          name="loss_scale")
+            self.finite_steps = tf.Variable(0, trainable=False, dtype=tf.int64,
+                                            name="finite_steps")
+
+    def _first_loss_scale(self):
+        return _LOSS_SCALE if self.replica.uses_loss_scale else 1.0
+
+    def settle_loss_scale(self) -> None:
+        """Begins with a new loss scale if the state is of a computation in another type."""
+        # 1.0 without a finite step is what a computation that scales nothing leaves.
+        scales = self.loss_scale.numpy() != 1.0 or self.finite_steps.numpy() > 0
+        if scales != self.replica.uses_loss_scale:
+            self.loss_scale.assign(self._first_loss_scale())
+            self.finite_steps.assign(0)
+
+    def _total(self, sums):
+        """The total loss, from packed sums."""
+        return self.learner.total_loss({
+            objective.name: {"loss": (sums[2 * index, 0], sums[2 * index, 1])}
+            for index, objective in enumerate(self.learner.objectives)})
+
+    @tf.function
+    def _train(self, iterator, count):
+        sums = tf.zeros([len(self.replica.names), 2])
+        norms = tf.constant(0.0)
+        bad_step = tf.constant(-1, tf.int64)
+        for _ in tf.range(count):
+            loss_scale = tf.identity(self.loss_scale)
+            per_replica = self.strategy.run(
+                self.replica.step, args=(next(iterator), tf.identity(self.step), loss_scale))
+            step_sums = self.strategy.reduce("SUM", per_replica[0], axis=None)
+            norm = self.strategy.reduce("MEAN", per_replica[1], axis=None)
+            is_finite = tf.math.is_finite(norm)
+            if self.replica.uses_loss_scale:
+                self._adapt_loss_scale(is_finite)
+                healthy = tf.math.is_finite(self._total(step_sums)) & (loss_scale >= 1.0)
+                norms += tf.where(is_finite, norm, 0.0)
+            else:
+                healthy = tf.math.is_finite(self._total(step_sums)) & is_finite
+                norms += norm
+            bad_step = tf.where((bad_step < 0) & ~healthy, self.step, bad_step)
+            sums += step_sums
+            self.step.assign_add(1)
+        return sums, norms / tf.cast(count, tf.float32), bad_step
+
+    def _adapt_loss_scale(self, is_finite):
+        finite_steps = tf.where(is_finite, self.finite_steps + 1, 0)
+        grow = finite_steps >= _GROWTH_STEPS
+        scale = tf.where(is_finite, self.loss_scale, self.loss_scale / 2)
+        self.loss_scale.assign(tf.where(grow, scale * 2, scale))
+        self.finite_steps.assign(tf.where(grow, tf.zeros_like(finite_steps), finite_steps))
+
+    def train(self, iterator: Iterator, count: int) -> dict[str, float]:
+        """Takes `count` steps.
+
+        Args:
+            iterator: of a distributed dataset.
+            count: how many steps.
+
+        Returns:
+            Means over the steps of "loss", "grad_norm", each objective's "name/loss" and
+            "name/accuracy"; and "learning_rate" of the next step.
+
+        Raises:
+            InputError: the loss or the gradient is not a finite number; names the step. The state
+                is then spoilt and must not be saved.
+        """
+        sums, norm, bad_step = self._train(iterator, tf.constant(count, tf.int64))
+        if int(bad_step) >= 0:
+            raise InputError(
+                f"the loss or the gradient of step {int(bad_step) + 1} is not a finite number. The "
+                "last checkpoint is from before: lower --learning_rate, or raise "
+                "--num_warmup_steps, and start again.")
+        return {**self.means(sums.numpy()), "grad_norm": float(norm),
+                "learning_rate": float(self.optimizer.learning_rate.numpy())}
+
+    @tf.function(autograph=False)
+    def _evaluate_step(self, batch):
+        return self.strategy.reduce("SUM", self.strategy.run(self.replica.measure, args=(batch,)),
+                                    axis=None)
+
+    def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
+        """Means over all records of a distributed dataset: the losses and accuracies of `train`."""
+        sums = 0.0
+        for batch in batches:
+            sums += self._evaluate_step(batch).numpy()
+        return self.means(sums)
+
+    @tf.function(autograph=False)
+    def _predict_step(self, iterator, measures):
+        # Taken here, a batch has the iterator's shape, which fits batches of every length.
+        sums, answers = self.strategy.run(self.replica.answer, args=(next(iterator), measures))
+        local = self.strategy.experimental_local_results
+        return tf.add_n(local(sums)), tf.nest.map_structure(
+            lambda values: tf.concat(local(values), 0), answers)
+
+    def predict(self, iterator: Iterator, count: int, measures: bool = True) -> Iterator[tuple]:
+        """Yields the answers to each of `count` batches, and sums for `means`.
+
+        Args:
+            iterator: of a distributed dataset that gives every worker all batches.
+            count: how many batches.
+            measures: whether to compute the sums, for which the batches must have labels.
+
+        Yields:
+            A dict, by objective, of dicts of numpy arrays; and float32 [M, 2].
+        """
+        for _ in range(count):
+            sums, answers = self._predict_step(iterator, measures)
+            yield tf.nest.map_structure(lambda values: values.numpy(), answers), sums.numpy()
+
+    def means(self, sums) -> dict[str, float]:
+        """The total loss, and the losses and accuracies of the objectives, from added sums."""
+        means = {name: float(total / count) if count else 0.0 for name, (total, count)
+                 in zip(self.replica.names, sums)}
+        return {"loss": float(self._total(sums)), **means}
+
+    def distribute(self, make_batches: Callable) -> tf.distribute.DistributedDataset:
+        """A distributed dataset from `make_batches(worker, workers, replicas)`."""
+        def of_worker(context):
+            return make_batches(context.input_pipeline_id, context.num_input_pipelines,
+                                context.num_replicas_in_sync)
+        return self.strategy.distribute_datasets_from_function(of_worker)
+
+
+def _is_of_use(record):
+    """Every Trainer traces its own steps, which TensorFlow's log takes for a mistake."""
+    return "triggered tf.function retracing" not in record.getMessage()
+
+
+def open_strategy(settings: TrainSettings, trains: bool = True,
+                  evaluates: bool = True) -> tf.distribute.Strategy:
+    """The strategy of the settings, whose devices can share their batches.
+
+    Args:
+        settings: how to train.
+        trains, evaluates: which batches will be needed.
+
+    Raises:
+        InputError: the devices are absent, or a batch can't be divided among them.
+    """
+    strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
+                                          settings.tpu_zone, settings.gcp_project)
+    settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
+    tf.get_logger().addFilter(_is_of_use)
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return strategy
+
+
+def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
+                 make_learner: Callable[[str], Learner],
+                 rate_factors: tuple = ()) -> Trainer:
+    """A Trainer whose weights are drawn from the seed of the settings.
+
+    Args:
+        strategy: of `open_strategy`.
+        settings: how to train.
+        make_learner: function of the dtype policy that returns the Learner; what it freezes is
+            not trained.
+        rate_factors: see `AdamWeightDecay`.
+    """
+    jit_compile = {"auto": distribution.has_accelerator(strategy),
+                   "true": True, "false": False}[settings.jit_compile]
+    keras.utils.set_random_seed(settings.random_seed)
+    with strategy.scope():
+        learner = make_learner(POLICIES[settings.dtype])
+        rate = WarmupLinearDecay(settings.learning_rate, settings.num_train_steps,
+                                 settings.num_warmup_steps)
+        optimizer = make_optimizer(
+            settings.optimizer, rate, weight_decay=settings.weight_decay,
+            skip_nonfinite=settings.dtype == "float16", rate_factors=rate_factors)
+    return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
+                   settings.gradient_accumulation_steps)

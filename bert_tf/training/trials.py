@@ -1,0 +1,143 @@
+"""Trials of one goal: the folder of each, which result is the best, and what all of them show.
+
+A result is a dict: `metrics` by name, whether it is `degenerate`, the `seconds` that it took, and
+the settings in which trials differ.
+"""
+
+import math
+import os
+import statistics
+
+from bert_tf.checkpoints import keras_file
+from bert_tf.config import read_json
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
+from bert_tf.training import resume
+from bert_tf.training.reporting import duration
+from bert_tf.training.settings import FineTuneSettings
+
+RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
+
+
+class TrialFolder:
+    """The folder of one trial: its settings, its curves and, once it has ended, its result.
+
+    Args:
+        settings: of the trial; `output_dir` is the folder.
+        description: JSON values by flag, on which the trial's numbers depend.
+        scored_on: JSON value of what the trial is scored on.
+    """
+
+    def __init__(self, settings: FineTuneSettings, description: dict, scored_on) -> None:
+        self.path = settings.output_dir
+        self._settings, self._description, self._scored_on = settings, description, scored_on
+
+    def check(self) -> None:
+        """Raises InputError if the folder holds a trial of another description."""
+        path = os.path.join(self.path, SETTINGS)
+        if not os.path.exists(path):
+            return
+        network, recipe = resume.compare(self._description, read_json(path), self._settings)
+        if network or recipe:
+            raise InputError(
+                f"{self.path} holds a run with another {', '.join(network + recipe)}; name another "
+                "--output_dir, or remove that folder.")
+
+    def result(self) -> dict | None:
+        """The result, if the trial has ended.
+
+        Raises:
+            InputError: it was scored on other examples.
+        """
+        path = os.path.join(self.path, RESULT)
+        if not os.path.exists(path):
+            return None
+        result = read_json(path)
+        if result["scored_on"] != self._scored_on:
+            raise InputError(f"{self.path} holds a run that was scored on other examples: "
+                             "to score its model on these, leave out --do_train; to train again, "
+                             "name another --output_dir.")
+        return result
+
+    def begin(self) -> None:
+        """Makes the folder and writes the settings."""
+        make_folder(self.path, "output_dir")
+        write_json(os.path.join(self.path, SETTINGS), self._description)
+
+    def end(self, result: dict) -> None:
+        """Writes the result and removes the checkpoints."""
+        write_json(os.path.join(self.path, RESULT), result)
+        for path in resume.checkpoints(self.path):
+            os.remove(path)
+
+
+def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
+    """Checks what an output folder holds besides the trials that are to be in it.
+
+    Args:
+        output_dir: the folder; its trials are in `trials`.
+        names: of the trials.
+        has_results: whether one of them has ended.
+
+    Raises:
+        InputError: there are other trials, or the best model is missing.
+    """
+    folder = os.path.join(output_dir, "trials")
+    others = sorted(set(os.listdir(folder)) - set(names)) if os.path.isdir(folder) else []
+    if others:
+        raise InputError(f"{folder} holds {', '.join(others)}, of other seeds or another grid, "
+                         "and the best of all is kept: let this one have them too, or name "
+                         "another --output_dir.")
+    model = os.path.join(output_dir, keras_file.NAME)
+    if has_results and not os.path.exists(model):
+        raise InputError(f"{folder} holds trials that are finished, but their best model, "
+                         f"{model}, is gone: name another --output_dir, or remove {folder}.")
+
+
+def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
+    """The key by which evaluations are sorted, the best last and those that are degenerate first.
+
+    Args:
+        metrics: numbers by name.
+        headline: the metric that counts; more is better. One that is absent or not a number counts
+            as the least.
+        is_degenerate: whether the model gives all examples one answer.
+    """
+    value = metrics.get(headline, -math.inf)
+    return not is_degenerate, -math.inf if math.isnan(value) else value
+
+
+def rank_result(result: dict, headline: str) -> tuple:
+    """The `rank` of a trial's result."""
+    return rank(result["metrics"], headline, result["degenerate"])
+
+
+def summarize(results: dict[str, dict], headline: str) -> dict:
+    """Mean, deviation (of a sample) and best of the metrics of results by the trial's name."""
+    metrics = {}
+    for name in next(iter(results.values()))["metrics"]:
+        values = [result["metrics"][name] for result in results.values()]
+        metrics[name] = {"mean": statistics.fmean(values),
+                         "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
+                         "best": (max if "loss" not in name else min)(values)}
+    return {"headline": headline,
+            "best": max(results, key=lambda name: rank_result(results[name], headline)),
+            "degenerate": [name for name, result in results.items() if result["degenerate"]],
+            "metrics": metrics, "trials": results}
+
+
+def describe_one(result: dict, headline: str) -> str:
+    """One line about a result."""
+    value = result["metrics"].get(headline)
+    outcome = "trained" if value is None else f"{headline} {value:.4f}"
+    mark = "  DEGENERATE: it gives all examples one answer" if result["degenerate"] else ""
+    return f"{outcome}, in {duration(result['seconds'])}{mark}"
+
+
+def describe(summary: dict) -> str:
+    """The lines about a summary: each metric, the degenerate trials, the best one."""
+    lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, best "
+             f"{m['best']:.4f}" for name, m in summary["metrics"].items()]
+    if summary["degenerate"]:
+        lines.append(f"DEGENERATE, of one answer to all: {', '.join(summary['degenerate'])}")
+    return "\n".join([*lines, f"best trial: {summary['best']}"])

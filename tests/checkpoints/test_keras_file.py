@@ -1,0 +1,122 @@
+"""Keras numbers the groups of its files by class; our reader follows it without importing Keras."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.checkpoints import keras_file
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.layers.base import register
+from bert_tf.networks.encoder import BertEncoder
+
+CONFIG = EncoderConfig(vocab_size=11, hidden_size=8, num_hidden_layers=3, num_attention_heads=2,
+                       intermediate_size=6, max_position_embeddings=5)
+
+
+def learner_of(*heads, encoder=None):
+    keras.utils.set_random_seed(5)
+    return bert_tf.Learner(encoder or bert_tf.BertEncoder(CONFIG), heads)
+
+
+def two_heads():
+    """Two heads of one class and of one size, which only their order tells apart."""
+    return learner_of(bert_tf.Regression(CONFIG),
+                      bert_tf.Classification(CONFIG, 3, name="mnli"),
+                      bert_tf.Classification(CONFIG, 3, name="snli"), bert_tf.MaskedLM(CONFIG))
+
+
+def assert_same_weights(one, other):
+    one, other = variables(one), variables(other)
+    assert one.keys() == other.keys()
+    for name, variable in one.items():
+        assert np.array_equal(variable, other[name]), name
+
+
+def test_two_heads_of_one_class(tmp_path):
+    learner = two_heads()
+    learner.save(tmp_path / "model.keras")
+    assert_same_weights(learner, keras.models.load_model(tmp_path / "model.keras"))
+    weights = checkpoints.read(tmp_path / "model.keras")
+    assert weights.heads == ["pooler", "masked_lm", "regression", "mnli", "snli"]
+    other = two_heads()
+    for variable in other.weights:
+        variable.assign(np.zeros(variable.shape))
+    account = checkpoints.load(tmp_path / "model.keras", other)
+    assert not account.missing and "mnli/dense/kernel" in account.mapped
+    assert_same_weights(learner, other)
+
+
+def test_heads_of_one_class_in_other_formats(tmp_path):
+    two_heads().save(tmp_path / "model.keras")
+    account = checkpoints.convert(tmp_path / "model.keras", tmp_path / "google", "google")
+    assert "the format google has no mnli" in account.ignored.values()
+    assert checkpoints.read(tmp_path / "google", "regression").heads == [
+        "pooler", "masked_lm", "regression"]
+
+
+def test_one_head_of_its_class_keeps_its_row_whatever_it_is_called(tmp_path):
+    learner_of(bert_tf.Classification(CONFIG, 3, name="mnli")).save(tmp_path / "model.keras")
+    assert checkpoints.read(tmp_path / "model.keras").heads == ["pooler", "classification"]
+
+
+@pytest.mark.parametrize("names", [("same", "same"), ("a/b", "c"), ("tagging", "c"), (3, "c")])
+def test_heads_that_cannot_be_told_apart(names):
+    objectives = [("Classification", {"name": name}) for name in names]
+    with pytest.raises(InputError, match="each have a name of its own"):
+        keras_file._name_heads(objectives, "x.keras")
+
+
+@register
+class WithProjection(BertEncoder):
+    """An encoder with a dense layer before its pooler, as ALBERT's has."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(config, **kwargs)
+        projection, pooler = self.dense(4), self.pooler
+        projection.build((None, 8))
+        # Keras saves the layers in the order in which they were set.
+        self._tracker.unlock()
+        self._layers.remove(pooler)
+        self.widening = projection
+        self._layers.append(pooler)
+        self._tracker.lock()
+
+
+def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
+    monkeypatch.setitem(keras_file._NETWORKS, "WithProjection", (
+        ("Embeddings", "embeddings"), ("TransformerLayer", "layer_{i}"), ("Dense", "projection"),
+        ("Dense", "pooler")))
+    encoder = WithProjection(CONFIG)
+    learner = learner_of(bert_tf.Tagging(CONFIG, 2), encoder=encoder)
+    learner.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras").encoder
+    assert np.array_equal(again.pooler.kernel, encoder.pooler.kernel)
+    tensors = keras_file.read(str(tmp_path / "model.keras")).tensors
+    assert np.array_equal(tensors["encoder/pooler/vars/0"].read(), encoder.pooler.kernel)
+    assert np.array_equal(tensors["encoder/projection/vars/0"].read(), encoder.widening.kernel)
+
+
+def test_keras_names_groups_by_the_rule_that_we_follow():
+    """Against Keras's own naming, on all our classes and on several of each."""
+    from keras.src.saving.saving_lib import _get_unique_name
+    from keras.src.utils.naming import to_snake_case
+    classes = [*keras_file._CLASSES, "BertEncoder", "TransformerLayer", "Dense", "Bidirectional"]
+    classes = [name for name in classes for _ in range(3)] + classes
+    used = {}
+    assert keras_file._group_names(classes) == [
+        _get_unique_name(to_snake_case(name), used) for name in classes]
+
+
+def test_a_bare_encoder(tmp_path):
+    encoder = learner_of().encoder
+    encoder.save(tmp_path / "model.keras")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = bert_tf.BertEncoder.from_pretrained(tmp_path / "model.keras")
+    assert_same_weights(encoder, again)
