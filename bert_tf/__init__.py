@@ -7,6 +7,7 @@ TensorFlow.
 import lazy_loader
 
 from bert_tf.heads import HEADS
+from bert_tf.networks import NETWORKS
 from bert_tf.registration import register_later
 
 __version__ = "0.1.0"
@@ -17,7 +18,7 @@ _CLASSES = {
     "errors": ["InputError"],
     "tokenization.vocabulary": ["Vocabulary"],
     "tokenization.wordpiece": ["WordpieceTokenizer"],
-    "pretrained": ["BertEncoder", *(head.objective for head in HEADS.values())],
+    "pretrained": [*NETWORKS.values(), *(head.objective for head in HEADS.values())],
     "predictor": ["Predictor"],
     "training.learner": ["Learner"],
     "training.optimizer": ["AdamWeightDecay", "LayerwiseAdaptiveMoments", "WarmupLinearDecay"],

@@ -1,7 +1,9 @@
-"""The sizes of an encoder, under the names of Google's `bert_config.json`."""
+"""The sizes of a network, under the names of the original's JSON file."""
 
 import dataclasses
 import json
+import os
+from typing import Any, ClassVar, Self
 
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
@@ -21,27 +23,11 @@ PRESETS = {
     "large": (24, 1024),
 }
 
-# The largest value that can be meant; more is a slip of the pen that would exhaust the memory.
-_LARGEST = {
-    "vocab_size": 10_000_000,
-    "hidden_size": 65_536,
-    "num_hidden_layers": 1_024,
-    "num_attention_heads": 1_024,
-    "intermediate_size": 1_048_576,
-    "max_position_embeddings": 1_048_576,
-    "type_vocab_size": 65_536,
-}
-
+# More weights than this are a slip that would exhaust the memory.
 _MOST_WEIGHTS = 50_000_000_000
 
-# Keys of released configs that describe a pooler the original never builds; any value will do.
-_UNUSED_KEYS = ("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-                "pooler_size_per_head")
-# Keys of released configs that name the one thing the original builds; no other value will do.
-_FIXED_KEYS = {"directionality": "bidi", "pooler_type": "first_token_transform"}
 
-
-def read_json(path):
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
     """The JSON object in the file `path`, as a dict.
 
     Raises:
@@ -54,11 +40,11 @@ def read_json(path):
         raise InputError(f"{path}: can't be read ({error.strerror}).") from error
 
 
-def parse_json(content, source):
-    """The JSON object in bytes, as a dict; `source` is what errors call them.
+def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
+    """The JSON object in `content`, as a dict; errors call it `source`.
 
     Raises:
-        InputError: they aren't JSON (names the line), or hold no object.
+        InputError: `content` isn't JSON (names the line), or holds no object.
     """
     try:
         value = json.loads(content.decode("utf-8"))
@@ -115,12 +101,110 @@ def same_options(mine: dict, theirs: dict, defaults: dict) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class EncoderConfig:
+class Sizes:
+    """What describes a network: a frozen dataclass whose fields are the keys of a JSON file.
+
+    Base of `EncoderConfig` and of the configurations of other networks.
+
+    Attributes:
+        whole_numbers: the largest value of each field that is a whole number of 1 or more; a
+            larger one is a slip that would exhaust the memory.
+        fractions: what each field that is a number of 0 or more must be below.
+        choices: the values of each field that has a few.
+        added_keys: fields that the original's code doesn't know; written only where the value is
+            not the default.
+        unused_keys: keys of released files that change nothing, and may have any value.
+        fixed_keys: keys of released files for which one value only is built.
+        distinctive_keys: keys that no other network's file has; none for the default network.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar[dict[str, int]] = {}
+    fractions: ClassVar[dict[str, float]] = {}
+    choices: ClassVar[dict[str, tuple]] = {}
+    added_keys: ClassVar[tuple[str, ...]] = ()
+    unused_keys: ClassVar[tuple[str, ...]] = ()
+    fixed_keys: ClassVar[dict[str, Any]] = {}
+    distinctive_keys: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self):
+        for name, largest in self.whole_numbers.items():
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= largest:
+                raise InputError(f"{name} must be a whole number from 1 to {largest:,}, "
+                                 f"not {value!r}.")
+        for name, end in self.fractions.items():
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 <= value < end:
+                raise InputError(f"{name} must be a number from 0 to below {end}, not {value!r}.")
+            object.__setattr__(self, name, float(value))
+        for name, choices in self.choices.items():
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} must be one of {', '.join(choices)}, "
+                                 f"not {getattr(self, name)!r}.")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """From the original's keys; those of released files that change nothing are dropped.
+
+        Raises:
+            InputError: a key is unknown or missing, or its value is refused.
+        """
+        values = {key: value for key, value in values.items() if key not in cls.unused_keys}
+        for key, only in cls.fixed_keys.items():
+            if values.pop(key, only) != only:
+                raise InputError(f"{key} must be {only!r}: no other form is built.")
+        fields = dataclasses.fields(cls)
+        known = [field.name for field in fields]
+        for key in values:
+            if key not in known:
+                raise InputError(f"unknown key {key!r}; the keys are {', '.join(known)}.")
+        for field in fields:
+            if field.default is dataclasses.MISSING and field.name not in values:
+                raise InputError(f"{field.name} is missing.")
+        return cls(**values)
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike) -> Self:
+        """From a file such as `bert_config.json`.
+
+        Raises:
+            InputError: see `read_json` and `from_dict`; names the file.
+        """
+        return _from_file(path, cls.from_dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The original's keys and values, and `added_keys` that are not at their defaults."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name not in self.added_keys or value != getattr(type(self), name)}
+
+    def to_json_file(self, path: str | os.PathLike) -> None:
+        """Writes the file that `from_json_file` reads, whole or not at all."""
+        write_json(path, self.to_dict())
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig(Sizes):
     """The sizes of a BERT encoder; the defaults are those of google-research/bert's BertConfig.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
     """
+
+    whole_numbers: ClassVar = {
+        "vocab_size": 10_000_000, "hidden_size": 65_536, "num_hidden_layers": 1_024,
+        "num_attention_heads": 1_024, "intermediate_size": 1_048_576,
+        "max_position_embeddings": 1_048_576, "type_vocab_size": 65_536}
+    fractions: ClassVar = {"hidden_dropout_prob": 1, "attention_probs_dropout_prob": 1,
+                           "initializer_range": 10, "layer_norm_eps": 1}
+    choices: ClassVar = {"hidden_act": ACTIVATIONS}
+    added_keys: ClassVar = ("layer_norm_eps",)
+    # These describe a pooler that the original never builds.
+    unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
+                             "pooler_num_fc_layers", "pooler_size_per_head")
+    fixed_keys: ClassVar = {"directionality": "bidi", "pooler_type": "first_token_transform"}
 
     vocab_size: int
     hidden_size: int = 768
@@ -136,20 +220,7 @@ class EncoderConfig:
     layer_norm_eps: float = 1e-12
 
     def __post_init__(self):
-        for name, largest in _LARGEST.items():
-            value = getattr(self, name)
-            if type(value) is not int or not 1 <= value <= largest:
-                raise InputError(f"{name} must be a whole number from 1 to {largest:,}, "
-                                 f"not {value!r}.")
-        for name, end in (("hidden_dropout_prob", 1), ("attention_probs_dropout_prob", 1),
-                          ("initializer_range", 10), ("layer_norm_eps", 1)):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 <= value < end:
-                raise InputError(f"{name} must be a number from 0 to below {end}, not {value!r}.")
-            object.__setattr__(self, name, float(value))
-        if self.hidden_act not in ACTIVATIONS:
-            raise InputError(f"hidden_act must be one of {', '.join(ACTIVATIONS)}, "
-                             f"not {self.hidden_act!r}.")
+        super().__post_init__()
         if self.hidden_size % self.num_attention_heads:
             raise InputError(f"num_attention_heads ({self.num_attention_heads}) must divide "
                              f"hidden_size ({self.hidden_size}).")
@@ -158,20 +229,24 @@ class EncoderConfig:
                              f"({_MOST_WEIGHTS:,}).")
 
     @property
-    def num_weights(self):
+    def num_weights(self) -> int:
         """The number of weights in the encoder's matrices, which are nearly all."""
         tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         layer = 4 * self.hidden_size + 2 * self.intermediate_size
         return self.hidden_size * (tables + self.num_hidden_layers * layer + self.hidden_size)
 
     @property
-    def head_size(self):
+    def head_size(self) -> int:
         """The width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @classmethod
-    def preset(cls, name, **overrides):
-        """The published size `name` (tiny, mini, small, medium, base, large), uncased English."""
+    def preset(cls, name: str, **overrides: Any) -> Self:
+        """The published size `name` (tiny, mini, small, medium, base, large), uncased English.
+
+        Raises:
+            InputError: there is no such size, or a value of `overrides` is refused.
+        """
         if name not in PRESETS:
             raise InputError(f"there is no preset {name!r}; choose from {', '.join(PRESETS)}.")
         layers, width = PRESETS[name]
@@ -180,44 +255,42 @@ class EncoderConfig:
             "num_hidden_layers": layers, "num_attention_heads": width // 64,
             "intermediate_size": 4 * width, **overrides})
 
-    @classmethod
-    def from_dict(cls, values):
-        """From Google's key names; those of released configs that change nothing are dropped.
 
-        Raises:
-            InputError: a key is unknown or missing, or its value is refused.
-        """
-        values = dict(values)
-        for key in _UNUSED_KEYS:
-            values.pop(key, None)
-        for key, only in _FIXED_KEYS.items():
-            if values.pop(key, only) != only:
-                raise InputError(f"{key} must be {only!r}: no other form is built.")
-        known = [field.name for field in dataclasses.fields(cls)]
-        for key in values:
-            if key not in known:
-                raise InputError(f"unknown key {key!r}; the keys are {', '.join(known)}.")
-        if "vocab_size" not in values:
-            raise InputError("vocab_size is missing.")
-        return cls(**values)
+# The configuration of each `model_type`; the first is that of files which name none.
+CONFIGS: dict[str, type[Sizes]] = {"bert": EncoderConfig}
 
-    @classmethod
-    def from_json_file(cls, path):
-        """From a `bert_config.json`; an InputError names the file."""
-        values = read_json(path)
-        try:
-            return cls.from_dict(values)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
 
-    def to_dict(self):
-        """Google's keys and values; `layer_norm_eps`, which Google's code doesn't know, only
-        where it isn't Google's."""
-        values = dataclasses.asdict(self)
-        if self.layer_norm_eps == type(self).layer_norm_eps:
-            del values["layer_norm_eps"]
-        return values
+def config_from_dict(values: dict[str, Any]) -> Sizes:
+    """The configuration that `values` describe: that of their `model_type`, else of their keys.
 
-    def to_json_file(self, path):
-        """Writes a `bert_config.json`, whole or not at all."""
-        write_json(path, self.to_dict())
+    Raises:
+        InputError: the model type is unknown, or a value is refused.
+    """
+    values = dict(values)
+    model_type = values.pop("model_type", None)
+    if model_type is None:
+        model_type = next((name for name, cls in CONFIGS.items()
+                           if any(key in values for key in cls.distinctive_keys)),
+                          next(iter(CONFIGS)))
+    if model_type not in CONFIGS:
+        raise InputError(f"model_type {model_type!r} is unknown; choose from "
+                         f"{', '.join(CONFIGS)}.")
+    return CONFIGS[model_type].from_dict(values)
+
+
+def read_config(path: str | os.PathLike) -> Sizes:
+    """The configuration in a file such as `bert_config.json`.
+
+    Raises:
+        InputError: see `read_json` and `config_from_dict`; names the file.
+    """
+    return _from_file(path, config_from_dict)
+
+
+def _from_file(path, make):
+    """What `make` makes of the JSON object in a file; an InputError names the file."""
+    values = read_json(path)
+    try:
+        return make(values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

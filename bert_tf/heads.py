@@ -69,19 +69,19 @@ _LSTMS = {f"features/lstm_{i}/{way}_lstm/lstm_cell/{name}": shape
 
 HEADS = {head.name: head for head in (
     # The output matrix is the embedding table unless the objective has one of its own.
-    Head("masked_lm", "MaskedLM", "masked_lm",
+    Head("masked_lm", "MaskedLM", "pretraining",
          {**dense("transform/dense", "H", "E"), **norm("transform/LayerNorm", "E"),
           "output_bias": "V", "output_weights": "VE"}, ("output_weights",),
          task=False, exportable=False, huggingface="MaskedLM"),
-    Head("next_sentence", "SentencePrediction", "sentence",
+    Head("next_sentence", "SentencePrediction", "pretraining",
          task=False, exportable=False, huggingface="NextSentencePrediction"),
-    Head("classification", "Classification", "sentence",
+    Head("classification", "Classification", "classification",
          problem_type="single_label_classification"),
-    Head("multi_label", "MultiLabel", "sentence", problem_type="multi_label_classification"),
-    Head("regression", "Regression", "sentence", problem_type="regression"),
+    Head("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),
+    Head("regression", "Regression", "classification", problem_type="regression"),
     Head("tagging", "Tagging", "tagging", huggingface="TokenClassification"),
     # Has at least one LSTM, and weights of layers only if it adds layers up.
-    Head("feature_tagging", "FeatureTagging", "feature_tagging",
+    Head("feature_tagging", "FeatureTagging", "tagging",
          {**dense("dense", "F", "C"), **_LSTMS,
           "features/layer_weights": "K", "features/scale": ""},
          (*(name for name in _LSTMS if "/lstm_0/" not in name),
@@ -89,6 +89,6 @@ HEADS = {head.name: head for head in (
          exportable=False, rebuildable=False, huggingface=""),
     Head("answer_span", "AnswerSpan", "answer_span", dense("dense", "H", "2"),
          huggingface="QuestionAnswering"),
-    Head("multiple_choice", "MultipleChoice", "multiple_choice", dense("dense", "H", "1"),
+    Head("multiple_choice", "MultipleChoice", "classification", dense("dense", "H", "1"),
          exportable=False, huggingface="MultipleChoice"),
 )}

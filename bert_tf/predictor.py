@@ -6,12 +6,11 @@ import os
 
 import tensorflow as tf
 
-from bert_tf import checkpoints, pretrained
+from bert_tf import checkpoints, networks, pretrained
 from bert_tf.checkpoints import keras_file, rules
 from bert_tf.data.bucketing import padded_length, sorted_batches
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
-from bert_tf.networks.encoder import INPUTS, BertEncoder
 from bert_tf.tasks import decoding, predictions, squad
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.encoding import encode
@@ -106,9 +105,10 @@ class Predictor:
         self._along = objective.source == "sequence_output"
         # Of unknown sizes, so that it is traced once and not for every length.
         sizes = [None] * (3 if task.kind == "multiple_choice" else 2)
+        self._reads = learner.encoder.reads
         self._forward = tf.function(
-            lambda *ids: answers(learner, dict(zip(INPUTS, ids))), autograph=False,
-            input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in INPUTS])
+            lambda *ids: answers(learner, dict(zip(self._reads, ids))), autograph=False,
+            input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in self._reads])
 
     def __call__(self, examples):
         """What the model says: a dict, or of a list of examples a list of dicts in their order.
@@ -190,7 +190,7 @@ class Predictor:
         """What the model answers to rows of features, each [N, S] or, of C choices, [N, C * S]:
         a dict of float32 arrays [N, ...].
         """
-        inputs = {name: features[name].astype("int32") for name in INPUTS}
+        inputs = {name: features[name].astype("int32") for name in self._reads}
         if self._task.kind == "multiple_choice":
             inputs = {name: rows.reshape(len(rows), -1, self._length)
                       for name, rows in inputs.items()}
@@ -198,7 +198,7 @@ class Predictor:
         found = {}
         for rows in sorted_batches(lengths, self._batch_size):
             length = padded_length(lengths[rows], self._length)
-            values = self._forward(*(inputs[name][rows, ..., :length] for name in INPUTS))
+            values = self._forward(*(inputs[name][rows, ..., :length] for name in self._reads))
             put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
                 self._length if self._along else None)
         return found
@@ -216,7 +216,7 @@ def _read(path, dtype):
                          "for is not known; fine-tune it, or use Predictor.from_learner.")
     vocabulary = Vocabulary.from_file(os.path.join(path, rules.VOCABULARY))
     config = checkpoints.read_config(file)
-    learner = Learner(BertEncoder(config, dtype=dtype), [
+    learner = Learner(networks.build(config, dtype=dtype), [
         getattr(pretrained, name).from_config({**options, "dtype": dtype})
         for name, options in keras_file.read_objectives(file)])
     account = checkpoints.load(file, learner)

@@ -1,7 +1,7 @@
-"""`from_pretrained` of the encoder and of every task: any format, known by what the folder holds.
+"""`from_pretrained` of every network and every task, from any format of checkpoints.
 
-The classes know nothing of checkpoints, which are further up; who takes them from `bert_tf` gets
-them from here, with this method:
+Networks and objectives do not import checkpoints. `bert_tf` exports them from this module, which
+adds the method:
 
     encoder = bert_tf.BertEncoder.from_pretrained("uncased_L-12_H-768_A-12")
     learner = bert_tf.Classification.from_pretrained("uncased_L-12_H-768_A-12", num_labels=3)
@@ -9,9 +9,8 @@ them from here, with this method:
 
 import warnings
 
-from bert_tf import checkpoints, objectives
+from bert_tf import checkpoints, networks, objectives
 from bert_tf.heads import HEADS
-from bert_tf.networks.encoder import BertEncoder
 from bert_tf.training.learner import Learner
 
 
@@ -23,9 +22,8 @@ def _load(path, model):
     return model
 
 
-@classmethod
 def _encoder(cls, path, **options):
-    """The encoder at `path`.
+    """The network at `path`.
 
     Args:
         path: a folder or file of any format that `bert_tf.checkpoints.load` reads.
@@ -37,7 +35,6 @@ def _encoder(cls, path, **options):
     return _load(path, cls(checkpoints.read_config(path), **options))
 
 
-@classmethod
 def _task(cls, path, dtype=None, **options):
     """A `Learner` of the encoder at `path` and this objective.
 
@@ -52,12 +49,17 @@ def _task(cls, path, dtype=None, **options):
         InputError: there is no checkpoint, or it can't be used.
     """
     config = checkpoints.read_config(path)
-    return _load(path, Learner(BertEncoder(config, dtype=dtype),
+    return _load(path, Learner(networks.build(config, dtype=dtype),
                                [cls(config, dtype=dtype, **options)]))
 
 
-BertEncoder.from_pretrained = _encoder
-for _head in HEADS.values():
-    _objective = getattr(objectives, _head.objective)
-    _objective.from_pretrained = _task
-    globals()[_head.objective] = _objective
+def _add(package, names, method):
+    """Adds `from_pretrained` to classes of a package, which this module exports too."""
+    for name in names:
+        cls = getattr(package, name)
+        cls.from_pretrained = classmethod(method)
+        globals()[name] = cls
+
+
+_add(networks, networks.NETWORKS.values(), _encoder)
+_add(objectives, (head.objective for head in HEADS.values()), _task)

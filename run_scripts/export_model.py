@@ -67,11 +67,11 @@ class Job:
 def read_model(job):
     """The encoder, or the Learner of the task, with every weight from the checkpoint."""
     import bert_tf  # pylint: disable=import-outside-toplevel
-    from bert_tf import checkpoints  # pylint: disable=import-outside-toplevel
+    from bert_tf import checkpoints, networks  # pylint: disable=import-outside-toplevel
 
     head = HEADS.get(job.task)
     config = checkpoints.read_config(job.init_checkpoint)
-    model = bert_tf.BertEncoder(config)
+    model = networks.build(config)
     if head:
         num_labels = len(job.labels) or job.num_labels
         options = {"num_labels": num_labels} if head.is_labelled and num_labels else {}

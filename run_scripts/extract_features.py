@@ -154,11 +154,9 @@ def compile_model(job, config, layers):
     """
     # pylint: disable=import-outside-toplevel
     import tensorflow as tf
-    from bert_tf import checkpoints
-    from bert_tf.networks.encoder import INPUTS, BertEncoder
-    from bert_tf.networks.pooling import pool
+    from bert_tf import checkpoints, networks
 
-    encoder = BertEncoder(config, dtype=POLICIES[job.dtype])
+    encoder = networks.build(config, dtype=POLICIES[job.dtype])
     account = checkpoints.load(job.init_checkpoint, encoder)
     if account.missing and layers == ["pooler"]:
         raise InputError(f"{account.source} has no {', '.join(account.missing)}; give another "
@@ -169,17 +167,17 @@ def compile_model(job, config, layers):
 
     # TensorFlow leaves out layers on which nothing depends.
     @tf.function(autograph=False, input_signature=[
-        tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS])
+        tf.TensorSpec([None, None], tf.int32, name) for name in encoder.reads])
     def run_model(*inputs):
-        features = dict(zip(INPUTS, inputs))
+        features = dict(zip(encoder.reads, inputs))
         outputs = encoder(features)
         named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"]}
-        return [pool(named[layer] if layer in named else outputs["layer_outputs"][layer],
-                     features["input_mask"], pooling, job.normalize) for layer in layers]
+        return [networks.pool(named[layer] if layer in named else outputs["layer_outputs"][layer],
+                              features["input_mask"], pooling, job.normalize) for layer in layers]
 
     concrete = run_model.get_concrete_function()
     return lambda features: [vectors.numpy() for vectors in concrete(
-        *(tf.constant(features[name]) for name in INPUTS))]
+        *(tf.constant(features[name]) for name in encoder.reads))]
 
 
 class Progress:

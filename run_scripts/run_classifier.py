@@ -12,7 +12,7 @@ Example:
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mail
 """
 
-from bert_tf import flags
+from bert_tf import flags, objectives
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
 from run_scripts.model_flags import ModelFlags
@@ -22,10 +22,9 @@ from run_scripts.task_run import TaskRun
 def open_run(task_flags, model_flags, settings):
     """The `TaskRun` of the flags, all of them checked."""
     def make_objective(task, class_weights, _):
-        from bert_tf.objectives import sentence     # pylint: disable=import-outside-toplevel
         if task.kind == "regression":
-            return sentence.Regression
-        head = sentence.MultiLabel if task.multi_label else sentence.Classification
+            return objectives.Regression
+        head = objectives.MultiLabel if task.multi_label else objectives.Classification
         return lambda config, dtype: head(
             config, len(task.labels), label_smoothing=settings.label_smoothing,
             class_weights=class_weights, dtype=dtype)

@@ -12,7 +12,7 @@ Example:
         --do_train --do_eval --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/quiz
 """
 
-from bert_tf import flags
+from bert_tf import flags, objectives
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
 from run_scripts.model_flags import ModelFlags
@@ -22,8 +22,7 @@ from run_scripts.task_run import TaskRun
 def main(task_flags, model_flags, settings):
     """Checks everything, then trains, scores and predicts."""
     def make_objective(*_):
-        from bert_tf.objectives.multiple_choice import MultipleChoice   # pylint: disable=C0415
-        return lambda config, dtype: MultipleChoice(
+        return lambda config, dtype: objectives.MultipleChoice(
             config, label_smoothing=settings.label_smoothing, dtype=dtype)
 
     TaskRun(("multiple_choice",), task_flags, model_flags, settings, make_objective).run()

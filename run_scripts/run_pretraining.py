@@ -14,7 +14,7 @@ the same --output_dir; the optimizer is carried over:
 import dataclasses
 import os
 
-from bert_tf import flags, networks, training
+from bert_tf import flags, networks, objectives, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
@@ -50,9 +50,8 @@ def open_records(job, patterns, flag, config):
 
 def make_objectives(config, dtype):
     """Masked LM and next sentence prediction."""
-    from bert_tf.objectives.masked_lm import MaskedLM  # pylint: disable=import-outside-toplevel
-    from bert_tf.objectives.sentence import SentencePrediction  # pylint: disable=C0415
-    return [MaskedLM(config, dtype=dtype), SentencePrediction(config, dtype=dtype)]
+    return [objectives.MaskedLM(config, dtype=dtype),
+            objectives.SentencePrediction(config, dtype=dtype)]
 
 
 def initialize(run, trainer, job):
@@ -107,7 +106,7 @@ def main(job, settings):
 def pretrain(job, settings, config, strategy, records, eval_records):
     """Trains and evaluates, as the flags ask."""
     def make_learner(dtype):
-        return training.Learner(networks.BertEncoder(config, dtype=dtype),
+        return training.Learner(networks.build(config, dtype=dtype),
                                 make_objectives(config, dtype))
 
     trainer = training.make_trainer(strategy, settings, make_learner)

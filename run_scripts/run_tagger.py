@@ -16,7 +16,7 @@ Example:
 
 import dataclasses
 
-from bert_tf import flags
+from bert_tf import flags, objectives
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.training.settings import FineTuneSettings
@@ -24,7 +24,7 @@ from data_prep.task_flags import TaskFlags
 from run_scripts.model_flags import ModelFlags
 from run_scripts.task_run import TaskRun
 
-# What bert_tf/objectives/feature_tagging.py makes; flags are read before Keras is.
+# What bert_tf/objectives/tagging.py makes; flags are read before Keras is.
 FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
                   "weighted_sum_all")
 
@@ -75,15 +75,14 @@ def main(task_flags, model_flags, head_flags, settings):
             raise InputError(f"--init_checkpoint was trained with --feature_layers="
                              f"{options['feature_layers']}: give the flag, or leave out "
                              "--keep_head.")
-        from bert_tf.objectives import feature_tagging, tagging     # pylint: disable=C0415
         common = {"label_smoothing": settings.label_smoothing, "class_weights": class_weights}
 
         def make(config, dtype):
             if not options["feature_layers"]:
-                return tagging.Tagging(config, len(task.labels), dtype=dtype, **common)
+                return objectives.Tagging(config, len(task.labels), dtype=dtype, **common)
             sizes = {name: options[name] for name in ("lstm_size", "lstm_layers")
                      if options[name] is not None}
-            return feature_tagging.FeatureTagging(
+            return objectives.FeatureTagging(
                 config, len(task.labels), options["feature_layers"], dtype=dtype, **sizes, **common)
         return make
 

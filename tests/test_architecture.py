@@ -23,7 +23,7 @@ ALLOWED = {
     # One line: networks and what they are trained on.
     "layers": COMMON,
     "networks": COMMON | {"layers"},
-    "objectives": COMMON | {"heads", "layers", "networks"},
+    "objectives": COMMON | {"heads", "layers"},
     # The other: text and records.
     "tokenization": COMMON,
     "data": COMMON | {"tokenization", "recipes", "signals"},
@@ -33,12 +33,12 @@ ALLOWED = {
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
     # These are handed a network that was built.
-    "checkpoints": COMMON | {"heads", "tokenization"}, "export": COMMON | {"networks", "tokenization"},
+    "checkpoints": COMMON | {"heads", "tokenization"}, "export": COMMON | {"tokenization"},
     # Above all the others; none of these imports it.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "pretrained", "tasks",
                            "tokenization", "training"},
-    "": {"heads", "registration"},
+    "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
 SETTINGS = "bert_tf/training/settings.py"

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from bert_tf.config import PRESETS, EncoderConfig, differing_options, same_options
+from bert_tf.config import (CONFIGS, PRESETS, EncoderConfig, Sizes, differing_options, read_config,
+                            same_options)
 from bert_tf.errors import InputError
 
 # The multilingual and Chinese releases carry keys that their own code never reads.
@@ -79,6 +80,49 @@ def test_an_absent_file_and_binary_data_are_refused(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="UTF-8"):
         EncoderConfig.from_json_file(tmp_path / "binary")
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherConfig(Sizes):
+    """The configuration of a network whose files have other keys."""
+
+    whole_numbers = {"n_token": 100}
+    choices = {"ff_activation": ("gelu", "relu")}
+    added_keys = ("n_layer",)
+    distinctive_keys = ("n_token",)
+
+    n_token: int
+    n_layer: int = 2
+    ff_activation: str = "gelu"
+
+
+@pytest.mark.parametrize("values, expected", [
+    ({"vocab_size": 9}, EncoderConfig(9)),
+    ({"vocab_size": 9, "model_type": "bert"}, EncoderConfig(9)),
+    ({"n_token": 9}, OtherConfig(9)),
+    ({"n_token": 9, "n_layer": 3, "model_type": "other"}, OtherConfig(9, 3)),
+])
+def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path, monkeypatch):
+    monkeypatch.setitem(CONFIGS, "other", OtherConfig)
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    config = read_config(tmp_path / "config.json")
+    assert config == expected and type(config) is type(expected)
+    config.to_json_file(tmp_path / "again.json")
+    assert read_config(tmp_path / "again.json") == config
+
+
+@pytest.mark.parametrize("values, message", [
+    ({"n_token": 101}, "config.json: n_token must be a whole number from 1 to 100, not 101"),
+    ({"n_token": 9, "ff_activation": "tanh"}, "ff_activation must be one of gelu, relu"),
+    ({"n_token": 9, "vocab_size": 9}, "unknown key 'vocab_size'"),
+    ({"model_type": "other"}, "n_token is missing"),
+    ({"model_type": "bart"}, "config.json: model_type 'bart' is unknown; choose from bert, other"),
+])
+def test_refusals_of_any_configuration_name_the_file(values, message, tmp_path, monkeypatch):
+    monkeypatch.setitem(CONFIGS, "other", OtherConfig)
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match=message):
+        read_config(tmp_path / "config.json")
 
 
 @pytest.mark.parametrize("mine, theirs, differing", [

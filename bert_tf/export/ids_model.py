@@ -3,7 +3,6 @@
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.networks.encoder import INPUTS
 
 
 def answers(model, features):
@@ -31,7 +30,7 @@ def answers(model, features):
 
 
 class IdsModel(tf.Module):
-    """Takes `input_ids`, `input_mask` and `segment_ids`, int32 [B, S], and gives `answers`.
+    """Takes the features that the network reads, int32 [B, S], and returns `answers`.
 
     Attributes:
         function: the tf.function.
@@ -46,7 +45,8 @@ class IdsModel(tf.Module):
         """
         super().__init__()
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
+        reads = getattr(model, "encoder", model).reads
         self.function = tf.function(
-            lambda *ids: answers(model, dict(zip(INPUTS, ids))), autograph=False,
-            input_signature=[tf.TensorSpec([None, length], tf.int32, name) for name in INPUTS])
+            lambda *ids: answers(model, dict(zip(reads, ids))), autograph=False,
+            input_signature=[tf.TensorSpec([None, length], tf.int32, name) for name in reads])
         self.functions = {"serving_default": self.function}

@@ -3,11 +3,8 @@
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "activations": ["ACTIVATIONS"],
-    "attention": ["SelfAttention", "padding_bias"],
-    "base": ["FromConfig", "register"],
-    "dropout": ["dropout", "split_seed"],
-    "embeddings": ["Embeddings"],
-    "layer_norm": ["LayerNorm"],
-    "transformer": ["Residual", "TransformerLayer"],
+    "base": ["FromConfig", "Tensor", "register"],
+    "transformer": [
+        "ACTIVATIONS", "Embeddings", "LayerNorm", "Residual", "SelfAttention", "TransformerLayer",
+        "dropout", "padding_bias", "split_seed"],
 })

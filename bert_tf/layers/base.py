@@ -1,36 +1,42 @@
-"""What every layer of ours shares: it is made from an EncoderConfig, and is saved as one."""
+"""What all layers share: a layer is made from a configuration and is saved with it."""
+
+from typing import Any, TypeAlias
 
 import keras
 
-from bert_tf.config import EncoderConfig
+from bert_tf.config import Sizes, config_from_dict
+
+# A tensor of the backend in use, or what `keras.ops` takes for one, such as `np.ndarray`.
+Tensor: TypeAlias = Any
 
 register = keras.saving.register_keras_serializable("bert_tf")
 
 
 class FromConfig:
-    """Mixin for Keras layers and models that are made from an `EncoderConfig`.
+    """Mixin for Keras layers and models that are made from a configuration of `bert_tf.config`.
 
-    Weights depend on the configuration alone, never on an input, so `build` takes no shape. Calls
-    never write `x += y`, which on PyTorch would change a tensor that the gradient still needs.
+    The shapes of weights depend on the configuration alone, never on an input, so `build` needs no
+    shape. Calls never write `x += y`: on PyTorch this changes a tensor that the gradient needs.
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: Sizes, **kwargs: Any):
         # Each weight is cast where it is used; masks and biases stay in float32 on their way there.
-        super().__init__(autocast=False, **kwargs)
-        self.config = config
+        super().__init__(autocast=False, **kwargs)  # type: ignore[call-arg]
+        self.config: Any = config
 
-    def initializer(self):
-        """A fresh truncated normal: Keras draws equal weights from an initializer used twice."""
+    def initializer(self) -> keras.initializers.Initializer:
+        """A new truncated normal: an initializer that is used twice gives equal weights twice."""
         return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range)
 
-    def dense(self, units, name="dense", activation=None):
-        """A dense layer with a 2-D kernel, in this layer's dtype."""
-        return keras.layers.Dense(units, activation, name=name, dtype=self.dtype_policy,
+    def dense(self, units: int, name: str = "dense", activation: Any = None) -> keras.layers.Dense:
+        """A dense layer with a 2-D kernel, in the dtype of this layer."""
+        return keras.layers.Dense(units, activation, name=name,
+                                  dtype=self.dtype_policy,  # type: ignore[attr-defined]
                                   kernel_initializer=self.initializer())
 
-    def get_config(self):
-        return {**super().get_config(), "config": self.config.to_dict()}
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
 
     @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "config": EncoderConfig.from_dict(config["config"])})
+    def from_config(cls, config: dict[str, Any]):
+        return cls(**{**config, "config": config_from_dict(config["config"])})

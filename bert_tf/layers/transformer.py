@@ -1,19 +1,256 @@
-"""One layer of the Transformer encoder, normalised after each residual (arXiv:1706.03762)."""
+"""The layers of a Transformer encoder (arXiv:1706.03762; google-research/bert, `modeling.py`).
+
+Shapes: B batch, S sequence, H hidden, N heads, D = H / N width of a head, F width of the
+feed-forward layer, V vocabulary. Variables have the names of google-research/bert.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
 
 import keras
+from keras import ops
 
-from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.attention import SelfAttention
-from bert_tf.layers.base import FromConfig, register
-from bert_tf.layers.dropout import dropout, split_seed
-from bert_tf.layers.layer_norm import LayerNorm
+from bert_tf.config import EncoderConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+
+_C, _K = math.sqrt(2 / math.pi), 0.044715
+
+
+def _gelu(twice_phi_and_slope: Callable) -> Callable:
+    """The function x * phi(x) (arXiv:1606.08415), from a function that returns 2 phi(x) and a
+    function of its slope.
+
+    The derivative is written out: this is a little faster than the derivatives of the single
+    steps, and there is no sum of three gradients, whose order TensorFlow may choose.
+    """
+
+    @ops.custom_gradient
+    def gelu(x):
+        twice_phi, slope = twice_phi_and_slope(x)
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            return (0.5 * upstream) * (twice_phi + x * slope())
+
+        # LiteRT recognizes the product in this order as one operation.
+        return (0.5 * x) * twice_phi, gradient
+
+    return gelu
+
+
+def _tanh_form(x):
+    """google-research/bert's approximation: phi(x) = (1 + tanh(c (x + k x^3))) / 2."""
+    square = x * x
+    tanh = ops.tanh(x * (_C + (_C * _K) * square))
+    return 1.0 + tanh, lambda: (1.0 - tanh * tanh) * (_C + (3 * _C * _K) * square)
+
+
+def _erf_form(x):
+    """The cumulative function of the normal distribution."""
+    return 1.0 + ops.erf(x * math.sqrt(0.5)), lambda: (
+        ops.exp(-0.5 * x * x) * math.sqrt(2 / math.pi))
+
+
+# By the names of `config.ACTIVATIONS`.
+ACTIVATIONS = {
+    "gelu": _gelu(_tanh_form),
+    "gelu_erf": _gelu(_erf_form),
+    "relu": ops.relu,
+    "tanh": ops.tanh,
+    "linear": lambda x: x,
+}
+
+
+class _Given(keras.random.SeedGenerator):
+    """Passes a seed that is a tensor to Keras's random functions."""
+
+    def __init__(self, seed):
+        # The base class would create a variable, which a compiled function can't do.
+        self._seed = seed
+
+    def next(self, ordered=True):
+        return self._seed
+
+
+def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
+    """`count` seeds, as independent of each other and of those of other seeds as random numbers.
+
+    Args:
+        seed: integer [2], or None.
+
+    Returns:
+        A list of `count` integer tensors [2], or of `count` None if `seed` is None.
+    """
+    if seed is None:
+        return [None] * count
+    dtype = "uint32" if keras.config.backend() == "jax" else "int32"
+    seeds = keras.random.randint((count, 2), 0, 2**31 - 1, dtype, _Given(ops.cast(seed, dtype)))
+    return list(ops.unstack(seeds, count))
+
+
+def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
+    """`x` with elements set to zero at `rate` and the others scaled up, of the same shape.
+
+    The mask is a pure function of the seed. So a resumed run draws the masks of an uninterrupted
+    one, each replica draws its own, and XLA can compile the step.
+
+    Args:
+        x: float, any shape.
+        rate: from 0 to below 1.
+        seed: integer [2]; no dropout if None.
+    """
+    if seed is None or not rate:
+        return x
+    # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
+    kept = keras.random.uniform(ops.shape(x), seed=_Given(seed), dtype="float32") >= rate
+    return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
+
+
+@register
+class LayerNorm(FromConfig, keras.layers.Layer):
+    """Layer normalisation of the last axis, in float32 for every input (arXiv:1607.06450).
+
+    Keras's own layer rounds gamma and beta to the compute dtype first, and is a third slower.
+    """
+
+    def __init__(self, config: EncoderConfig, name: str = "LayerNorm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    def build(self, input_shape=None):
+        shape = (self.config.hidden_size,)
+        self.gamma = self.add_weight(shape, "ones", name="gamma", autocast=False)
+        self.beta = self.add_weight(shape, "zeros", name="beta", autocast=False)
+
+    def call(self, x: Tensor) -> Tensor:
+        """From float [..., H] to [..., H] in the compute dtype."""
+        x = ops.cast(x, "float32")
+        x = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)                  # [..., 1]
+        x = x * ops.rsqrt(variance + self.config.layer_norm_eps)
+        x = x * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32")
+        return ops.cast(x, self.compute_dtype)
+
+
+@register
+class Embeddings(FromConfig, keras.layers.Layer):
+    """The normalised sum of the embeddings of words, segments and positions
+    (google-research/bert, `embedding_postprocessor`).
+    """
+
+    def __init__(self, config: EncoderConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+
+    def build(self, input_shape=None):
+        width = self.config.hidden_size
+
+        def table(name, rows):
+            return self.add_weight((rows, width), self.initializer(), name=name, autocast=False)
+
+        self.word_embeddings = table("word_embeddings", self.config.vocab_size)
+        self.segment_embeddings = table("token_type_embeddings", self.config.type_vocab_size)
+        self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
+        self.norm.build()
+
+    def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            input_ids: integer [B, S].
+            segment_ids: integer [B, S]; all zero if None.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            float [B, S, H].
+
+        Raises:
+            ValueError: S is larger than `max_position_embeddings`.
+        """
+        length = ops.shape(input_ids)[1]
+        longest = self.config.max_position_embeddings
+        if isinstance(length, int) and length > longest:
+            raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
+                             f"{longest}.")
+        x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, H]
+        if segment_ids is None:
+            x = x + self.segment_embeddings[0]
+        else:
+            # As in the original: for a few rows, a product is faster than a gather.
+            one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
+            x = x + ops.matmul(one_hot, self.segment_embeddings)
+        x = x + self.position_embeddings[:length]                                   # [S, H]
+        return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
+
+
+def padding_bias(input_mask: Tensor) -> Tensor:
+    """What is added to attention scores so that no position attends to padding.
+
+    Args:
+        input_mask: integer [B, S], 1 for tokens and 0 for padding.
+
+    Returns:
+        float32 [B, 1, 1, S]: 0 for tokens and -10000, the original's constant, for padding.
+    """
+    return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * -10000.0
+
+
+@register
+class SelfAttention(FromConfig, keras.layers.Layer):
+    """Softmax(Q K^T / sqrt(D) + bias) V in N heads, side by side."""
+
+    def __init__(self, config: EncoderConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.query = self.dense(config.hidden_size, "query")
+        self.key = self.dense(config.hidden_size, "key")
+        self.value = self.dense(config.hidden_size, "value")
+
+    def build(self, input_shape=None):
+        for layer in (self.query, self.key, self.value):
+            layer.build((None, None, self.config.hidden_size))
+
+    def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """
+        Args:
+            x: float [B, S, H].
+            bias: float, broadcast to [B, N, S, S], added to the scores.
+            head_mask: float [N], a factor for each head's output.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            The heads' outputs [B, S, H] and the attention probabilities [B, N, S, S].
+        """
+        batch, length = ops.shape(x)[:2]
+        heads, size = self.config.num_attention_heads, self.config.head_size
+
+        def split(y):  # [B, S, H] -> [B, S, N, D]
+            return ops.reshape(y, (batch, length, heads, size))
+
+        query = ops.transpose(split(self.query(x) * size**-0.5), (0, 2, 1, 3))      # [B, N, S, D]
+        key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
+        value = ops.transpose(split(self.value(x)), (0, 2, 1, 3))                   # [B, N, S, D]
+        scores = ops.cast(ops.matmul(query, key), "float32")                        # [B, N, S, S]
+        if bias is not None:
+            scores = scores + bias
+        probs = ops.cast(ops.softmax(scores), value.dtype)
+        dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
+        context = ops.matmul(dropped, value)                                        # [B, N, S, D]
+        if head_mask is not None:
+            context = context * ops.cast(head_mask, context.dtype)[:, None, None]
+        context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
+        return ops.reshape(context, (batch, length, heads * size)), probs
 
 
 @register
 class Residual(FromConfig, keras.layers.Layer):
-    """Back to the width H, dropout, plus the residual, normalised."""
+    """A projection to the width H, dropout, the sum with the residual, and its normalisation.
 
-    def __init__(self, config, input_size, **kwargs):
+    Attributes:
+        input_size: width of the input, H or F.
+    """
+
+    def __init__(self, config: EncoderConfig, input_size: int, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.input_size = input_size
         self.projection = self.dense(config.hidden_size)
@@ -23,20 +260,20 @@ class Residual(FromConfig, keras.layers.Layer):
         self.projection.build((None, None, self.input_size))
         self.norm.build()
 
-    def call(self, x, residual, dropout_seed=None):
+    def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """From [B, S, input_size] and the residual [B, S, H] to [B, S, H]."""
         x = dropout(self.projection(x), self.config.hidden_dropout_prob, dropout_seed)
         return self.norm(x + residual)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "input_size": self.input_size}
 
 
 @register
 class TransformerLayer(FromConfig, keras.layers.Layer):
-    """Self-attention and a feed-forward network; variables are named as in google-research/bert."""
+    """Self-attention and a feed-forward network, each normalised after its residual."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: EncoderConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.attention = SelfAttention(config, name="self", dtype=self.dtype_policy)
         self.attention_output = Residual(config, config.hidden_size, name="output",
@@ -54,13 +291,14 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
             self.intermediate.build((None, None, self.config.hidden_size))
         self.output_.build()
 
-    def call(self, x, bias=None, head_mask=None, dropout_seed=None):
+    def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Takes what `SelfAttention` takes.
 
         Returns:
             float [B, S, H] and the attention probabilities [B, N, S, S].
         """
         seeds = split_seed(dropout_seed, 3)
-        context, probs = self.attention(x, bias, head_mask, seeds[0])
+        context, probs = self.attention(x, bias, head_mask, seeds[0])               # [B, S, H]
         x = self.attention_output(context, x, seeds[1])
-        return self.output_(self.intermediate(x), x, seeds[2]), probs
+        return self.output_(self.intermediate(x), x, seeds[2]), probs               # from [B, S, F]

@@ -1,8 +1,27 @@
 """Networks: from ids to named tensors."""
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "encoder": ["BertEncoder"],
-    "pooling": ["pool"],
-})
+# The network that each class of `bert_tf.config` describes, by the names of both.
+NETWORKS = {"EncoderConfig": "BertEncoder"}
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submod_attrs={"encoder": ["BertEncoder", "pool"]})
+__all__ += ["NETWORKS", "build"]
+
+
+def build(config, **options: Any):
+    """The network of a configuration, with initial weights.
+
+    Every network has the attributes `config`, `reads` (names of the features it takes),
+    `embedding_table` (variable [V, H]) and `seed_generator`. Its
+    `call(features, training, dropout_seed)` returns a dict of tensors, with `sequence_output`
+    [B, S, H] and, for objectives of whole sequences, `pooled_output` [B, H].
+
+    Args:
+        config: an object of a class in `bert_tf.config.CONFIGS`.
+        options: of the network, such as `name` and `dtype`.
+    """
+    return __getattr__(NETWORKS[type(config).__name__])(config, **options)

@@ -1,38 +1,63 @@
-"""BERT's encoder (arXiv:1810.04805; google-research/bert, `modeling.py`)."""
+"""BERT's encoder (arXiv:1810.04805; google-research/bert, `modeling.py`), and pooling."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.layers.attention import padding_bias
-from bert_tf.layers.base import FromConfig, register
-from bert_tf.layers.dropout import split_seed
-from bert_tf.layers.embeddings import Embeddings
-from bert_tf.layers.transformer import TransformerLayer
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.transformer import Embeddings, TransformerLayer, padding_bias, split_seed
 
-# The features that a network reads; only the first must be there.
-INPUTS = ("input_ids", "input_mask", "segment_ids")
+# Two encoders that share their embeddings have these sizes in common.
+_SIZES_OF_EMBEDDINGS = ("vocab_size", "hidden_size", "max_position_embeddings", "type_vocab_size")
 
 
 @register
 class BertEncoder(FromConfig, keras.Model):
-    """A bidirectional Transformer that returns every tensor one may want to look at.
+    """A bidirectional Transformer that returns all of its named tensors.
 
     Shapes: B batch, S sequence, H hidden, N heads, L layers, V vocabulary. The weights exist as
     soon as the encoder does, drawn from the seed of `keras.utils.set_random_seed`.
+
+    Args:
+        config: `EncoderConfig`.
+        embeddings: the `embeddings` of another encoder, whose weights this encoder then shares;
+            new ones if None. A saved encoder describes no other one, so the model that holds both
+            encoders must share the embeddings again in its own `from_config`.
+
+    Attributes:
+        reads: names of the features that `call` takes; only the first is required.
+
+    Raises:
+        InputError: the shared embeddings have other sizes.
     """
 
-    def __init__(self, config, name="bert", **kwargs):
+    reads = ("input_ids", "input_mask", "segment_ids")
+
+    def __init__(self, config: EncoderConfig, name: str = "bert",
+                 embeddings: Embeddings | None = None, **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-        self.embeddings = Embeddings(config, name="embeddings", dtype=self.dtype_policy)
+        if embeddings is None:
+            embeddings = Embeddings(config, name="embeddings", dtype=self.dtype_policy)
+        for size in _SIZES_OF_EMBEDDINGS:
+            if getattr(embeddings.config, size) != getattr(config, size):
+                raise InputError(f"the shared embeddings have a {size} of "
+                                 f"{getattr(embeddings.config, size)}, the encoder "
+                                 f"{getattr(config, size)}; give both the same.")
+        self.embeddings = embeddings
         self.layers_ = [TransformerLayer(config, name=f"layer_{i}", dtype=self.dtype_policy)
                         for i in range(config.num_hidden_layers)]
         self.pooler = self.dense(config.hidden_size, activation="tanh")
-        # For those who train with `fit`; a training loop that must resume passes `dropout_seed`.
+        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
     def build(self, input_shape=None):
-        self.embeddings.build()
+        if not self.embeddings.built:
+            self.embeddings.build()
         with keras.name_scope("encoder"):
             for layer in self.layers_:
                 layer.build()
@@ -40,19 +65,20 @@ class BertEncoder(FromConfig, keras.Model):
             self.pooler.build((None, self.config.hidden_size))
 
     @property
-    def embedding_table(self):
+    def embedding_table(self) -> keras.Variable:
         """The variable [V, H] of word embeddings."""
         return self.embeddings.word_embeddings
 
-    def call(self, inputs, training=False, dropout_seed=None, attention_bias=None, head_mask=None,
-             return_attention=False):
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
+             head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
         """
         Args:
             inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
                 padding, all 1 if absent; `segment_ids`, all 0 if absent. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
-                the encoder's own generator if None.
+                `seed_generator` if None.
             attention_bias: float [B or 1, N or 1, S, S], added to every layer's attention scores.
             head_mask: float [L, N], a factor for each head's output.
             return_attention: whether to return `attention_probs` too.
@@ -72,18 +98,44 @@ class BertEncoder(FromConfig, keras.Model):
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
         bias = attention_bias
         if inputs.get("input_mask") is not None:
-            padding = padding_bias(inputs["input_mask"])
+            padding = padding_bias(inputs["input_mask"])                # [B, 1, 1, S]
             bias = padding if bias is None else padding + ops.cast(bias, padding.dtype)
 
         x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seeds[0])
-        outputs = {"embedding_output": x, "layer_outputs": []}
+        outputs: dict[str, Any] = {"embedding_output": x, "layer_outputs": []}
         attention_probs = []
-        for i, layer in enumerate(self.layers_):
+        for i, layer in enumerate(self.layers_):                        # x: [B, S, H]
             x, probs = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i])
             outputs["layer_outputs"].append(x)
             attention_probs.append(probs)
         outputs["sequence_output"] = x
-        outputs["pooled_output"] = self.pooler(x[:, 0])
+        outputs["pooled_output"] = self.pooler(x[:, 0])                 # [B, H]
         if return_attention:
             outputs["attention_probs"] = attention_probs
         return outputs
+
+
+def pool(vectors: Tensor, input_mask: Tensor, pooling: str, normalize: bool = False) -> Tensor:
+    """One vector for each text from the vectors of its tokens.
+
+    Args:
+        vectors: float [B, S, H], such as the output of a layer.
+        input_mask: integer [B, S], 1 for tokens and 0 for padding; a text has at least one token.
+        pooling: "cls", the vector of the first token; "mean" or "max" over all tokens, [CLS] and
+            [SEP] too, as the pooling of sentence-transformers does; "none", the tokens' vectors as
+            they are.
+        normalize: whether to scale each vector to the length 1.
+
+    Returns:
+        float32 [B, H], or [B, S, H] without pooling.
+    """
+    vectors = ops.cast(vectors, "float32")
+    is_token = ops.cast(input_mask, "bool")[:, :, None]                 # [B, S, 1]
+    if pooling == "cls":
+        vectors = vectors[:, 0]
+    elif pooling == "mean":
+        count = ops.sum(ops.cast(is_token, "float32"), 1)               # [B, 1]
+        vectors = ops.sum(ops.where(is_token, vectors, 0.0), 1) / count
+    elif pooling == "max":
+        vectors = ops.max(ops.where(is_token, vectors, -float("inf")), 1)
+    return ops.normalize(vectors, epsilon=1e-12) if normalize else vectors

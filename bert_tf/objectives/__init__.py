@@ -4,7 +4,7 @@ import lazy_loader
 
 from bert_tf.heads import HEADS
 
-_CLASSES = {"base": ["Objective"], "linear": ["LabelHead", "LinearHead", "SmoothedHead"]}
+_CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"]}
 for _head in HEADS.values():
     _CLASSES.setdefault(_head.module, []).append(_head.objective)
 

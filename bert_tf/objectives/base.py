@@ -1,65 +1,188 @@
-"""What the Learner asks of an objective."""
+"""What every objective has: a head on the network's outputs, its labels, and its loss."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.layers.base import FromConfig
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import FromConfig, Tensor
+from bert_tf.layers.transformer import dropout
+
+Batch = Mapping[str, Tensor]
 
 
 class Objective(FromConfig, keras.layers.Layer):
     """A head on a network's outputs, with its labels and its loss.
 
-    An objective defines `call(outputs, batch, embedding_table, dropout_seed)`, which returns
-    float32 logits [..., classes] from the network's outputs and the features of a batch, with
-    dropout if the seed, integer [2], isn't None; and `targets(batch)`, which returns the integer
-    labels [...] and float32 weights [...] of those logits. Losses are sums with their counts, so
-    that a mean over several devices can be taken over all of them.
+    A subclass defines `call(outputs, batch, embedding_table, dropout_seed)`, which returns float32
+    logits [..., classes] from the network's outputs and the features of a batch, with dropout if
+    the seed, integer [2], isn't None; and `targets(batch)`, which returns the integer labels [...]
+    and float32 weights [...] of those logits. Losses are sums with their counts, so that a mean
+    can be taken over all devices.
 
     Attributes:
-        name: the prefix of its metrics.
+        name: the prefix of its metrics; differs between the objectives of a Learner.
+        reads: names of the features that records to train on must have for it.
         loss_weight: the factor of its mean loss in the total.
         label_smoothing: e of a target that is e / K for each of the K classes, and 1 - e more for
             the label (arXiv:1512.00567, section 7); 0 unless a subclass takes it.
         class_weights: tuple of a factor for each class's addend of the cross-entropy, or None;
             None unless a subclass takes it. As with torch.nn.CrossEntropyLoss(weight=...), a mean
-            is over the sum of the labels' factors. The accuracy knows nothing of them.
+            is divided by the sum of the labels' factors. The accuracy does not use them.
     """
 
-    label_smoothing, class_weights = 0.0, None
+    reads: tuple[str, ...] = ()
+    label_smoothing: float = 0.0
+    class_weights: tuple[float, ...] | None = None
 
-    def __init__(self, config, loss_weight=1.0, **kwargs):
+    def __init__(self, config: Sizes, loss_weight: float = 1.0, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.loss_weight = loss_weight
 
-    def loss(self, logits, labels, weights):
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The labels [...] and float32 weights [...] of the logits [..., classes]."""
+        raise NotImplementedError
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The weighted sum of the cross-entropies, and the sum of `weights_in_loss` (float32
         scalars).
+
+        Args:
+            logits: float32 [..., classes].
+            labels: integer [...].
+            weights: float32 [...].
         """
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)  # [...]
         counted = self.weights_in_loss(labels, weights)
         total = ops.sum(losses * counted)
         if self.label_smoothing:
-            of_all = -ops.log_softmax(logits)
+            of_all = -ops.log_softmax(logits)                                   # [..., classes]
             if self.class_weights:
                 of_all = of_all * ops.convert_to_tensor(self.class_weights, "float32")
             of_all = ops.sum(ops.mean(of_all, axis=-1) * weights)
             total = (1 - self.label_smoothing) * total + self.label_smoothing * of_all
         return total, ops.sum(counted)
 
-    def weights_in_loss(self, labels, weights):
-        """What each label counts in the mean loss: its weight times the weight of its class."""
+    def weights_in_loss(self, labels: Tensor, weights: Tensor) -> Tensor:
+        """What each label counts in the mean loss, [...]: its weight times that of its class."""
         if not self.class_weights:
             return weights
         return weights * ops.take(ops.convert_to_tensor(self.class_weights, "float32"), labels)
 
-    def accuracy(self, logits, labels, weights):
+    def count(self, batch: Batch) -> Tensor:
+        """What the sum of the losses is divided by (float32 scalar); needs no forward pass."""
+        return ops.sum(self.weights_in_loss(*self.targets(batch)))
+
+    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The weighted number of correct predictions, and the sum of the weights."""
-        correct = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
+        correct = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))     # [...]
         return ops.sum(ops.cast(correct, weights.dtype) * weights), ops.sum(weights)
 
-    def answers(self, logits):
-        """What the logits say to those who use the model: a dict of named float32 tensors."""
+    def answers(self, logits: Tensor) -> dict[str, Tensor]:
+        """Named float32 tensors for those who use the model, from its logits."""
         return {"logits": logits, "probabilities": ops.softmax(logits)}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "loss_weight": self.loss_weight}
+
+
+class LinearHead(Objective):
+    """Dropout and a dense layer of `units` on one output of the network (arXiv:1810.04805,
+    section 4).
+
+    Shapes: B batch, S sequence, H hidden. Each example has one label unless a subclass says
+    otherwise. Examples whose feature `is_real_example`, [B] or [B, 1], is 0 have no part in the
+    loss; without the feature all have.
+
+    Attributes:
+        source: the output: `pooled_output` [B, H] or `sequence_output` [B, S, H].
+        reads: its first name is the feature of the labels, integer [B] or [B, 1].
+        dropout_rate: of the dropout before the layer.
+        reader: a layer of a subclass before that, or None.
+    """
+
+    source = "pooled_output"
+    reads: tuple[str, ...] = ("label_ids",)
+
+    def __init__(self, config: Sizes, units: int, dropout_rate: float = 0.1,
+                 reader: keras.layers.Layer | None = None, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.dropout_rate = dropout_rate
+        self.reader: Any = reader
+        self.classifier = self.dense(units)
+        self.build()
+
+    def build(self, input_shape=None):
+        self.classifier.build((None, self.config.hidden_size))
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """From `outputs[self.source]`, float [..., H], to float32 logits [..., units]."""
+        x = dropout(outputs[self.source], self.dropout_rate, dropout_seed)      # [..., H]
+        return ops.cast(self.classifier(x), "float32")
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Labels and weights [B]."""
+        labels = ops.reshape(batch[self.reads[0]], (-1,))
+        return labels, self.example_weights(batch, labels)
+
+    def row_targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """float32 labels and weights [B, units], where an example has a label for each unit."""
+        labels = ops.cast(batch[self.reads[0]], "float32")
+        labels = ops.reshape(labels, (-1, self.classifier.units))
+        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)    # [B, 1]
+        return labels, ops.broadcast_to(weights, ops.shape(labels))
+
+    def example_weights(self, batch: Batch, like: Tensor) -> Tensor:
+        """float32, of the shape of `like` [B]."""
+        if "is_real_example" in batch:
+            return ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
+        return ops.ones_like(like, dtype="float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "dropout_rate": self.dropout_rate}
+
+
+class SmoothedHead(LinearHead):
+    """A head whose labels may be smoothed.
+
+    Raises:
+        InputError: `label_smoothing` isn't from 0 to below 1.
+    """
+
+    def __init__(self, config: Sizes, units: int, label_smoothing: float = 0.0, **kwargs: Any):
+        if not 0 <= label_smoothing < 1:
+            raise InputError(f"label_smoothing is {label_smoothing}; it must be from 0 to below 1.")
+        super().__init__(config, units, **kwargs)
+        self.label_smoothing = label_smoothing
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+class LabelHead(SmoothedHead):
+    """A head with an output for each label of the task; the labels may be weighted.
+
+    Raises:
+        InputError: `class_weights` are not `num_labels` numbers of 0 or more, or they are all 0.
+    """
+
+    def __init__(self, config: Sizes, num_labels: int,
+                 class_weights: Sequence[float] | None = None, **kwargs: Any):
+        if class_weights is not None:
+            class_weights = tuple(map(float, class_weights))
+            if (len(class_weights) != num_labels or not any(class_weights)
+                    or not all(0 <= weight < math.inf for weight in class_weights)):
+                raise InputError(
+                    f"class_weights are {', '.join(map(str, class_weights))}; they must be "
+                    f"{num_labels} numbers of 0 or more, one for each label, and not all 0.")
+        super().__init__(config, num_labels, **kwargs)
+        self.num_labels, self.class_weights = num_labels, class_weights
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_labels": self.num_labels,
+                "class_weights": self.class_weights and list(self.class_weights)}

@@ -11,11 +11,10 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_json
-from bert_tf.networks.encoder import BertEncoder
 from bert_tf.training import batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights
@@ -213,7 +212,7 @@ class FineTuning:
     def make_trainer(self, settings: FineTuneSettings) -> Trainer:
         """A Trainer for one trial."""
         def make_learner(dtype):
-            learner = Learner(BertEncoder(self._config, dtype=dtype),
+            learner = Learner(networks.build(self._config, dtype=dtype),
                               [self._goal.make_objective(self._config, dtype=dtype)])
             transfer.freeze(learner.encoder, settings.frozen_layers)
             return learner

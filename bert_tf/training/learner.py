@@ -1,14 +1,20 @@
 """The model that is trained and saved: a network and its objectives."""
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 import keras
 from keras import ops
 
-from bert_tf.layers.base import register
-from bert_tf.layers.dropout import split_seed
-from bert_tf.networks.encoder import INPUTS
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.transformer import split_seed
+from bert_tf.objectives.base import Batch, Objective
 
 # The original's guard against a batch without a single masked position.
 _EPSILON = 1e-5
+
+Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]
 
 
 @register
@@ -21,25 +27,35 @@ class Learner(keras.Model):
 
     Args:
         encoder: the network.
-        objectives: a list of objectives with different names.
+        objectives: objectives with different names.
+
+    Raises:
+        InputError: two objectives have one name.
     """
 
-    def __init__(self, encoder, objectives, **kwargs):
+    def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
-        if not encoder.trainable:       # and if it was loaded, its weights don't know of it
+        objectives = list(objectives)
+        names = [objective.name for objective in objectives]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"{names.count(name)} objectives have the name {name!r}; give "
+                                 "each its own, with name=.")
+        if not encoder.trainable:       # a loaded encoder has not passed this on to its weights
             for variable in encoder.weights:
                 variable.trainable = False
         self.encoder = encoder
-        self.objectives = list(objectives)
+        self.objectives = objectives
         self.built = True  # as its parts are
 
-    def call(self, batch, training=False, dropout_seed=None):
+    def call(self, batch: Batch, training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
         """A dict of each objective's logits, by its name.
 
         Args:
-            batch: dict of features; those of the encoder are [B, S], or [B, C, S] for C choices
-                that the encoder is to take one by one.
-            training: whether to apply dropout; an encoder that has nothing to be trained gets none.
+            batch: dict of features; those the encoder reads are [B, S], or [B, C, S] for C choices
+                that the encoder takes one by one.
+            training: whether to apply dropout; an encoder without a trainable weight gets none.
             dropout_seed: integer [2], of which all dropout masks are a pure function; drawn from
                 the encoder's generator if None.
         """
@@ -47,28 +63,28 @@ class Learner(keras.Model):
             dropout_seed = self.encoder.seed_generator.next()
         encoder_seed, *seeds = split_seed(dropout_seed if training else None,
                                           1 + len(self.objectives))
-        rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))
-                for name in INPUTS if batch.get(name) is not None}
+        rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))    # [B * C, S]
+                for name in self.encoder.reads if batch.get(name) is not None}
         training = training and any(v.trainable for v in self.encoder.weights)
         outputs = self.encoder(rows, training=training, dropout_seed=encoder_seed)
         return {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
                 for objective, seed in zip(self.objectives, seeds)}
 
-    def targets(self, batch):
+    def targets(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """A dict of each objective's (labels, weights)."""
         return {objective.name: objective.targets(batch) for objective in self.objectives}
 
-    def counts(self, batch):
-        """A dict of what each objective's losses are to be divided by; needs no forward pass."""
-        return {objective.name: ops.sum(objective.weights_in_loss(*objective.targets(batch)))
-                for objective in self.objectives}
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """A dict of what each objective's loss is divided by; needs no forward pass."""
+        return {objective.name: objective.count(batch) for objective in self.objectives}
 
-    def measure(self, batch, training=False, dropout_seed=None):
+    def measure(self, batch: Batch, training: bool = False,
+                dropout_seed: Tensor | None = None) -> Measures:
         """A dict, by objective, of {"loss": (sum, count), "accuracy": (sum, count)}."""
         return self.measure_logits(self(batch, training=training, dropout_seed=dropout_seed), batch)
 
-    def measure_logits(self, logits, batch):
-        """The same, from what `call` returned."""
+    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
+        """What `measure` returns, from what `call` returned."""
         targets = self.targets(batch)
         return {
             objective.name: {
@@ -76,14 +92,14 @@ class Learner(keras.Model):
                 "accuracy": objective.accuracy(logits[objective.name], *targets[objective.name]),
             } for objective in self.objectives}
 
-    def total_loss(self, measures, counts=None):
+    def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """The mean losses, each times its objective's weight, added up (float32 scalar).
 
         Args:
             measures: what `measure` returns.
             counts: a dict of other counts to divide by, such as those of all devices.
         """
-        total = 0.0
+        total: Tensor = 0.0
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
             count = count if counts is None else counts[objective.name]
@@ -94,13 +110,13 @@ class Learner(keras.Model):
         """For `fit`: labels and weights are among the features `x`."""
         return self.total_loss(self.measure_logits(y_pred, x))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(),
                 "encoder": keras.saving.serialize_keras_object(self.encoder),
                 "objectives": [keras.saving.serialize_keras_object(o) for o in self.objectives]}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "Learner":
         parts = {key: keras.saving.deserialize_keras_object(config[key])
                  for key in ("encoder", "objectives")}
         return cls(**{**config, **parts})

@@ -19,12 +19,9 @@ from bert_tf.errors import InputError
 from bert_tf.heads import MAX_LSTMS
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
-from bert_tf.objectives.feature_tagging import FeatureTagging
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.multiple_choice import MultipleChoice
-from bert_tf.objectives.sentence import (
-    Classification, MultiLabel, Regression, SentencePrediction)
-from bert_tf.objectives.tagging import Tagging
+from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
+from bert_tf.objectives.tagging import FeatureTagging, Tagging
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
 from bert_tf.training.trainer import Trainer

@@ -17,8 +17,7 @@ from bert_tf.checkpoints import FORMATS, load, read_config
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"

@@ -11,8 +11,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints import load, read_config, tensor_bundle
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"

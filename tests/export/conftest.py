@@ -7,7 +7,7 @@ import pytest
 from bert_tf.config import EncoderConfig
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
-from bert_tf.objectives.sentence import Classification, MultiLabel, Regression
+from bert_tf.objectives.classification import Classification, MultiLabel, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import PRESETS, EncoderConfig
+from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -173,6 +174,22 @@ def test_low_precision(encoder):
 def test_other_policies(policy):
     out = BertEncoder(SMALL, dtype=policy)(make_inputs(), training=True)["pooled_output"]
     assert out.dtype == policy.removeprefix("mixed_") and np.all(np.isfinite(out))
+
+
+def test_two_encoders_share_their_embeddings():
+    first = BertEncoder(SMALL)
+    smaller = EncoderConfig.from_dict({**SMALL.to_dict(), "num_hidden_layers": 1})
+    second = BertEncoder(smaller, name="second", embeddings=first.embeddings)
+    assert second.embedding_table is first.embedding_table
+    before = np.array(second(make_inputs())["embedding_output"])
+    first.embedding_table.assign(first.embedding_table + 1.0)
+    first.embeddings.norm.beta.assign(first.embeddings.norm.beta + 1.0)
+    after = np.array(second(make_inputs())["embedding_output"])
+    assert not np.allclose(before, after)
+    assert np.array_equal(after, first(make_inputs())["embedding_output"])
+    wider = EncoderConfig.from_dict({**SMALL.to_dict(), "vocab_size": 51})
+    with pytest.raises(InputError, match="vocab_size of 50, the encoder 51"):
+        BertEncoder(wider, embeddings=first.embeddings)
 
 
 def test_it_is_a_layer_of_a_functional_model(encoder, tmp_path):

@@ -8,8 +8,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
-from bert_tf.objectives.multiple_choice import MultipleChoice
-from bert_tf.objectives.sentence import Classification, MultiLabel, Regression
+from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learner import Learner
 
@@ -101,6 +100,15 @@ def test_loss_and_gradient_are_those_of_the_formula(case):
     loss, slope = expected_loss(head, batch, outputs, case)
     assert float(mean) == pytest.approx(float(loss), rel=1e-5)
     assert np.allclose(gradient, slope, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_head_reads_is_enough_to_count(case):
+    head, batch, outputs = make(case)
+    read = {name: batch[name] for name in (*head.reads, "is_real_example") if name in batch}
+    assert set(head.reads) <= set(read)
+    _, count = head.loss(head(outputs, batch), *head.targets(read))
+    assert float(head.count(read)) == float(count) > 0
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -8,8 +8,7 @@ from scipy.special import log_expit, log_softmax
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.multiple_choice import MultipleChoice
-from bert_tf.objectives.sentence import Classification, MultiLabel, Regression
+from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learner import Learner
 
@@ -81,7 +80,7 @@ def test_counts_are_those_of_the_loss_and_the_accuracy_has_its_own():
         MultiLabel(CONFIG, K, class_weights=WEIGHTS)])
     labels = np.array([[0, 1, 1]] * B)      # of the second; the first takes one of them
     batch = {"input_ids": RNG.integers(1, 40, (B, S)), "is_real_example": REAL}
-    learner.objectives[0].label_feature = "label"
+    learner.objectives[0].reads = ("label",)
     batch |= {"label_ids": labels, "label": np.array([0, 1, 1, 2, 0])}
     measures, counts = learner.measure(batch), learner.counts(batch)
     wanted = {"classification": (0.5 + 3 + 1 + 0.5, 4), "multi_label": (4 * K, 4 * K)}

@@ -6,8 +6,7 @@ import pytest
 from keras import ops
 
 from bert_tf.config import EncoderConfig
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 
 CONFIG = EncoderConfig.preset("tiny", vocab_size=40, hidden_size=24, num_attention_heads=2)
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from tensorflow.python.framework import config as tf_config
 
 import bert_tf
 from bert_tf.errors import InputError
-from bert_tf.objectives import feature_tagging
+from bert_tf.objectives import tagging
 from bert_tf.training.settings import FineTuneSettings
 from data_prep.task_flags import TaskFlags
 from run_scripts import run_tagger
@@ -203,7 +203,7 @@ def test_official_files_with_features_of_a_frozen_encoder(trained, tagger, data,
 
 
 def test_the_flag_names_all_choices():
-    assert run_tagger.FEATURE_LAYERS == tuple(feature_tagging.CHOICES)
+    assert run_tagger.FEATURE_LAYERS == tuple(tagging.CHOICES)
 
 
 @pytest.mark.parametrize("flags, message", [

@@ -15,7 +15,7 @@ from bert_tf import checkpoints
 from bert_tf.data.example_set import ExampleSet
 from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
-from bert_tf.objectives.sentence import Classification
+from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
 from bert_tf.training.trainer import open_strategy

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner
 
 CONFIG = EncoderConfig.preset(
@@ -60,6 +60,11 @@ def test_measures_of_parts_add_up_to_those_of_the_whole():
     # Divided by the counts of all devices, the totals of the devices add up too.
     totals = [float(learner.total_loss(part, counts)) for part in parts]
     assert sum(totals) == pytest.approx(float(learner.total_loss(whole)), rel=1e-5)
+
+
+def test_objectives_of_one_name_are_refused():
+    with pytest.raises(InputError, match="2 objectives have the name 'masked_lm'"):
+        Learner(BertEncoder(CONFIG), [MaskedLM(CONFIG), MaskedLM(CONFIG)])
 
 
 def test_total_weighs_the_objectives():

@@ -11,8 +11,7 @@ import tensorflow as tf
 from bert_tf.data.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
 from bert_tf.training.trainer import Trainer

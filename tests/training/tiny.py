@@ -7,8 +7,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.data import tfrecord
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.sentence import SentencePrediction
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import make_optimizer

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import save_model
 from run_scripts.benchmarks import check_pretraining_helps as check

@@ -1,19 +1,26 @@
-"""The masked language model (arXiv:1810.04805, section 3.1)."""
+"""BERT's two pre-training objectives (arXiv:1810.04805, section 3.1).
+
+Shapes: B batch, S sequence, P predictions, H hidden, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import register
-from bert_tf.layers.layer_norm import LayerNorm
-from bert_tf.objectives.base import Objective
+from bert_tf.config import EncoderConfig
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm
+from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.classification import Classification
 
 
 def _gather(x, positions):
     """Rows [B, P, H] of x [B, S, H]: one gather of whole rows, as in the original."""
     batch, length, width = ops.shape(x)
-    starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)
-    rows = ops.cast(positions, "int32") + starts
+    starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)     # [B, 1]
+    rows = ops.cast(positions, "int32") + starts                                    # [B, P]
     return ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
 
 
@@ -21,15 +28,17 @@ def _gather(x, positions):
 class MaskedLM(Objective):
     """Predicts the tokens at masked positions (google-research/bert, `get_masked_lm_output`).
 
-    Shapes: B batch, S sequence, P predictions, H hidden, V vocabulary. Only masked positions meet
-    the vocabulary matrix.
+    Only the masked positions are multiplied by the vocabulary matrix.
 
     Attributes:
         tied: whether that matrix is the word embedding table, as in the original; if not, it is
             the variable `output_weights` [V, H].
     """
 
-    def __init__(self, config, tied=True, name="masked_lm", **kwargs):
+    reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+
+    def __init__(self, config: EncoderConfig, tied: bool = True, name: str = "masked_lm",
+                 **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.tied = tied
         self.transform = self.dense(config.hidden_size, activation=ACTIVATIONS[config.hidden_act])
@@ -47,7 +56,8 @@ class MaskedLM(Objective):
                 (self.config.vocab_size, self.config.hidden_size), self.initializer(),
                 name="output_weights", autocast=False)
 
-    def call(self, outputs, batch, embedding_table, dropout_seed=None):
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
+             dropout_seed: Tensor | None = None) -> Tensor:
         """
         Args:
             outputs: with `sequence_output`, float [B, S, H].
@@ -58,15 +68,30 @@ class MaskedLM(Objective):
         Returns:
             float32 logits [B, P, V].
         """
-        x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])
+        x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
         x = self.norm(self.transform(x))
         table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
-        logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+        logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")           # [B, P, V]
         return logits + ops.cast(self.output_bias, "float32")
 
-    def targets(self, batch):
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights [B, P]; the weight of an unused slot is 0."""
         return batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "tied": self.tied}
+
+
+@register
+class SentencePrediction(Classification):
+    """A class of the sequence (google-research/bert, `get_next_sentence_output`).
+
+    With two labels it predicts the next sentence: 0 where the second segment follows the first in
+    the text, 1 where it was drawn at random.
+    """
+
+    reads = ("next_sentence_labels",)
+
+    def __init__(self, config: EncoderConfig, num_labels: int = 2, name: str = "next_sentence",
+                 dropout_rate: float = 0.0, **kwargs: Any):
+        super().__init__(config, num_labels, name, dropout_rate=dropout_rate, **kwargs)

@@ -1,0 +1,130 @@
+"""Objectives of a text or a pair of texts as a whole: a class, several, a number, or a choice.
+
+Shapes: B batch, S sequence, C choices, H hidden.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead
+
+
+@register
+class Classification(LabelHead):
+    """One of `num_labels` classes (google-research/bert, run_classifier.py): logits
+    [B, num_labels], labels `label_ids`, weights `is_real_example`.
+    """
+
+    def __init__(self, config: Sizes, num_labels: int, name: str = "classification",
+                 **kwargs: Any):
+        super().__init__(config, num_labels, name=name, **kwargs)
+
+
+@register
+class MultiLabel(LabelHead):
+    """Any number of `num_labels` labels: logits [B, num_labels], labels `label_ids`
+    [B, num_labels] of 0 and 1, weights `is_real_example`.
+
+    Each label is a decision of its own, whose probability is the sigmoid of its logit. The loss of
+    an example is the mean of its labels' cross-entropies. Label smoothing treats each decision as
+    two classes: the example has the label, or has not. A class weight is a factor of the addend of
+    the examples that have the label, as pos_weight of torch.nn.BCEWithLogitsLoss; the mean is not
+    divided by it.
+    """
+
+    def __init__(self, config: Sizes, num_labels: int, name: str = "multi_label", **kwargs: Any):
+        super().__init__(config, num_labels, name=name, **kwargs)
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """float32 labels and weights [B, num_labels]."""
+        return self.row_targets(batch)
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The weighted sum of the decisions' cross-entropies, and the sum of the weights.
+
+        Args:
+            logits, labels, weights: float32 [B, num_labels].
+        """
+        labels = labels * (1 - self.label_smoothing) + self.label_smoothing / 2
+        positive = labels * ops.softplus(-logits)                               # [B, num_labels]
+        if self.class_weights:
+            positive = positive * ops.convert_to_tensor(self.class_weights, "float32")
+        losses = positive + (1 - labels) * ops.softplus(logits)
+        return ops.sum(losses * weights), ops.sum(weights)
+
+    def weights_in_loss(self, labels: Tensor, weights: Tensor) -> Tensor:
+        """`weights` alone."""
+        return weights
+
+    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The weighted number of decisions that are right at a probability of 0.5, and the sum of
+        the weights.
+        """
+        correct = ops.cast(ops.equal(logits > 0, labels > 0.5), weights.dtype)
+        return ops.sum(correct * weights), ops.sum(weights)
+
+    def answers(self, logits: Tensor) -> dict[str, Tensor]:
+        """`logits` and `probabilities` [B, num_labels]; the probabilities do not add up to 1."""
+        return {"logits": logits, "probabilities": ops.sigmoid(logits)}
+
+
+@register
+class Regression(LinearHead):
+    """`num_labels` numbers, such as the similarity of STS-B: outputs [B, num_labels], float labels
+    `label_ids` [B] or [B, num_labels], weights `is_real_example`.
+    """
+
+    def __init__(self, config: Sizes, num_labels: int = 1, name: str = "regression",
+                 **kwargs: Any):
+        super().__init__(config, num_labels, name=name, **kwargs)
+        self.num_labels = num_labels
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """float32 labels and weights [B, num_labels]."""
+        return self.row_targets(batch)
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The weighted sum of the squared errors, and the sum of the weights.
+
+        Args:
+            logits, labels, weights: float32 [B, num_labels].
+        """
+        return ops.sum(ops.square(logits - labels) * weights), ops.sum(weights)
+
+    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The weighted number of outputs less than 0.5 from their label, and the sum of the
+        weights.
+        """
+        correct = ops.cast(ops.abs(logits - labels) < 0.5, weights.dtype)
+        return ops.sum(correct * weights), ops.sum(weights)
+
+    def answers(self, logits: Tensor) -> dict[str, Tensor]:
+        """`values` [B, num_labels]."""
+        return {"values": logits}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_labels": self.num_labels}
+
+
+@register
+class MultipleChoice(SmoothedHead):
+    """Which of several continuations fits, as in SWAG (arXiv:1810.04805, section 4.4).
+
+    The score of a choice is the product of one vector with the pooled output of the choice. The
+    features of a batch are [B, C, S]; the labels are `label_ids` [B], the weights
+    `is_real_example`.
+    """
+
+    def __init__(self, config: Sizes, name: str = "multiple_choice", dropout_rate: float = 0.1,
+                 **kwargs: Any):
+        super().__init__(config, 1, dropout_rate=dropout_rate, name=name, **kwargs)
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """From `pooled_output` [B * C, H] to float32 logits [B, C]."""
+        scores = super().call(outputs, batch, dropout_seed=dropout_seed)        # [B * C, 1]
+        return ops.reshape(scores, (-1, ops.shape(batch["input_ids"])[1]))
