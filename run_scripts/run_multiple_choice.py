@@ -2,7 +2,7 @@
 
 The task is SWAG, in its official files, or your own CSV, TSV or JSON lines with a column for each
 of any number of choices; the label is the number of the right one, from 0. Records are made once.
-The same command started again goes on where it stopped; trials that are finished are not run again.
+The same command started again continues where it stopped; finished trials are not run again.
 
 Example:
     bert-run-multiple-choice --task=SWAG --data_dir=swag --do_train --do_eval --do_predict \\
@@ -12,20 +12,16 @@ Example:
         --do_train --do_eval --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/quiz
 """
 
-from bert_tf import flags, objectives
+from bert_tf import flags
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
-from run_scripts.model_flags import ModelFlags
-from run_scripts.task_run import TaskRun
+from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.run import open_run
 
 
-def main(task_flags, model_flags, settings):
+def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    def make_objective(*_):
-        return lambda config, dtype: objectives.MultipleChoice(
-            config, label_smoothing=settings.label_smoothing, dtype=dtype)
-
-    TaskRun(("multiple_choice",), task_flags, model_flags, settings, make_objective).run()
+    open_run("run_multiple_choice", task_flags, model_flags, settings).carry_out()
 
 
 def run():

@@ -2,9 +2,9 @@
 
 The task is CoNLL-2003, in its official files, or your own: a word a line with its tag in the last
 column, and a blank line between sentences. Names such as B-PER are scored as entities, other tags
-word by word. With --feature_layers the encoder stays as it is, and LSTMs learn from what it says of
-the words. Records are made once. The same command started again goes on where it stopped; trials
-that are finished are not run again.
+word by word. With --feature_layers the encoder stays as it is, and LSTMs learn from its vectors of
+the words. Records are made once. The same command started again continues where it stopped;
+finished trials are not run again.
 
 Example:
     bert-run-tagger --task=conll2003 --data_dir=conll2003 --do_lower_case=False \\
@@ -16,13 +16,13 @@ Example:
 
 import dataclasses
 
-from bert_tf import flags, objectives
+from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.flags import option
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
-from run_scripts.model_flags import ModelFlags
-from run_scripts.task_run import TaskRun
+from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.run import open_run
 
 # What bert_tf/objectives/tagging.py makes; flags are read before Keras is.
 FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
@@ -31,24 +31,24 @@ FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4",
 
 @dataclasses.dataclass
 class HeadFlags:
-    """What a word's tag is told from; without --do_train, what the model was trained with."""
+    """From what a word's tag is predicted; by default as the model was trained."""
 
     document_context: bool | None = option(
-        None, "Fill sequences with the sentences around, from one document (default: False).")
+        None, "Fill sequences with the neighbouring sentences of the document (default: False).")
     feature_layers: str | None = option(
         None, "Instead of training the encoder, train LSTMs that read these of its layers "
-        "(arXiv:1810.04805, table 7); with --learning_rate=1e-3 and --train_batch_size=32, if "
-        "these say nothing.", choices=FEATURE_LAYERS)
+        "(arXiv:1810.04805, table 7); by default with --learning_rate=1e-3 and "
+        "--train_batch_size=32.", choices=FEATURE_LAYERS)
     lstm_size: int | None = option(
         None, "Width of each direction of the LSTMs of --feature_layers (default: 768).")
     lstm_layers: int | None = option(
-        None, "LSTMs of --feature_layers, one after the other (default: 2).")
+        None, "LSTMs of --feature_layers, each on top of the one before (default: 2).")
 
-    def frozen(self, settings):
+    def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
         """The settings of training, with the encoder frozen if it only gives features.
 
         Raises:
-            InputError: a flag is of the other way to train.
+            InputError: a flag does not fit the way to train.
         """
         if not self.feature_layers:
             for name in ("lstm_size", "lstm_layers"):
@@ -65,29 +65,13 @@ class HeadFlags:
             train_batch_size=settings.train_batch_size or 32)
 
 
-def main(task_flags, model_flags, head_flags, settings):
+def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: HeadFlags,
+         settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
     if model_flags.do_train:
         settings = head_flags.frozen(settings)
-
-    def make_objective(task, class_weights, options):
-        if model_flags.do_train and options["feature_layers"] != head_flags.feature_layers:
-            raise InputError(f"--init_checkpoint was trained with --feature_layers="
-                             f"{options['feature_layers']}: give the flag, or leave out "
-                             "--keep_head.")
-        common = {"label_smoothing": settings.label_smoothing, "class_weights": class_weights}
-
-        def make(config, dtype):
-            if not options["feature_layers"]:
-                return objectives.Tagging(config, len(task.labels), dtype=dtype, **common)
-            sizes = {name: options[name] for name in ("lstm_size", "lstm_layers")
-                     if options[name] is not None}
-            return objectives.FeatureTagging(
-                config, len(task.labels), options["feature_layers"], dtype=dtype, **sizes, **common)
-        return make
-
-    TaskRun(("tagging",), task_flags, model_flags, settings, make_objective,
-            dataclasses.asdict(head_flags)).run()
+    open_run("run_tagger", task_flags, model_flags, settings,
+             dataclasses.asdict(head_flags)).carry_out()
 
 
 def run():

@@ -1,5 +1,6 @@
 """Raw texts through models of every kind, against the models themselves."""
 
+import dataclasses
 import functools
 import json
 import random
@@ -11,13 +12,12 @@ import pytest
 
 import bert_tf
 from bert_tf.metrics import entities
-from bert_tf.tasks.saved import SavedTask
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
 from run_scripts import run_classifier
-from run_scripts.model_flags import ModelFlags
+from run_scripts.finetuning.flags import ModelFlags
 
 LENGTH = 32
 LETTERS = string.ascii_lowercase
@@ -28,7 +28,7 @@ TAGS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 TASKS = {
     "classification": (Task("own", "classification", {}, LABELS),
                        lambda config: bert_tf.Classification(config, 3)),
-    "multi_label": (Task("own", "classification", {}, LABELS, multi_label=True),
+    "multi_label": (Task("own", "multi_label", {}, LABELS),
                     lambda config: bert_tf.MultiLabel(config, 3)),
     "regression": (Task("own", "regression", {}), bert_tf.Regression),
     "tagging": (Task("own", "tagging", {}, TAGS), lambda config: bert_tf.Tagging(config, 5)),
@@ -260,7 +260,7 @@ def test_dtype(saved):
 
 
 @pytest.mark.parametrize("kind, example, message", [
-    ("classification", None, "^the example: found a value of type NoneType where text must stand"),
+    ("classification", None, "^the example: found a value of type NoneType where text must be"),
     ("classification", b"a", "type bytes"),
     ("classification", 3, "type int"),
     ("classification", ["a", "b", float("nan")], "^example 2: .* type float"),
@@ -279,6 +279,16 @@ def test_what_is_no_example_is_refused(saved, kind, example, message):
         saved(kind)[-1](example)
 
 
+def test_examples_unlike_those_of_training_are_refused(saved):
+    folder, learner, _ = saved("classification")
+    task = dataclasses.replace(SavedTask.read(folder), num_texts=2)
+    predictor = bert_tf.Predictor.from_learner(learner, tokenizer(), task)
+    assert predictor(("ab", "c")) == predictor([("ab", "c")])[0]
+    with pytest.raises(bert_tf.InputError, match=r"^example 1 has 1 text\(s\), but the model was "
+                                                 "trained on examples of 2"):
+        predictor([("ab", "c"), "ab"])
+
+
 def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
     folder = tmp_path / "model"
     write(folder, "classification")
@@ -292,7 +302,7 @@ def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
     with pytest.raises(bert_tf.InputError, match="3 labels, its task 2: no, perhaps; take"):
         bert_tf.Predictor(folder)
     (folder / "vocab.txt").write_text("\n".join([*VOCABULARY, "more"]))
-    with pytest.raises(bert_tf.InputError, match="62 tokens, the model 61; take the vocab.txt"):
+    with pytest.raises(bert_tf.InputError, match="62 tokens, the model 61; give the vocabulary"):
         bert_tf.Predictor(folder)
     (folder / "task.json").unlink()
     with pytest.raises(bert_tf.InputError, match="there is no task.json in .*from_learner"):

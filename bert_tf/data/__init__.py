@@ -18,5 +18,4 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "python_random": ["PythonRandom"],
         "shards": ["find_damaged", "make_shards"],
         "texts": ["Texts"],
-        "windows": ["Window", "cut_windows"],
     })

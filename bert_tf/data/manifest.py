@@ -53,6 +53,8 @@ def record_features(manifest):
     sizes = {"max_seq_length": options["max_seq_length"]}
     if task:
         sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
+        if "features" in task:      # earlier versions did not write them
+            return tuple(features.Feature(**feature) for feature in task["features"]), sizes
         kind = "multi_label" if task["multi_label"] else task["kind"]
         return features.FINETUNING[kind], sizes
     if "doc_stride" in options:

@@ -4,18 +4,15 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["decoding", "predictions", "squad", "squad_scorer"],
+    submodules=["kinds", "squad", "squad_scorer"],
     submod_attrs={
         "answer_spans": ["AnswerSpans", "SpanOptions", "cut_spans"],
-        "encoding": ["encode"],
-        "own": ["own_task", "with_labels"],
-        "reading": ["Example", "discover_labels", "read_examples"],
-        "records": ["Options", "Source", "SplitRecords"],
-        "saved": ["TASK_FILE", "SavedTask"],
-        "squad_answers": ["AnswerOptions", "Prediction", "predict_answers", "predict_file"],
-        "squad_records": ["SquadRecords"],
-        "submission": ["write_submission"],
+        "kinds.base": ["Kind"],
         "named": ["TASKS", "find_task"],
+        "reading": ["Example", "discover_labels", "read_examples"],
         "rows": ["Omissions"],
-        "task": ["KINDS", "Defaults", "Split", "Task"],
+        "split_records": ["RecordOptions", "Source", "SplitRecords"],
+        "squad_answers": ["AnswerOptions", "Prediction", "predict_answers", "predict_file"],
+        "task": ["KINDS", "TASK_FILE", "Defaults", "SavedTask", "Split", "Task", "kind_on_disk"],
+        "task_flags": ["SquadFlags", "TaskFlags", "own_task"],
     })

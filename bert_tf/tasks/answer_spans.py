@@ -22,7 +22,7 @@ class SpanOptions:
         max_seq_length: S, special tokens included.
         doc_stride: tokens from the start of a span to that of the next, which is as far as the
             span's end at most.
-        max_query_length: of a longer question, the first tokens are taken.
+        max_query_length: questions longer than this lose their last tokens.
     """
 
     max_seq_length: int = 384
@@ -39,8 +39,8 @@ class SpanOptions:
         if self.max_seq_length < least:
             raise InputError(
                 f"--max_seq_length is {self.max_seq_length}, which leaves no room for a paragraph "
-                f"beside a question of --max_query_length={self.max_query_length} tokens and {special} "
-                f"special ones; it must be at least {least}.")
+                f"beside a question of --max_query_length={self.max_query_length} tokens and "
+                f"{special} special ones; it must be at least {least}.")
 
 
 @dataclasses.dataclass

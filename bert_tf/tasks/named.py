@@ -1,8 +1,8 @@
 """The tasks that have a name, each a row with its official files and their sizes.
 
 GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
-(nlp.stanford.edu/projects/snli), SciTail (allenai.org/data/scitail), SWAG (github.com/rowanz/swagaf,
-data) and CoNLL-2003 (clips.uantwerpen.be/conll2003/ner).
+(nlp.stanford.edu/projects/snli), SciTail (allenai.org/data/scitail), SWAG
+(github.com/rowanz/swagaf, data), CoNLL-2003 (clips.uantwerpen.be/conll2003/ner) and SQuAD.
 """
 
 from bert_tf.errors import InputError
@@ -90,6 +90,14 @@ TASKS = {task.name: task for task in (
          ("O", *(f"{place}-{name}" for name in ("LOC", "MISC", "ORG", "PER") for place in "BI")),
          metrics=("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")),
 )}
+
+# Answers in paragraphs, by version_2_with_negative (arXiv:1810.04805, sections 4.2 and 4.3).
+SQUAD = {
+    False: Task("squad", "span", {}, metrics=("f1", "exact_match"),
+                defaults=Defaults(384, 32, 5e-5, 3.0)),
+    True: Task("squad_v2", "span", {}, metrics=("f1", "exact"),
+               defaults=Defaults(384, 48, 5e-5, 2.0)),
+}
 
 
 def find_task(name: str) -> Task:

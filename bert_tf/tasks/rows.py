@@ -38,8 +38,8 @@ class Omissions:
             InputError: it is not to be skipped.
         """
         if not self.skip_malformed:
-            raise InputError(f"{where} {problem}: mend the line, or leave out all such lines with "
-                             "--skip_malformed_lines.")
+            raise InputError(f"{where} {problem}: correct the line, or leave out all such lines "
+                             "with --skip_malformed_lines.")
         self.malformed += 1
 
 
@@ -83,7 +83,8 @@ def _csv_rows(path):
 
     def lines():
         nonlocal last
-        for last, line in read_lines(path):
+        for number, line in read_lines(path):
+            last = number
             yield line + "\n"
 
     reader = csv.reader(lines(), strict=True)

@@ -1,16 +1,26 @@
-"""A task is a record: where its examples stand, what their labels are, how they are scored."""
+"""A task is a record: where its examples are, what their labels are, how they are scored; and what
+of it is saved beside a fine-tuned model, in `task.json`.
+"""
 
 import dataclasses
 import os
 
+from bert_tf.config import read_json
 from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.tasks import kinds
+from bert_tf.tasks.kinds.base import Kind
 
-KINDS = ("classification", "regression", "span", "multiple_choice", "tagging")
+TASK_FILE = "task.json"
+# A new kind is a file of the folder kinds and a row here.
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (
+    kinds.Classification(), kinds.MultiLabel(), kinds.Regression(), kinds.MultipleChoice(),
+    kinds.Tagging(), kinds.Span())}
 
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Where the examples of one split stand.
+    """Where the examples of one split are.
 
     A column is its name in the header or its number from 0.
 
@@ -19,9 +29,9 @@ class Split:
         texts: the columns of the text or the two texts; of the words, in tagging. In a multiple
             choice the second is the common beginning of all choices.
         label: the column of the label, None where there is none.
-        choices: the columns of a multiple choice; "ending*" stands for all of that beginning.
+        choices: the columns of a multiple choice; "ending*" means all columns that begin so.
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line
-            and a blank line between sentences; "tfds", of tensorflow_datasets.
+            and a blank line between sentences; "tfds", of tensorflow_datasets; "squad".
         header: whether the first line names the columns.
         size: the official number of examples, None if not known.
         submission: the name of the file that the GLUE server takes, None if it takes none.
@@ -53,35 +63,37 @@ class Task:
 
     Attributes:
         name: of `--task`.
-        kind: one of `KINDS`.
+        kind: the `Kind`, or its name.
         splits: dict of the name of a split -> `Split`.
         labels: the labels, each one's id its place; () where they are not known yet, and for
             numbers and choices.
         metrics: names of `bert_tf.metrics`, the headline first.
-        multi_label: whether an example has any number of the labels.
         bounds: in regression, the least and the greatest number, if there are such.
-        without_label: what stands for the label of an example that is to be left out.
+        without_label: the label that marks an example to leave out.
         model_of: the task whose model answers this one, which has no training set.
         defaults: `Defaults`.
     """
 
     name: str
-    kind: str
+    kind: Kind
     splits: dict
     labels: tuple = ()
     metrics: tuple = ("accuracy",)
-    multi_label: bool = False
     bounds: tuple | None = None
     without_label: str | None = None
     model_of: str | None = None
     defaults: Defaults = Defaults()
 
+    def __post_init__(self):
+        if isinstance(self.kind, str):
+            object.__setattr__(self, "kind", KINDS[self.kind])
+
     @property
-    def headline(self):
-        """The metric that stands for the others."""
+    def headline(self) -> str:
+        """The metric by which models are compared."""
         return self.metrics[0]
 
-    def split(self, name):
+    def split(self, name: str) -> Split:
         """The `Split` of this name.
 
         Raises:
@@ -92,7 +104,7 @@ class Task:
                              f"{', '.join(self.splits)}.")
         return self.splits[name]
 
-    def path(self, data_dir, split):
+    def path(self, data_dir: str, split: str) -> str:
         """The file of a split in the folder `data_dir`.
 
         Raises:
@@ -108,3 +120,90 @@ class Task:
         where = f" in {data_dir!r}" if data_dir else ""
         raise InputError(f"there is no {' or '.join(files)}{where}, the {split} file of "
                          f"{self.name}; name the right file, or its folder with --data_dir.")
+
+
+def kind_on_disk(described: dict) -> Kind:
+    """The kind that `task.json` or a manifest describes.
+
+    Args:
+        described: has `kind` and `multi_label`.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    wanted = {name: described[name] for name in ("kind", "multi_label")}
+    for kind in KINDS.values():
+        if kind.on_disk == wanted:
+            return kind
+    raise ValueError(f"there is no kind {described['kind']!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedTask:
+    """A task without its files, as `task.json` beside a fine-tuned model has it.
+
+    Attributes:
+        task: `Task` without splits.
+        max_seq_length: S.
+        do_lower_case: of the tokenizer.
+        options: other settings of the input and the head, a dict.
+        num_texts: how many texts an example had that the model was trained on; None where that is
+            not known, as in files of earlier versions, or decides nothing.
+    """
+
+    task: Task
+    max_seq_length: int
+    do_lower_case: bool
+    options: dict = dataclasses.field(default_factory=dict)
+    num_texts: int | None = None
+
+    def is_of(self, task: Task, max_seq_length: int, do_lower_case: bool) -> bool:
+        """Whether task, length and case are these; the options may be others."""
+        return ((max_seq_length, do_lower_case) == (self.max_seq_length, self.do_lower_case)
+                and _described(task) == _described(self.task))
+
+    def check_texts(self, num_texts: int | None, where: str) -> None:
+        """Raises InputError if examples have more or fewer texts than those trained on.
+
+        Args:
+            num_texts: how many texts an example has; None: any number will do.
+            where: names the examples.
+        """
+        if None not in (self.num_texts, num_texts) and num_texts != self.num_texts:
+            raise InputError(f"{where} has {num_texts} text(s), but the model was trained on "
+                             f"examples of {self.num_texts}; give as many.")
+
+    def write(self, folder: str) -> None:
+        """Writes it beside a model."""
+        known = {} if self.num_texts is None else {"num_texts": self.num_texts}
+        write_json(os.path.join(folder, TASK_FILE), {
+            "task": _described(self.task), "max_seq_length": self.max_seq_length,
+            "do_lower_case": self.do_lower_case, "options": self.options, **known})
+
+    @classmethod
+    def read(cls, folder: str) -> "SavedTask | None":
+        """What was saved beside the model in a folder, or None.
+
+        Raises:
+            InputError: the file does not describe a task.
+        """
+        path = os.path.join(folder, TASK_FILE)
+        if not os.path.isfile(path):
+            return None
+        saved = read_json(path)
+        try:
+            task = saved["task"]
+            task = Task(task["name"], kind_on_disk(task), {}, tuple(task["labels"]),
+                        tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]))
+            return cls(task, int(saved["max_seq_length"]), bool(saved["do_lower_case"]),
+                       dict(saved["options"]), saved.get("num_texts"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} does not describe a task ({error}); fine-tune the model "
+                             "again.") from error
+
+
+def _described(task):
+    """What `task.json` holds of a task."""
+    return {"name": task.name, "kind": task.kind.on_disk["kind"], "labels": task.labels,
+            "metrics": task.metrics, "multi_label": task.kind.on_disk["multi_label"],
+            "bounds": task.bounds}

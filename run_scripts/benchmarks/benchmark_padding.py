@@ -16,10 +16,10 @@ import time
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
-from run_scripts import run_classifier
-from run_scripts.model_flags import ModelFlags
+from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.run import open_run
 
 _WARM_UP_STEPS = 2
 _KINDS = {"in batches of similar length": False, "padded to the longest": True}
@@ -35,10 +35,11 @@ def _timed(examples, work):
 def measure(task_flags, model_flags, settings):
     """Trains and predicts once; returns a dict of rates and scores."""
     from bert_tf.training.batches import Feed
-    run = run_classifier.open_run(
-        task_flags, dataclasses.replace(model_flags, do_train=True, do_eval=True), settings)
+    run = open_run(
+        "run_classifier", task_flags,
+        dataclasses.replace(model_flags, do_train=True, do_eval=True), settings)
     examples = run.sets["train"]
-    resolved = settings.resolve(run.task.defaults, examples.size)
+    resolved = settings.resolve(run.plan.task.defaults, examples.size)
     steps = resolved.num_train_steps - _WARM_UP_STEPS
     if steps < 1:
         raise InputError(f"--num_train_steps is {resolved.num_train_steps}; of these "
@@ -49,7 +50,7 @@ def measure(task_flags, model_flags, settings):
     feed.train(_WARM_UP_STEPS)
     trained, training = _timed(steps * resolved.train_batch_size, lambda: feed.train(steps))
     run.tuning.evaluate(trainer)        # traces
-    evaluated = sum(run.sets[split].size for split in run.eval_splits)
+    evaluated = sum(run.sets[split].size for split in run.plan.wanted.eval_splits)
     scores, prediction = _timed(evaluated, lambda: run.tuning.evaluate(trainer))
     return {"training": training, "prediction": prediction, "training_loss": trained["loss"],
             "scores": {name: value for name, value in scores.items() if "/" in name}}

@@ -33,9 +33,9 @@ from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.flags import option
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text
-from data_prep.task_flags import TaskFlags
+from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts import run_classifier
-from run_scripts.model_flags import ModelFlags
+from run_scripts.finetuning.flags import ModelFlags
 
 # The libraries with the most documentation, and by what names a sentence may give them away.
 LIBRARIES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",

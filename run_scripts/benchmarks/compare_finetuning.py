@@ -29,17 +29,14 @@ from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tasks import decoding
-from bert_tf.tasks.encoding import encode
-from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.named import find_task
+from bert_tf.tasks.reading import read_examples
 from run_scripts.benchmarks.comparison import (OURS, PEER, KeptResults, check_peer,
                                                run_own_program, run_peer_program)
-from run_scripts.model_flags import ModelFlags, open_model
+from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import open_model
 
-# The script that trains tasks of a kind.
-_SCRIPTS = {"classification": "run_classifier", "regression": "run_classifier",
-            "tagging": "run_tagger"}
+_KINDS = ("classification", "regression", "tagging")        # that the peer trains
 WEIGHT_DECAY = 0.01
 
 
@@ -92,7 +89,7 @@ class Comparison:
     """
 
     def __init__(self, job, task):
-        if task.kind not in _SCRIPTS or task.multi_label or "train" not in task.splits:
+        if task.kind.name not in _KINDS or "train" not in task.splits:
             raise InputError(f"--task: {task.name} has no peer to be compared with.")
         self._job, self.task = job, task
         # Of several dev files (MNLI) the first.
@@ -111,7 +108,7 @@ class Comparison:
             max_seq_length=job.max_seq_length), "", job.max_seq_length).tokenizer
         self._examples = examples[self._dev]
         for split, rows in examples.items():
-            features, _ = encode(task, rows, tokenizer, job.max_seq_length)
+            features, _ = task.kind.encode(task, rows, tokenizer, job.max_seq_length)
             with write_aside(self._features(split), "wb") as file:
                 np.savez(file, **features)
 
@@ -136,7 +133,7 @@ class Comparison:
         make_folder(self.path("", seed), "output_dir")
         # A run that was stopped would go on, and only the seconds of its rest would be measured.
         shutil.rmtree(self.path(OURS, seed), ignore_errors=True)
-        seconds = run_own_program(_SCRIPTS[self.task.kind], self.our_flags(seed),
+        seconds = run_own_program(self.task.kind.script, self.our_flags(seed),
                                   self.path(f"{OURS}.log", seed), self._job.num_threads)
         found = read_json(os.path.join(self.path(OURS, seed), "metrics.json"))["metrics"]
         return {**{name: found[f"{self._dev}/{name}"] for name in self.task.metrics}, **seconds}
@@ -144,7 +141,7 @@ class Comparison:
     def peer_arguments(self, seed):
         """The arguments of the peer, as a dict."""
         job, task = self._job, self.task
-        return {"model_dir": os.path.abspath(job.init_checkpoint), "kind": task.kind,
+        return {"model_dir": os.path.abspath(job.init_checkpoint), "kind": task.kind.name,
                 "num_labels": len(task.labels) or 1, "seed": seed,
                 "training": self._features("train"), "dev": self._features(self._dev),
                 "logits": self.path(f"{PEER}.npz", seed),
@@ -166,11 +163,11 @@ class Comparison:
         """The metrics of the peer's logits in a file."""
         with np.load(path) as arrays:
             logits = arrays["logits"]
-        with np.load(self._features(self._dev)) as arrays:
-            is_word = arrays.get("label_weights")
-        predicted = decoding.decode(self.task, {"logits": logits, "values": logits},
-                                    self._examples, is_word)
-        return metrics.compute(self.task.metrics, decoding.targets(self.task, self._examples),
+        kind = self.task.kind
+        with np.load(self._features(self._dev)) as features:
+            predicted = kind.decode(self.task, {"logits": logits, "values": logits},
+                                    self._examples, features)
+        return metrics.compute(self.task.metrics, kind.targets(self.task, self._examples),
                                predicted)
 
 

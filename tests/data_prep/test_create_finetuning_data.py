@@ -11,9 +11,10 @@ import tensorflow as tf
 from bert_tf.data import tfrecord
 from bert_tf.data.features import FINETUNING
 from bert_tf.errors import InputError
-from bert_tf.tasks import records
+from bert_tf.tasks import split_records
+from bert_tf.tasks.task import KINDS
+from bert_tf.tasks.task_flags import TaskFlags
 from data_prep import create_finetuning_data, verify_records
-from data_prep.task_flags import TaskFlags
 
 RTE = "index\tsentence1\tsentence2\tlabel\n"
 
@@ -35,13 +36,13 @@ def folder(tmp_path):
 @pytest.fixture
 def prepare(folder, vocab_file, monkeypatch):
     """function(**flags): runs the job on data/ into out/, five examples a shard."""
-    monkeypatch.setattr(records, "_SHARD_EXAMPLES", 5)
-    monkeypatch.setattr(records, "_BLOCK_EXAMPLES", 3)
+    monkeypatch.setattr(split_records, "_SHARD_EXAMPLES", 5)
+    monkeypatch.setattr(split_records, "_BLOCK_EXAMPLES", 3)
 
     def run(out="out", num_workers=1, splits=(), max_seq_length=16,
             document_context=False, **task):
         task = {"task": "rte", "data_dir": str(folder / "data"), **task}
-        job = create_finetuning_data.Job(
+        job = create_finetuning_data.FinetuningDataFlags(
             str(folder / out), str(vocab_file), splits=list(splits),
             max_seq_length=max_seq_length, document_context=document_context,
             num_workers=num_workers)
@@ -81,7 +82,7 @@ def test_workers_change_nothing(prepare, folder):
 def test_nothing_is_made_twice(prepare, folder, monkeypatch):
     prepare()
     before = content(folder / "out")
-    monkeypatch.setattr(records, "encode", None)
+    monkeypatch.setattr(type(KINDS["classification"]), "encode", None)
     prepare(splits=["dev"])
     prepare()
     assert content(folder / "out") == before
@@ -89,7 +90,8 @@ def test_nothing_is_made_twice(prepare, folder, monkeypatch):
 
 def test_a_stopped_job_goes_on(prepare, folder, monkeypatch):
     prepare("whole")
-    calls, encode = [], records.encode
+    kind = type(KINDS["classification"])
+    calls, encode = [], kind.encode
 
     def stop(*arguments):
         calls.append(arguments)
@@ -97,14 +99,14 @@ def test_a_stopped_job_goes_on(prepare, folder, monkeypatch):
             raise KeyboardInterrupt
         return encode(*arguments)
 
-    monkeypatch.setattr(records, "encode", stop)
+    monkeypatch.setattr(kind, "encode", stop)
     with pytest.raises(KeyboardInterrupt):
         prepare()
     assert set(content(folder / "out/train.progress")) == {
         "job.json", "piece-00000.json", "piece-00001.json"}
     assert not list((folder / "out").glob("*.manifest.json"))
     calls.clear()
-    monkeypatch.setattr(records, "encode", lambda *a: calls.append(a) or encode(*a))
+    monkeypatch.setattr(kind, "encode", lambda *a: calls.append(a) or encode(*a))
     prepare()
     assert len(calls) == 6 - 1 + 2 + 1      # of train, after two pieces of two blocks; dev; test
     assert content(folder / "out") == content(folder / "whole")

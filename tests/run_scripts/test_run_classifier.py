@@ -16,11 +16,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from bert_tf import metrics
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.task import KINDS
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
 from run_scripts import run_classifier
-from run_scripts.model_flags import ModelFlags
-from run_scripts.task_run import balanced_weights
+from run_scripts.finetuning.flags import ModelFlags
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -58,7 +58,7 @@ def fixture_data(tmp_path_factory):
     tokens = TOKENS + [f"[unused{i}]" for i in range(VOCAB - len(TOKENS))]
     write_lines(folder / "vocab.txt", tokens)
     write_lines(folder / "other_vocab.txt", reversed(tokens))
-    write_lines(folder / "short_vocab.txt", tokens[:-1])
+    write_lines(folder / "long_vocab.txt", [*tokens, "more"])
     write_lines(folder / "cased_vocab.txt", ["The", *tokens[:-1]])
     tiny.config(vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24).to_json_file(
         folder / "config.json")
@@ -207,9 +207,11 @@ def test_several_labels(data, flags, tmp_path):
 def test_balanced_weights_are_those_of_scikit_learn():
     labels = np.random.default_rng(1).choice(4, 200, p=[0.5, 0.3, 0.15, 0.05])
     expected = compute_class_weight("balanced", classes=np.arange(4), y=labels)
-    assert balanced_weights(np.bincount(labels).tolist()) == pytest.approx(expected)
-    # Of several labels, each counts as much as its absence.
-    assert balanced_weights([50, 10, 0], 100) == pytest.approx([1, 9, 99])
+    counts = {"labels": dict(enumerate(np.bincount(labels).tolist())), "examples": 200}
+    assert KINDS["classification"].balanced_weights(counts) == pytest.approx(expected)
+    # Where there may be several labels, each counts as much as its absence.
+    counts = {"labels": {"a": 50, "b": 10, "c": 0}, "examples": 100}
+    assert KINDS["multi_label"].balanced_weights(counts) == pytest.approx([1, 9, 99])
 
 
 def test_numbers(data, flags, tmp_path):
@@ -230,7 +232,7 @@ def test_a_named_task_and_what_its_model_answers_too(data, flags, tmp_path, caps
     out = tmp_path / "out"
     scores = read_json(out / "metrics.json")
     assert (scores["task"], scores["headline"]) == ("mnli", "dev_matched/accuracy")
-    assert {name for name in scores["metrics"]} == {
+    assert set(scores["metrics"]) == {
         "loss", "dev_matched/accuracy", "dev_mismatched/accuracy"}
     # The server takes all predictions of the official file alone.
     assert "no MNLI-m.tsv: the server takes 9,796 predictions, the file has 9 examples" in (
@@ -320,7 +322,7 @@ def refusal(flags, *parts):
     ({"train_file": None}, ["--train_file"]),
     ({"dev_file": None, "do_eval": True}, ["--do_eval", "--dev_file"]),
     ({"do_predict": True}, ["--do_predict", "--test_file"]),
-    ({"vocab_file": "short_vocab.txt"}, ["short_vocab.txt", "100", "101"]),
+    ({"vocab_file": "long_vocab.txt"}, ["long_vocab.txt", "102", "101"]),
     ({"vocab_file": "cased_vocab.txt"}, ["cased_vocab.txt", "--do_lower_case=False"]),
     ({"vocab_file": None}, ["--vocab_file"]),
     ({"bert_config_file": None}, ["--init_checkpoint", "--bert_config_file"]),
@@ -398,7 +400,10 @@ def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
             ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
               "task_kind": "regression"}, ["is a model for classification"]),
             ({"vocab_file": str(data / "other_vocab.txt"), "init_checkpoint": str(model)},
-             ["other_vocab.txt", "not the vocabulary"])):
+             ["other_vocab.txt", "not the vocabulary"]),
+            # It was trained on single texts.
+            ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
+              "text_b_column": "folder"}, ["dev.csv has 2 text(s)", "trained on examples of 1"])):
         refusal(flags(**changes), *parts)
     assert listing(model) == before
 

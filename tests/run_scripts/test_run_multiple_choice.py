@@ -10,10 +10,10 @@ import pytest
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
 from run_scripts import run_multiple_choice
-from run_scripts.model_flags import ModelFlags
+from run_scripts.finetuning.flags import ModelFlags
 from tests.training import tiny
 
 WORDS = ("red", "green", "blue", "black", "white", "is", "not", "likes")
@@ -160,7 +160,7 @@ def test_rows_that_are_refused(choose, tmp_path, row, message):
     ({**OWN, "label_column": ""}, "--label_column must be given"),
     ({**OWN, "label_column": "l"}, "there is no column 'l'; its columns are q, a0"),
     ({**OFFICIAL, "data_dir": "nowhere"}, "there is no train.csv in"),
-    ({**OFFICIAL, "class_weights": ["balanced"]}, "--class_weights is for labels, which swag"),
+    ({**OFFICIAL, "class_weights": ["balanced"]}, "--class_weights is for labels, which the task swag"),
 ])
 def test_refused(choose, tmp_path, flags, message):
     with pytest.raises(InputError, match=message) as error:

@@ -11,7 +11,6 @@ import pytest
 from bert_tf.data.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions
-from bert_tf.tasks.saved import SavedTask
 from bert_tf.tasks.squad import read_answers
 from bert_tf.tasks.squad_answers import (
     AnswerOptions,
@@ -20,14 +19,15 @@ from bert_tf.tasks.squad_answers import (
     write_predictions,
 )
 from bert_tf.tasks.squad_scorer import score_v1, score_v2
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.task_flags import SquadFlags
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.finetuning import FineTuning
-from bert_tf.training.trainer import Trainer
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import run_squad
-from run_scripts.model_flags import ModelFlags
+from bert_tf.training.trainer import Trainer
+from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.run import open_run
 from tests.training import tiny
 
 KEYS = [f"k{i}" for i in range(8)]
@@ -71,19 +71,20 @@ def fixture_folder(tmp_path_factory):
 
 
 def prepare(**given):
-    """The `SquadRun` of the flags."""
-    classes = (run_squad.SquadFlags, ModelFlags, FineTuneSettings)
+    """The `Run` of the flags."""
+    classes = (SquadFlags, ModelFlags, FineTuneSettings)
     names = [{field.name for field in dataclasses.fields(kind)} for kind in classes]
     assert set(given) <= set().union(*names)
-    return run_squad.SquadRun(*(
+    squad_flags, *others = (
         kind(**{name: str(value) if name.endswith(("file", "dir", "checkpoint")) else value
                 for name, value in given.items() if name in own})
-        for kind, own in zip(classes, names)))
+        for kind, own in zip(classes, names))
+    return open_run("run_squad", squad_flags, *others, squad_flags.options)
 
 
 def main(**given):
     """The script, in this process."""
-    prepare(**given).run()
+    prepare(**given).carry_out()
 
 
 def training(folder, name, output_dir, **changes):
@@ -267,7 +268,7 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     ({"max_seq_length": 33}, "--max_seq_length is 33; it must be from 4 to 32"),
     ({"max_seq_length": 0}, "--max_seq_length is 384"),
     ({"n_best_size": 0}, "--n_best_size is 0"), ({"max_answer_length": 0}, "--max_answer_length"),
-    ({"label_smoothing": 0.1}, "--label_smoothing and --class_weights are for labels"),
+    ({"label_smoothing": 0.1}, "--label_smoothing is for labels, which the task squad does not"),
     ({"do_eval": False, "num_trials": 2}, "choose by the score: give --do_eval"),
 ])
 def test_refused_before_work_starts(folder, tmp_path, changes, words):

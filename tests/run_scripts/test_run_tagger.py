@@ -12,10 +12,10 @@ from tensorflow.python.framework import config as tf_config
 import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.objectives import tagging
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
 from run_scripts import run_tagger
-from run_scripts.model_flags import ModelFlags
+from run_scripts.finetuning.flags import ModelFlags
 from run_scripts.run_tagger import HeadFlags
 from tests.test_metrics import conlleval
 from tests.training import tiny

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from bert_tf.data.features import FINETUNING
-from bert_tf.data.windows import cut_windows
-from bert_tf.tasks.encoding import encode
+from bert_tf.tasks.kinds.tagging import cut_windows
 from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.own import own_task
 from bert_tf.tasks.reading import Example, read_examples
+from bert_tf.tasks.task_flags import own_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+
+
+def encode(task, examples, tokenizer, length, document_context=False):
+    return task.kind.encode(task, examples, tokenizer, length,
+                            {"document_context": document_context})
 
 
 def truncate(tokens_a, tokens_b, max_length):
@@ -82,7 +86,7 @@ def test_numbers_and_several_labels(tokenizer):
     features, _ = encode(TASKS["sts-b"], [Example(["a", "b"], 2.5)], tokenizer, 8)
     check_shapes(features, "regression", max_seq_length=8)
     assert features["label_ids"].tolist() == [[2.5]]
-    task = own_task("classification", {"train": "a.tsv"}, ["t"], "l", multi_label=True)
+    task = own_task("multi_label", {"train": "a.tsv"}, ["t"], "l")
     features, _ = encode(task, [Example(["a"], [1, 0, 1]), Example(["b"], [0, 0, 0])], tokenizer, 8)
     check_shapes(features, "multi_label", max_seq_length=8, num_labels=3)
     assert features["label_ids"].tolist() == [[1, 0, 1], [0, 0, 0]]

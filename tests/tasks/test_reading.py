@@ -7,10 +7,10 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS, find_task
-from bert_tf.tasks.own import own_task
 from bert_tf.tasks.reading import Example, discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.task import KINDS
+from bert_tf.tasks.task_flags import own_task
 
 
 def read(task, folder, split, omissions=None):
@@ -149,8 +149,9 @@ def test_missing_files_splits_and_tasks(tmp_path):
 
 def test_tables_are_whole():
     for name, task in TASKS.items():
-        assert task.name == name and task.kind in KINDS and task.headline == task.metrics[0]
-        assert (task.kind in ("classification", "tagging")) == bool(task.labels)
+        assert task.name == name and task.headline == task.metrics[0]
+        assert task.kind in KINDS.values()
+        assert task.kind.has_labels == bool(task.labels)
         assert all(layout.size for layout in task.splits.values())
         assert task.model_of is None or task.labels == TASKS[task.model_of].labels
 
@@ -209,14 +210,14 @@ def test_own_files(tmp_path):
 def test_own_files_with_several_labels(tmp_path):
     lines = [{"t": "x", "l": ["b", "a"]}, {"t": "y", "l": []}, {"t": "z", "l": "c, a"}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l", multi_label=True)
+    task = own_task("multi_label", {"train": "a.jsonl"}, ["t"], "l")
     task = discover_labels(task, "train", task.path(str(tmp_path), "train"))
     assert task.labels == ("a", "b", "c") and task.headline == "micro_f1"
     assert [e.label for e in read(task, tmp_path, "train")] == [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
 
 
 @pytest.mark.parametrize("label, message", [
-    (["a", "b"], "line 2: a list stands where one label must; give --multi_label"),
+    (["a", "b"], "line 2: there is a list where one label must be; give --multi_label"),
     ("", "line 2 has no label"), (None, "line 2 has no label")])
 def test_what_is_not_one_label(tmp_path, label, message):
     lines = [{"t": "x", "l": "a"}, {"t": "y", "l": label}]
@@ -256,7 +257,7 @@ def test_text_that_is_none(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"t": "x", "l": 1}\n{"t": null, "l": 2}\n{"l": 2}\n',
                                       encoding="utf-8")
     task = own_task("classification", {"train": "a.jsonl"}, ["t"], "l", labels=("1", "2"))
-    with pytest.raises(InputError, match="line 2 has None where text must stand"):
+    with pytest.raises(InputError, match="line 2 has None where text must be"):
         read(task, tmp_path, "train")
     omissions = Omissions(skip_malformed=True)
     assert len(read(task, tmp_path, "train", omissions)) == 1 and omissions.malformed == 2

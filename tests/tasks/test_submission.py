@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.sentence import write_submission
 from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.submission import write_submission
 
 OFFICIAL = {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
             "AX"}

@@ -15,11 +15,11 @@ from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.training.settings import FineTuneSettings
-from data_prep.task_flags import TaskFlags
+from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts import run_classifier
 from run_scripts.benchmarks import compare_finetuning
 from run_scripts.benchmarks.compare_finetuning import Comparison
-from run_scripts.model_flags import ModelFlags
+from run_scripts.finetuning.flags import ModelFlags
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 LETTERS = "abcdefghij"

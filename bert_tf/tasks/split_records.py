@@ -1,22 +1,23 @@
-"""The records of one split of a task: planned, which finds all that is wrong, and then made."""
+"""The records of one split of a task: planned, which finds all errors of its file, then made."""
 
 import collections
 import dataclasses
 import functools
 import hashlib
 import os
+import typing
 
 from bert_tf.config import defaults_of
 from bert_tf.data import manifest
 from bert_tf.data.shards import make_shards
 from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
-from bert_tf.tasks.encoding import encode
-from bert_tf.tasks.reading import read_examples
+from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.rows import Omissions
 
 _SHARD_EXAMPLES = 1 << 16
 _BLOCK_EXAMPLES = 1 << 11       # made into bytes at a time
+_MOST_LABELS = 12               # that a report counts one by one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,10 +25,10 @@ class Source:
     """One split of a task and the file that it is read from.
 
     Attributes:
-        task: `Task`, its labels known.
+        task: `Task` whose labels are known.
         split: the split's name.
         path: its file.
-        skip_malformed_lines: count them; otherwise the first is an error.
+        skip_malformed_lines: count malformed lines; otherwise the first is an error.
     """
 
     task: object
@@ -35,19 +36,20 @@ class Source:
     path: str
     skip_malformed_lines: bool = False
 
-    def examples(self, omissions=None):
-        """Yields the `Example`s; `omissions`, if given, counts the lines that gave none."""
+    def examples(self, omissions: Omissions | None = None) -> typing.Iterator[Example]:
+        """Yields the `Example`s; `omissions` counts the lines that gave none."""
         return read_examples(self.task, self.split, self.path,
                              omissions or Omissions(self.skip_malformed_lines))
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-    """What examples become.
+class RecordOptions:
+    """How examples become records.
 
     Attributes:
-        max_seq_length, document_context: see `encode`.
+        max_seq_length: S.
         do_lower_case: that of the tokenizer.
+        document_context: whether a sentence to tag is seen with the text around it in its document.
     """
 
     max_seq_length: int
@@ -87,8 +89,9 @@ class _PieceWriter:
 
     def _blocks(self, examples, counts):
         for block in _cut(examples, _BLOCK_EXAMPLES, self._options.document_context):
-            features, cut = encode(self._task, block, self._tokenizer,
-                                   self._options.max_seq_length, self._options.document_context)
+            features, cut = self._task.kind.encode(
+                self._task, block, self._tokenizer, self._options.max_seq_length,
+                dataclasses.asdict(self._options))
             counts["cut_to_fit"] += cut
             counts["tokens"] += int(features["input_mask"].sum())
             yield features
@@ -99,15 +102,17 @@ class SplitRecords:
 
     Args:
         source: `Source`.
-        options: `Options`.
-        tokenizer: `WordpieceTokenizer`.
+        options: `RecordOptions`.
+        tokenizer: the tokenizer.
+        output_dir: folder of the records.
 
     Raises:
         InputError: see `read_examples`.
     """
 
-    def __init__(self, source, options, tokenizer):
+    def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self._source, self._options, self._tokenizer = source, options, tokenizer
+        self._output_file = os.path.join(os.path.abspath(output_dir), f"{source.split}.tfrecord")
         self._omissions = Omissions(source.skip_malformed_lines)
         self._sizes, self._labels, self._num_choices = [], collections.Counter(), 1
         digest = hashlib.sha256()
@@ -115,13 +120,16 @@ class SplitRecords:
             self._sizes.append(len(piece))
             for example in piece:
                 digest.update(repr(example).encode("utf-8", "surrogatepass"))
-                self._count_labels(example.label)
-            if source.task.kind == "multiple_choice":
-                self._num_choices = len(piece[0].texts) - 1
+                self._labels.update(source.task.kind.counted(example.label))
+            self._num_choices = source.task.kind.num_choices(piece[0])
         self._sha256 = digest.hexdigest()
 
-    def make(self, output_dir, num_workers=0, may_replace=True):
+    def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
         """Writes `split`.tfrecord and its manifest, unless they are there.
+
+        Args:
+            num_workers: processes, 0 for one a core; the records do not depend on it.
+            may_replace: whether other records of the same name may be removed.
 
         Returns:
             The manifest, and whether it was there already.
@@ -129,29 +137,34 @@ class SplitRecords:
         Raises:
             InputError: other records are there, and may not be replaced.
         """
-        output_file = os.path.join(os.path.abspath(output_dir), f"{self._source.split}.tfrecord")
+        output_file = self._output_file
         task, vocabulary = self._source.task, self._tokenizer.vocabulary
         fingerprint = {
             "options": dataclasses.asdict(self._options),
-            "task": [task.name, task.kind, task.multi_label, list(task.labels)],
+            "task": [task.name, *task.kind.on_disk.values(), list(task.labels)],
             "vocabulary": vocabulary.hash, "examples": self._sha256,
             "omissions": dataclasses.asdict(self._omissions),
             "pieces": self._sizes, "output_file": [os.path.basename(output_file)]}
         writer = _PieceWriter(task, self._options, self._tokenizer, output_file, len(self._sizes))
         return make_shards(manifest.manifest_path(output_file), fingerprint, self._pieces(), writer,
                            num_workers, functools.partial(self._describe, vocabulary),
-                           may_replace, defaults_of(Options))
+                           may_replace, defaults_of(RecordOptions))
+
+    def report(self, record: dict, was_there: bool) -> None:
+        """Prints what the manifest `record` reports."""
+        counts = record["counts"]
+        print(f"{record['task']['split']}: {counts['examples']:,} examples, {counts['records']:,} "
+              f"records, {counts['cut_to_fit']:,} cut to fit{', there already' * was_there}",
+              flush=True)
+        labels = counts.get("labels", {})
+        if 0 < len(labels) <= _MOST_LABELS:
+            print("  labels: " + ", ".join(f"{label} {n:,}" for label, n in labels.items()))
+        for note in record["notes"]:
+            print(f"  note: {note}")
 
     def _pieces(self, omissions=None):
         return _cut(self._source.examples(omissions), _SHARD_EXAMPLES,
                     self._options.document_context)
-
-    def _count_labels(self, label):
-        """By id; the words', in tagging."""
-        if self._source.task.multi_label:
-            self._labels.update(index for index, has in enumerate(label) if has)
-        else:
-            self._labels.update(label if isinstance(label, list) else [label])
 
     def _describe(self, vocabulary, results):
         """What the manifest says besides its shards."""
@@ -166,9 +179,11 @@ class SplitRecords:
         return {
             "format": "bert_tf fine-tuning records 1",
             "options": dataclasses.asdict(self._options),
-            "task": {"name": task.name, "kind": task.kind, "split": split, "labels": task.labels,
-                     "labelled": labelled, "multi_label": task.multi_label,
-                     "num_choices": self._num_choices, "metrics": task.metrics},
+            "task": {"name": task.name, "kind": task.kind.on_disk["kind"], "split": split,
+                     "labels": task.labels, "labelled": labelled,
+                     "multi_label": task.kind.on_disk["multi_label"],
+                     "num_choices": self._num_choices, "metrics": task.metrics,
+                     "features": list(map(dataclasses.asdict, task.kind.features))},
             "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash},
             "inputs": [{"name": self._source.path}],
             "counts": counts,

@@ -1,0 +1,303 @@
+"""Kinds whose examples are rows of a table or tagged sentences, with a label for each: how they are
+read, encoded, decoded, scored and written.
+
+Shapes: N examples, S sequence, L labels, C choices.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import typing
+
+import numpy as np
+
+from bert_tf import metrics
+from bert_tf.data.features import pack_pairs, truncate_pairs
+from bert_tf.errors import InputError
+from bert_tf.files import write_aside
+from bert_tf.tasks.kinds.base import Kind
+from bert_tf.tasks.split_records import RecordOptions, SplitRecords
+
+if typing.TYPE_CHECKING:
+    from bert_tf.tasks.task import Task
+
+
+class LabelledKind(Kind):
+    """A kind of such tasks.
+
+    Attributes:
+        least_labels: the fewest names that a list of labels may have.
+    """
+
+    least_labels = 2
+
+    def records(self, source, tokenizer, max_seq_length, options, output_dir):
+        return SplitRecords(source, RecordOptions(
+            max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context"))),
+            tokenizer, output_dir)
+
+    def predictions(self, source, tokenizer, max_seq_length, options, is_scored):
+        return SplitPredictions(source)
+
+    # From files to records
+
+    def read_cell(self, cell) -> object:
+        """The label in a cell, a str; None if the cell is empty.
+
+        Raises:
+            ValueError: the cell holds a list.
+        """
+        if isinstance(cell, list):
+            raise ValueError
+        return None if cell is None or str(cell) == "" else str(cell)
+
+    def label(self, task: Task, ids: dict, texts: list, raw, where: str) -> object:
+        """The label of an example as its records hold it.
+
+        Args:
+            task: the task.
+            ids: dict of label -> id.
+            texts: the example's texts.
+            raw: the label that was read, None where the file has none.
+            where: names file and line.
+
+        Raises:
+            InputError: there is no such label.
+        """
+        return 0 if raw is None else label_id(raw, ids, where)
+
+    def encode(self, task: Task, examples: list, tokenizer, max_seq_length: int,
+               options: dict | None = None) -> tuple[dict, int]:
+        """The record features of examples, and how many examples were cut short to fit.
+
+        Args:
+            task: the task.
+            examples: list of `Example`; all have equally many choices.
+            tokenizer: has `encode_lines(lines) -> (ids int32 [T], lengths [number of lines])`.
+            max_seq_length: S.
+            options: see `options`.
+
+        Returns:
+            dict of arrays named as in `features`, a row an example; and a number.
+        """
+        raise NotImplementedError
+
+    def num_choices(self, example) -> int:
+        """How many sequences an example has."""
+        return 1
+
+    def counted(self, label) -> typing.Iterable[int]:
+        """The ids of labels that an example adds to the counts of a manifest."""
+        return (label,)
+
+    def label_limit(self, described: dict) -> int | None:
+        """What `label_ids` of records must be below; None where they are not ids.
+
+        Args:
+            described: `task` of the records' manifest.
+        """
+        return len(described["labels"])
+
+    def balanced_weights(self, counts: dict) -> list[float]:
+        """Weights by which each label counts alike: N / (labels * examples of the label), as
+        scikit-learn computes them.
+
+        Args:
+            counts: those of a manifest: `labels`, the examples of each, and `examples`.
+        """
+        found = [max(count, 1) for count in counts["labels"].values()]
+        return [sum(found) / (len(found) * count) for count in found]
+
+    # From a model's answers to files
+
+    def decode(self, task: Task, answers: dict, examples: list, features) -> typing.Any:
+        """The predictions for examples, in the form that `bert_tf.metrics` takes.
+
+        Args:
+            task: the task.
+            answers: dict of the arrays that the head answers, such as `logits` [N, L or C].
+            examples: list of N `Example`.
+            features: mapping from a feature's name to its values in the records.
+
+        Returns:
+            int [N], the ids of labels or choices; unless the kind's own docstring differs.
+        """
+        return answers["logits"].argmax(-1)
+
+    def targets(self, task: Task, examples: list) -> typing.Any:
+        """The right answers of examples in the same form."""
+        return np.array([example.label for example in examples])
+
+    def is_degenerate(self, predictions, labels) -> bool:
+        """Whether all examples are given one answer although their labels differ."""
+        return len(np.unique(predictions, axis=0)) == 1 < len(np.unique(labels, axis=0))
+
+    def describe(self, task: Task, example, prediction, probabilities) -> dict:
+        """A prediction as JSON has it: what was predicted, and how likely it is.
+
+        Args:
+            task: the task.
+            example: `Example`.
+            prediction: one of those that `decode` returns.
+            probabilities: float [L or C] of each label or choice, if there are such.
+        """
+        raise NotImplementedError
+
+    def describe_all(self, task: Task, examples: list, predictions, answers: dict):
+        """Yields what `describe` returns for each example."""
+        likely = answers.get("probabilities")
+        for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+            yield self.describe(task, example, prediction,
+                                None if likely is None else likely[index])
+
+    def write_more(self, folder: str, source, examples: list, predicted, answers: dict,
+                   is_test: bool) -> list[str]:
+        """Writes what the task's own server or scorer reads, besides predictions.jsonl.
+
+        Args:
+            folder: where to.
+            source: `Source` of the split.
+            examples, predicted, answers: see `decode`.
+            is_test: whether the split is one to predict.
+
+        Returns:
+            The paths of what was written.
+        """
+        return write_probabilities(folder, source, answers) if is_test else []
+
+    def answer(self, task, examples, run, tokenizer, max_seq_length, options):
+        features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
+        answers = run(features)
+        predicted = self.decode(task, answers, examples, features)
+        return list(self.describe_all(task, examples, predicted, answers))
+
+
+class SplitPredictions:
+    """The predictions for one split: decoded, scored and written.
+
+    Attributes:
+        prefix: of its scores' names.
+    """
+
+    def __init__(self, source):
+        self._source, self._task = source, source.task
+        self.prefix = source.split
+
+    @functools.cached_property
+    def examples(self) -> list:
+        return list(self._source.examples())
+
+    def decode(self, answers: dict, records) -> typing.Any:
+        """The predictions; `records` is the `ExampleSet` of the split."""
+        return self._task.kind.decode(self._task, answers, self.examples, _Padded(records))
+
+    def is_scored(self, is_wanted: bool) -> bool:
+        """Whether predictions are scored, which --do_eval asks for."""
+        return is_wanted
+
+    def score(self, predicted) -> dict[str, float]:
+        """dict of metric -> number, the headline first."""
+        return metrics.compute(self._task.metrics, self._targets, predicted)
+
+    def is_degenerate(self, predicted) -> bool:
+        return self._task.kind.is_degenerate(predicted, self._targets)
+
+    @property
+    def _targets(self):
+        return self._task.kind.targets(self._task, self.examples)
+
+    def choose(self, predicted) -> dict:
+        """The options that are best for these predictions and are kept with the model."""
+        return {}
+
+    def describe_scores(self) -> dict:
+        """What metrics.json holds besides the scores."""
+        return {}
+
+    def write(self, folder: str, answers: dict, predicted, is_test: bool) -> list[str]:
+        """Writes the files of predictions; returns their paths.
+
+        `SPLIT_predictions.jsonl` has a JSON object a line: `index`, from 0, and what
+        `Kind.describe` returns.
+        """
+        path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
+        described = self._task.kind.describe_all(self._task, self.examples, predicted, answers)
+        with write_aside(path) as file:
+            for index, found in enumerate(described):
+                file.write(json.dumps({"index": index, **found}, ensure_ascii=False) + "\n")
+        return [path, *self._task.kind.write_more(
+            folder, self._source, self.examples, predicted, answers, is_test)]
+
+
+class _Padded:
+    """The features of an `ExampleSet` by name, each padded when it is asked for."""
+
+    def __init__(self, records):
+        self._records = records
+
+    def __getitem__(self, name):
+        return self._records.padded(name)
+
+
+def label_id(label: str, ids: dict, where: str) -> int:
+    """The id of a label.
+
+    Args:
+        label: the label.
+        ids: dict of label -> id.
+        where: names file and line.
+
+    Raises:
+        InputError: there is no such label.
+    """
+    if label not in ids:
+        raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line, "
+                         "or name the right column or all labels.")
+    return ids[label]
+
+
+def encode_pairs(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.ndarray]:
+    """Sequences of one text or two, many at once (google-research/bert run_classifier.py).
+
+    Args:
+        texts: list of B texts or pairs of texts.
+        tokenizer, max_seq_length: see `Kind.encode`.
+
+    Returns:
+        dict of input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
+    """
+    tokens, lengths = tokenizer.encode_lines([text for pair in texts for text in pair])
+    lengths = lengths.reshape(len(texts), -1)
+    starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
+    if lengths.shape[1] == 1:
+        starts, lengths = (np.pad(run, ((0, 0), (0, 1))) for run in (starts, lengths))
+    layout = tokenizer.vocabulary.layout
+    kept = np.stack(truncate_pairs(*lengths.T, max_seq_length, layout), 1)
+    runs = starts[:, 0], kept[:, 0], starts[:, 1], kept[:, 1]
+    return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary),
+            (kept < lengths).any(1))
+
+
+def with_label_ids(features: dict, examples: list, dtype=np.int64) -> dict:
+    """The features with `label_ids`, and `is_real_example`, 1 for each row."""
+    labels = np.array([example.label for example in examples], dtype)
+    return {**features, "label_ids": labels.reshape(len(examples), -1),
+            "is_real_example": np.ones([len(features["input_ids"]), 1], np.int64)}
+
+
+def rounded(probabilities) -> list[float]:
+    """Probabilities as files have them."""
+    return [round(float(value), 6) for value in probabilities]
+
+
+def write_probabilities(folder: str, source, answers: dict) -> list[str]:
+    """Writes `test_results.tsv` of google-research/bert run_classifier.py, a line an example with
+    its probabilities [N, L] and tabs between; nothing where a model gives none."""
+    if "probabilities" not in answers:
+        return []
+    path = os.path.join(folder, f"{source.split}_results.tsv")
+    with write_aside(path) as file:
+        file.writelines("\t".join(map(str, row)) + "\n" for row in answers["probabilities"])
+    return [path]

@@ -1,0 +1,167 @@
+"""A label, several labels or a number for a text or a pair of texts, and GLUE's submissions."""
+
+import os
+
+import numpy as np
+
+from bert_tf.data.features import FINETUNING
+from bert_tf.errors import InputError
+from bert_tf.files import write_aside
+from bert_tf.tasks.kinds.labelled import (
+    LabelledKind,
+    encode_pairs,
+    label_id,
+    rounded,
+    with_label_ids,
+)
+
+LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
+_LEAST_PROBABILITY = 0.5        # of a label, where an example may have several
+
+
+class Classification(LabelledKind):
+    """One label of a text or of a pair of texts."""
+
+    name, title, script = "classification", "classification", "run_classifier"
+    features = FINETUNING["classification"]
+    own_metrics: tuple = ("accuracy", "macro_f1", "matthews")
+    has_labels = True
+    texts = (1, 2, "a text, or a tuple of two")
+    label_dtype: type = np.int64
+
+    def num_texts(self, task, split="train"):
+        return len(task.splits[split].texts) if split in task.splits else None
+
+    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length)
+        return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
+
+    def describe(self, task, example, prediction, probabilities):
+        return {"label": task.labels[prediction],
+                "probabilities": dict(zip(task.labels, rounded(probabilities)))}
+
+    def write_more(self, folder, source, examples, predicted, answers, is_test):
+        paths = super().write_more(folder, source, examples, predicted, answers, is_test)
+        layout = source.task.split(source.split)
+        if not (is_test and layout.submission):
+            return paths
+        if len(predicted) != layout.size:
+            print(f"no {layout.submission}: the server takes {layout.size:,} predictions, the file "
+                  f"has {len(predicted):,} examples", flush=True)
+            return paths
+        return [*paths, write_submission(folder, source.task, source.split, predicted)]
+
+    def submission(self, task, predictions):
+        """The predictions as the GLUE server reads them, a list of str."""
+        return [task.labels[index] for index in predictions]
+
+
+class MultiLabel(Classification):
+    """Any number of labels of a text or of a pair of texts.
+
+    Labels and predictions are 0 or 1, [N, L].
+    """
+
+    name, title = "multi_label", "classification of several labels"
+    features = FINETUNING["multi_label"]
+    own_metrics = ("micro_f1", "macro_f1", "exact_match")
+    least_labels = 1
+
+    @property
+    def on_disk(self):
+        return {"kind": "classification", "multi_label": True}
+
+    def read_cell(self, cell):
+        """The labels in a cell, or in a list of JSON: a list of str."""
+        names = cell if isinstance(cell, (list, tuple)) else str(cell).split(LABEL_SEPARATOR)
+        return [name for name in (str(name).strip() for name in names) if name]
+
+    def label(self, task, ids, texts, raw, where):
+        mine = {label_id(name, ids, where) for name in raw or ()}
+        return [int(index in mine) for index in range(len(ids))]
+
+    def counted(self, label):
+        return [index for index, has in enumerate(label) if has]
+
+    def label_limit(self, described):
+        return 2
+
+    def balanced_weights(self, counts):
+        """Weights by which each label counts as much as its absence: (N - its examples) / its
+        examples."""
+        found = [max(count, 1) for count in counts["labels"].values()]
+        return [max(counts["examples"] - count, 1) / count for count in found]
+
+    def decode(self, task, answers, examples, features):
+        return (answers["probabilities"] > _LEAST_PROBABILITY).astype(np.int64)
+
+    def describe(self, task, example, prediction, probabilities):
+        return {"labels": [label for label, has in zip(task.labels, prediction) if has],
+                "probabilities": dict(zip(task.labels, rounded(probabilities)))}
+
+
+class Regression(Classification):
+    """A number for a text or for a pair of texts; predictions are float [N]."""
+
+    name, title = "regression", "regression"
+    features = FINETUNING["regression"]
+    own_metrics = ("pearson", "spearman")
+    has_labels = smooths = False
+    label_dtype = np.float32
+
+    def label(self, task, ids, texts, raw, where):
+        if raw is None:
+            return 0
+        least, most = task.bounds or (-np.inf, np.inf)
+        try:
+            value = float(raw)
+        except ValueError:
+            value = np.nan
+        if not (np.isfinite(value) and least <= value <= most):
+            wanted = f" from {least} to {most}" if task.bounds else ""
+            raise InputError(f"{where}: {raw!r} is not a number{wanted}; correct the line, or name "
+                             "the column of the numbers.")
+        return value
+
+    def label_limit(self, described):
+        return None
+
+    def decode(self, task, answers, examples, features):
+        return answers["values"][:, 0]
+
+    def describe(self, task, example, prediction, probabilities):
+        return {"value": round(float(prediction), 4)}
+
+    def submission(self, task, predictions):
+        return [f"{value:.3f}" for value in np.clip(predictions, *task.bounds)]
+
+
+def write_submission(folder: str, task, split: str, predictions) -> str | None:
+    """Writes the predictions of a test split under their official name, as the GLUE server reads
+    them (gluebenchmark.com/faq): index<TAB>prediction.
+
+    Args:
+        folder: where to.
+        task: `Task`.
+        split: its name.
+        predictions: ids of labels, integer [N], or numbers, float [N], in the file's order.
+
+    Returns:
+        The file's path; None if the server takes none of this split.
+
+    Raises:
+        InputError: there are not as many predictions as official examples, which the server
+            refuses.
+    """
+    layout = task.split(split)
+    if not layout.submission:
+        return None
+    if len(predictions) != layout.size:
+        raise InputError(f"{layout.submission} must hold {layout.size:,} predictions, not "
+                         f"{len(predictions):,}; predict the whole official {split} file.")
+    path = os.path.join(folder, layout.submission)
+    with write_aside(path) as file:
+        file.write("index\tprediction\n")
+        file.writelines(f"{index}\t{word}\n" for index, word in enumerate(
+            task.kind.submission(task, predictions)))
+    return path

@@ -1,0 +1,192 @@
+"""A tag for each word of a sentence. A sentence that is longer than a sequence is seen in windows,
+which together answer for each of its tokens once.
+"""
+
+import dataclasses
+import itertools
+import os
+
+import numpy as np
+
+from bert_tf.data.features import FINETUNING, pack_pairs
+from bert_tf.errors import InputError
+from bert_tf.files import write_aside
+from bert_tf.metrics import entities, is_entity_tag
+from bert_tf.tasks.kinds.labelled import LabelledKind, label_id
+from bert_tf.tasks.reading import Example
+
+_KEPT = "document_context"      # may differ from what the model was trained with
+
+
+class Tagging(LabelledKind):
+    """The tags of words. An example's texts are the words of a sentence; labels and predictions are
+    lists of sentences, each a list of tags. Answers and features have a row for each window: logits
+    [W, S, L], where W counts windows.
+    """
+
+    name, title, script = "tagging", "tagging", "run_tagger"
+    features = FINETUNING["tagging"]
+    own_metrics = ("entity_f1", "entity_precision", "entity_recall", "tag_accuracy")
+    has_labels = True
+    default_columns, format = ("0", "-1"), "words"
+    texts = (0, None, "a text, or a tuple of its words")
+
+    def label(self, task, ids, texts, raw, where):
+        if raw is None:
+            return [0] * len(texts)
+        return [label_id(tag, ids, where) for tag in raw]
+
+    def with_labels(self, task, labels):
+        """The task with these labels; tags that name no entities are scored word by word."""
+        task = super().with_labels(task, labels)
+        if labels and not any(map(is_entity_tag, labels)):
+            task = dataclasses.replace(task, metrics=("tag_accuracy",))
+        return task
+
+    def counted(self, label):
+        return label
+
+    def options(self, given, saved, is_training, path):
+        """What the model was trained with, but for --document_context, may not be changed."""
+        for name, value in given.items():
+            known = saved.get(name)
+            if name != _KEPT and None not in (value, known) and value != known:
+                raise InputError(f"{path} was trained with --{name}={known}, not {value}: leave "
+                                 "the flag out.")
+        options = super().options(given, saved, is_training, path)
+        layers = options.get("feature_layers")
+        if is_training and layers != given.get("feature_layers"):
+            raise InputError(f"--init_checkpoint was trained with --feature_layers={layers}: give "
+                             "the flag, or leave out --keep_head.")
+        return options
+
+    def head(self, task, options):
+        arguments = {"num_labels": len(task.labels)}
+        if not options.get("feature_layers"):
+            return "tagging", arguments
+        sizes = {name: options[name] for name in ("lstm_size", "lstm_layers")
+                 if options[name] is not None}
+        return "feature_tagging", {**arguments, "layers": options["feature_layers"], **sizes}
+
+    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        """A row a window: read row by row, the positions whose `label_weights` is 1 are the first
+        tokens of the words of the sentences in order. Nothing is cut."""
+        words = [word for example in examples for word in example.texts]
+        tokens, pieces = tokenizer.encode_lines(words)
+        # A word without a token, such as a lone control character, still has a label.
+        gaps = np.cumsum(pieces)[pieces == 0]
+        tokens = np.insert(tokens, gaps, tokenizer.vocabulary.unk_id)
+        pieces = np.maximum(pieces, 1)
+
+        word_starts = np.cumsum(pieces) - pieces
+        labels, is_first = np.zeros([2, len(tokens)], np.int64)
+        labels[word_starts] = list(itertools.chain.from_iterable(e.label for e in examples))
+        is_first[word_starts] = 1
+
+        ends = np.append(word_starts, len(tokens))[np.cumsum([len(e.texts) for e in examples])]
+        sentences = list(zip([0, *ends.tolist()], ends.tolist()))
+        in_context = (options or {}).get("document_context")
+        bounds = _documents(examples, sentences) if in_context else sentences
+        layout = tokenizer.vocabulary.layout
+        room = layout.room(max_seq_length, pair=False)
+        windows = [(w.start, w.end, w.first, w.last)
+                   for sentence, bound in zip(sentences, bounds)
+                   for w in cut_windows(*sentence, *bound, room)]
+        start, end, first, last = np.array(windows, np.int64).reshape(-1, 4).T
+        none = np.zeros_like(start)
+        features = pack_pairs(tokens, start, end - start, none, none, max_seq_length,
+                              tokenizer.vocabulary)
+        # The place of each position in `tokens`; special tokens and padding answer for nothing.
+        source = start[:, None] - layout.before + np.arange(max_seq_length)
+        answers = (source >= first[:, None]) & (source < last[:, None])
+        source = np.where(answers, source, 0)
+        return {**features,
+                "label_ids": np.where(answers, labels[source], 0),
+                "label_weights": answers & (is_first[source] == 1),
+                "is_real_example": np.ones([len(start), 1], np.int64)}, 0
+
+    def example(self, given, number):
+        words = list(given) if isinstance(given, tuple) else given.split()
+        return Example(words, [0] * len(words), number)
+
+    def batch_key(self, example):
+        return 0
+
+    def decode(self, task, answers, examples, features):
+        """list of sentences, each a list of tags."""
+        is_word = features["label_weights"].astype(bool)
+        best = answers["logits"].argmax(-1)[is_word] if is_word.size else np.zeros(0, int)
+        tags = iter(np.array(task.labels, object)[best].tolist())
+        return [list(itertools.islice(tags, len(example.texts))) for example in examples]
+
+    def targets(self, task, examples):
+        return [[task.labels[tag] for tag in example.label] for example in examples]
+
+    def is_degenerate(self, predictions, labels):
+        """False: the score of entities shows a model that finds none."""
+        return False
+
+    def describe(self, task, example, prediction, probabilities):
+        found = [{"type": kind, "text": " ".join(example.texts[start:end]),
+                  "first": start, "last": end - 1} for start, end, kind in entities(prediction)]
+        return {"words": example.texts, "tags": prediction, "entities": found}
+
+    def write_more(self, folder, source, examples, predicted, answers, is_test):
+        """Writes what conlleval reads: word, gold tag and predicted tag, and a blank line after
+        each sentence; without the gold tag where it is not known."""
+        columns = [[example.texts for example in examples], predicted]
+        if source.task.split(source.split).label is not None:
+            columns.insert(1, self.targets(source.task, examples))
+        path = os.path.join(folder, f"{source.split}_predictions.txt")
+        with write_aside(path) as file:
+            for sentence in zip(*columns, strict=True):
+                file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
+                file.write("\n")
+        return [path]
+
+
+def _documents(examples, sentences):
+    """For each sentence the bounds of its document."""
+    bounds = []
+    grouped = itertools.groupby(zip(examples, sentences), lambda pair: pair[0].document)
+    for _, group in grouped:
+        group = [sentence for _, sentence in group]
+        bounds += [(group[0][0], group[-1][1])] * len(group)
+    return bounds
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A part of the tokens.
+
+    Attributes:
+        start, end: what the network sees.
+        first, last: what it answers for, from `first` to before `last`, within start and end.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def cut_windows(first: int, last: int, low: int, high: int, width: int):
+    """Cuts a run into windows that together answer for each of its tokens once.
+
+    A run that fits is one window. In a longer run every window answers for its middle half, so that
+    each token is seen with the tokens around it. Room that is left is filled with the tokens around
+    the run, as many on either side as there are.
+
+    Args:
+        first, last: the run, from `first` to before `last`.
+        low, high: the bounds of what may be seen: the run itself, or the document around it.
+        width: the most tokens that a window sees.
+
+    Yields:
+        `Window`, in order.
+    """
+    step = width if last - first <= width else max(1, width // 2)
+    for begin in range(first, last, step):
+        end = min(begin + step, last)
+        start = max(low, min(begin - (width - end + begin) // 2, high - width))
+        yield Window(start, min(start + width, high), begin, end)

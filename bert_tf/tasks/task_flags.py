@@ -1,0 +1,257 @@
+"""The flags that name a task and its files: a named task, a user's own files, or SQuAD's."""
+
+import dataclasses
+import os
+import typing
+
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.tasks.named import SQUAD, TASKS, find_task
+from bert_tf.tasks.reading import discover_labels
+from bert_tf.tasks.rows import Omissions
+from bert_tf.tasks.split_records import Source
+from bert_tf.tasks.task import KINDS, Split, Task
+
+_FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
+_TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+
+
+class Wanted(typing.NamedTuple):
+    """The splits that a run needs.
+
+    Attributes:
+        sources: dict of split -> `Source`, in the order in which their records are made.
+        eval_splits: those to score a model on.
+        test_splits: those to predict.
+    """
+
+    sources: dict
+    eval_splits: list
+    test_splits: list
+
+
+@dataclasses.dataclass
+class TaskFlags:
+    """Which task, and where its files are."""
+
+    task: str = option("", f"One of {', '.join(TASKS)}, in its official files. Without it, the "
+                       "flags from --task_kind on describe files of your own.", alias="task_name")
+    data_dir: str = option("", "Folder of the task's files; names of your own files are relative "
+                           "to it.")
+    task_kind: str | None = option(
+        None, "What is asked about an example; by default what the script is for.",
+        choices=[name for name, kind in KINDS.items() if kind.own_metrics])
+    train_file: str = option("", "File to train on, .tsv, .csv or .jsonl; for tagging, a word a "
+                             "line and a blank line between sentences.")
+    dev_file: str = option("", "File to choose on.")
+    test_file: str = option("", "File to predict.")
+    labelled_test: bool = option(False, "The test file has the label's column too.")
+    text_a_column: str = option("", "Column of the text, by name or number from 0; for tagging, of "
+                                "the words (default: 0).")
+    text_b_column: str = option("", "Column of a second text, or of the choices' common beginning.")
+    label_column: str = option("", "Column of the label; -1 is the last, which is the default for "
+                               "tags of words.")
+    choice_columns: list[str] = option([], "Columns of a multiple choice, such as ending*.")
+    labels: list[str] = option([], "All labels; by default those of the training file.")
+    multi_label: bool = option(False, "An example has any number of labels, with commas between.")
+    header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
+    tfds_name: str = option("", "Data set of tensorflow_datasets; the files then are names of its "
+                            "splits, by default train, validation and test.")
+    skip_malformed_lines: bool = option(
+        False, "Leave out lines that cannot be read, such as the broken lines of QQP; the manifest "
+        "counts them. Otherwise the first is an error.")
+
+    @property
+    def names_kind(self) -> bool:
+        """Whether a flag decides the kind of the task."""
+        return bool(self.task or self.task_kind or self.multi_label)
+
+    def read_task(self, kind: str = "classification") -> Task:
+        """The `Task`.
+
+        Args:
+            kind: that of own files if no flag names one.
+
+        Raises:
+            InputError: there is no such task, or the flags describe none.
+        """
+        own = [name for name in ("text_a_column", "tfds_name", "train_file", "dev_file",
+                                 "test_file", "label_column") if getattr(self, name)]
+        if self.task:
+            if own:
+                raise InputError(f"--task={self.task} is read from its official files; leave out "
+                                 f"either --task or --{own[0]}.")
+            return find_task(self.task)
+        kind = self.task_kind or kind
+        if self.multi_label:
+            if kind not in ("classification", "multi_label"):
+                raise InputError(f"--multi_label is for classification, not for {kind}; leave out "
+                                 "one of the flags.")
+            kind = "multi_label"
+        text_a, label = (given or default for given, default in zip(
+            (self.text_a_column, self.label_column), KINDS[kind].default_columns))
+        if not text_a:
+            raise InputError(f"--task must be given (one of {', '.join(TASKS)}), or "
+                             "--text_a_column for files of your own.")
+        files = {split: getattr(self, f"{split}_file") for split in ("train", "dev", "test")}
+        return own_task(
+            kind, {split: file for split, file in files.items() if file},
+            [column for column in (text_a, self.text_b_column) if column],
+            label or None, choices=self.choice_columns, labels=self.labels,
+            header=self.header, labelled_test=self.labelled_test, tfds_name=self.tfds_name)
+
+    def settle(self, task: Task, options: dict) -> Task:
+        """The task with all options known, which decide nothing here."""
+        return task
+
+    def find_sources(self, task: Task, splits: list) -> list[Source]:
+        """The `Source`s of the splits, or of all whose files are there; labels that are not given
+        are found.
+
+        Raises:
+            InputError: a file is not there, or none is.
+        """
+        found, problem = {}, None
+        for split in dict.fromkeys([*splits, *task.splits]):
+            try:
+                found[split] = task.path(self.data_dir, split)
+            except InputError as error:
+                problem = problem or error
+                if split in splits or not self.task:        # a flag names the file
+                    raise
+        if not found:
+            raise problem
+        for split in task.splits:       # the first that has labels: train, where it is there
+            if split in found and task.split(split).label is not None:
+                task = discover_labels(task, split, found[split],
+                                       Omissions(self.skip_malformed_lines))
+                break
+        return [Source(task, split, found[split], self.skip_malformed_lines)
+                for split in splits or found]
+
+    def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
+        """The splits to train, score and predict on.
+
+        Raises:
+            InputError: a file is not there, or no flag names it.
+        """
+        sources = {source.split: source for source in self.find_sources(task, [])}
+        wanted = {}
+        if do_train:
+            if "train" not in task.splits:
+                raise InputError("--do_train: name the file to train on with --train_file.")
+            wanted["train"] = sources.get("train") or task.path(self.data_dir, "train")
+        labelled = [split for split, layout in task.splits.items()
+                    if split != "train" and layout.label is not None]
+        tests = [split for split in task.splits if split.startswith("test")]
+        splits = []
+        for flag, is_wanted, possible, own in (
+                ("--do_eval", do_eval, labelled, "a file that has labels with --dev_file"),
+                ("--do_predict", do_predict, tests, "the file to predict with --test_file")):
+            found = [split for split in possible if is_wanted and split in sources]
+            if is_wanted and not found:
+                names = " or ".join(task.splits[split].files[0] for split in possible)
+                raise InputError(f"{flag}: name {own}." if not names else
+                                 f"{flag}: there is no {names} in {self.data_dir!r}; put it "
+                                 f"there, or leave out {flag}.")
+            wanted |= {split: sources[split] for split in found}
+            splits.append(found)
+        return Wanted(wanted, *splits)
+
+
+def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), labels=(),
+             header: bool = True, labelled_test: bool = False,
+             tfds_name: str | None = None) -> Task:
+    """The `Task` of files that no table knows.
+
+    Args:
+        kind: name of a kind that takes own files.
+        files: dict of split (train, dev, test) -> file, ending in .tsv, .csv or .jsonl unless it
+            holds tagged words; with `tfds_name` the name of a split there, and all if it is empty.
+        texts, label, choices, header: see `Split`.
+        labels: see `Task`; labels that are not given must be discovered.
+        labelled_test: whether the test file has the label's column too.
+        tfds_name: the data set of tensorflow_datasets.
+
+    Raises:
+        InputError: the files have another ending, or a column is missing.
+    """
+    kind = KINDS[kind]
+    if tfds_name:
+        files = {split: f"{tfds_name}:{name}" for split, name in (files or _TFDS_SPLITS).items()}
+    if not files:
+        raise InputError("no file is named: give --train_file, --dev_file or --test_file, or one "
+                         "of the tasks that have a name with --task.")
+    if label is None and (labelled_test or set(files) != {"test"}):
+        raise InputError("--label_column must be given: only a test file may be without labels.")
+    if kind.needs_choices != bool(choices):
+        raise InputError("--choice_columns must be given for a multiple choice, and only there.")
+    splits = {}
+    for split, file in files.items():
+        has_label = split != "test" or labelled_test
+        splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
+                              "tfds" if tfds_name else kind.format or _format(file), header)
+    return kind.with_labels(Task("own", kind, splits, metrics=kind.own_metrics), labels)
+
+
+def _format(file):
+    ending = os.path.splitext(file.removesuffix(".gz"))[1].lower()
+    if ending not in _FORMATS:
+        raise InputError(f"{file} must end in {', '.join(_FORMATS)} (or that and .gz), so that its "
+                         "format is known.")
+    return _FORMATS[ending]
+
+
+@dataclasses.dataclass
+class SquadFlags:
+    """Which questions, and how they are answered; by default as the model was trained."""
+
+    train_file: str = option("", "SQuAD JSON to train on.")
+    predict_file: str = option("", "SQuAD JSON to answer.")
+    version_2_with_negative: bool | None = option(
+        None, "Questions may have no answer, as in SQuAD v2.0.")
+    doc_stride: int | None = option(
+        None, "Tokens from the start of one part of a long paragraph to that of the next (default: "
+        "128).")
+    max_query_length: int | None = option(
+        None, "Questions longer than this lose their last tokens (default: 64).")
+    n_best_size: int | None = option(
+        None, "Starts and ends considered in each part, and answers kept for each question "
+        "(default: 20).")
+    max_answer_length: int | None = option(None, "Most tokens of an answer (default: 30).")
+    null_score_diff_threshold: float | None = option(
+        None, "By how much the score of no answer must exceed the best answer's for none to be "
+        "given (default: what --do_eval has found, else 0).")
+
+    names_kind = True
+
+    @property
+    def options(self) -> dict:
+        """All options but the files, None where a flag is not given."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if not name.endswith("_file")}
+
+    def read_task(self, kind: str = "span") -> Task:
+        """The `Task` of SQuAD v1.1, as long as the options are not known."""
+        return SQUAD[False]
+
+    def settle(self, task: Task, options: dict) -> Task:
+        """The `Task` of the version that the options name."""
+        return SQUAD[options["version_2_with_negative"]]
+
+    def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
+        """The files to predict and to train on, as splits.
+
+        Raises:
+            InputError: a file is not there, or no flag names it.
+        """
+        predicts, sources = do_eval or do_predict, {}
+        for split, what, is_wanted in (("predict", "--do_eval and --do_predict", predicts),
+                                       ("train", "--do_train", do_train)):
+            path = getattr(self, f"{split}_file")
+            if is_wanted and not os.path.isfile(path):
+                raise InputError(f"--{split}_file: there is no file {path!r}." if path else
+                                 f"--{split}_file must be given for {what}.")
+            if is_wanted:
+                sources[split] = Source(task, split, path)
+        return Wanted(sources, ["predict"] * do_eval, ["predict"] * predicts)

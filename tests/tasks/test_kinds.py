@@ -1,0 +1,129 @@
+"""What all kinds of tasks promise those who ask them."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from bert_tf import objectives
+from bert_tf.data import manifest
+from bert_tf.errors import InputError
+from bert_tf.heads import HEADS
+from bert_tf.tasks.kinds.sentence import Classification
+from bert_tf.tasks.named import SQUAD, TASKS
+from bert_tf.tasks.reading import Example
+from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
+from bert_tf.tasks.task import KINDS, SavedTask, Task, kind_on_disk
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags, own_task
+
+LABELS = ("O", "B-X")
+OPTIONS = {"span": {**SquadFlags().options, "version_2_with_negative": False}}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_is_found_again_on_disk_and_in_other_processes(tmp_path, name):
+    task = Task("own", name, {}, LABELS, bounds=(0, 5))
+    saved = SavedTask(task, 64, False, {"doc_stride": 3}, num_texts=2)
+    saved.write(tmp_path)
+    assert SavedTask.read(tmp_path) == saved
+    assert kind_on_disk(KINDS[name].on_disk) == KINDS[name]
+    assert pickle.loads(pickle.dumps(task)) == task
+    assert [kind for kind in KINDS.values() if kind == KINDS[name]] == [KINDS[name]]
+
+
+def test_files_of_tasks_that_are_none_are_refused(tmp_path):
+    task = '{"task": {"name": "x", "kind": "odd", "multi_label": false, "labels": [], '
+    task += '"metrics": [], "bounds": null}, "max_seq_length": 8, "do_lower_case": true, '
+    (tmp_path / "task.json").write_text(task + '"options": {}}', encoding="utf-8")
+    with pytest.raises(InputError, match="does not describe a task .there is no kind 'odd'"):
+        SavedTask.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_a_head_a_script_and_a_description(name):
+    kind = KINDS[name]
+    head, arguments = kind.head(Task("own", kind, {}, LABELS), OPTIONS.get(name, {}))
+    assert HEADS[head].task and hasattr(objectives, HEADS[head].objective)
+    assert arguments.get("num_labels", 2) == 2
+    assert kind.script.startswith("run_") and kind.title and kind.features
+    least, most, wanted = kind.texts
+    assert least >= 0 and (most is None or most >= least) and wanted.startswith("a t")
+
+
+def test_only_kinds_of_own_files_may_be_named_by_a_flag():
+    choices = TaskFlags.__dataclass_fields__["task_kind"].metadata["choices"]
+    assert set(choices) == set(KINDS) - {"span"}
+    with pytest.raises(InputError, match="--multi_label is for classification, not for regression"):
+        TaskFlags(task_kind="regression", multi_label=True, train_file="a.csv", text_a_column="a",
+                  label_column="b").read_task()
+    task = TaskFlags(multi_label=True, train_file="a.csv", text_a_column="a",
+                     label_column="b").read_task()
+    assert task.kind == KINDS["multi_label"] and task.headline == "micro_f1"
+
+
+@pytest.mark.parametrize("given, saved, is_training, expected", [
+    (None, None, True, 128), (None, 64, True, 64), (None, 64, False, 64), (32, 64, False, 32),
+    (0, 64, False, 0)])
+def test_an_option_is_the_flag_else_the_models_else_the_default(given, saved, is_training,
+                                                                expected):
+    known = {"version_2_with_negative": True, **({} if saved is None else {"doc_stride": saved})}
+    flags = SquadFlags(doc_stride=given)
+    options = KINDS["span"].options(flags.options, known, is_training, "model")
+    assert options["doc_stride"] == expected and options["n_best_size"] == 20
+    assert options["version_2_with_negative"] and "null_score_diff_threshold" not in options
+    assert flags.settle(SQUAD[False], options) is SQUAD[True]
+
+
+def test_training_makes_a_threshold_void():
+    saved = {"version_2_with_negative": True, "null_score_diff_threshold": 2.5}
+    given = SquadFlags().options
+    for is_training in (False, True):
+        options = KINDS["span"].options(given, saved, is_training, "model")
+        assert ("null_score_diff_threshold" in options) != is_training
+    options = KINDS["span"].options(SquadFlags(null_score_diff_threshold=0.0).options, saved, True,
+                                    "model")
+    assert options["null_score_diff_threshold"] == 0
+
+
+@pytest.mark.parametrize("columns", [("a",), ("a", "b")])
+def test_what_training_examples_looked_like_is_kept(tmp_path, columns):
+    task = own_task("classification", {"train": "t.csv"}, columns, "l", labels=("x", "y"))
+    count = task.kind.num_texts(task)
+    assert count == len(columns)
+    SavedTask(task, 8, True, {}, count).write(tmp_path)
+    saved = SavedTask.read(tmp_path)
+    saved.check_texts(count, "an example")
+    with pytest.raises(InputError, match=f"t.csv has {3 - count} text.*trained on examples of"):
+        saved.check_texts(3 - count, "t.csv")
+    SavedTask(task, 8, True).write(tmp_path)        # as earlier versions wrote it
+    assert "num_texts" not in (tmp_path / "task.json").read_text(encoding="utf-8")
+    SavedTask.read(tmp_path).check_texts(3 - count, "t.csv")
+    assert TASKS["conll2003"].kind.num_texts(TASKS["conll2003"]) is None
+
+
+class Shouts(Classification):
+    """A kind of its own: whether a text shouts, with a feature that no other kind has."""
+
+    name = title = "shouts"
+    features = (*Classification.features, Classification.features[0].__class__(
+        "capitals", "float32", 1))
+
+    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        features, cut = super().encode(task, examples, tokenizer, max_seq_length, options)
+        shares = [sum(map(str.isupper, e.texts[0])) / len(e.texts[0]) for e in examples]
+        return {**features, "capitals": np.array(shares, np.float32)[:, None]}, cut
+
+
+def test_a_new_kind_is_a_class_and_a_row(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setitem(KINDS, "shouts", Shouts())
+    (tmp_path / "t.tsv").write_text("text\tlabel\nA B\tyes\na b\tno\n", encoding="utf-8")
+    task = own_task("shouts", {"train": str(tmp_path / "t.tsv")}, ["text"], "label",
+                    labels=("no", "yes"))
+    source = Source(task, "train", str(tmp_path / "t.tsv"))
+    assert [example.label for example in source.examples()] == [1, 0]
+    record, _ = SplitRecords(source, RecordOptions(8), tokenizer, str(tmp_path)).make(1)
+    assert kind_on_disk(record["task"]).name == "shouts"
+    record = manifest.load_manifest(tmp_path / "train.manifest.json")
+    features, sizes = manifest.record_features(record)
+    assert features == Shouts.features and sizes["max_seq_length"] == 8
+    assert Example(["A"], 0) == task.kind.example("A", 0)
