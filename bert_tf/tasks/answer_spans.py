@@ -124,13 +124,13 @@ def cut_spans(paragraphs, tokenizer, options):
 
     Args:
         paragraphs: list of paragraphs: `words` and `questions`, as `tasks.squad` reads them.
-        tokenizer: has `encode_lines`.
+        tokenizer: has `encode_lines` and `encode_words`.
         options: `SpanOptions`.
 
     Returns:
         `AnswerSpans`.
     """
-    ids, pieces = tokenizer.encode_lines([word for p in paragraphs for word in p.words])
+    ids, pieces = tokenizer.encode_words([word for p in paragraphs for word in p.words])
     word_counts = np.array([len(p.words) for p in paragraphs], np.int64)
     word_tokens = np.concatenate([[0], np.cumsum(pieces)])      # where each word's tokens begin
     first_words = np.concatenate([[0], np.cumsum(word_counts)])
@@ -167,7 +167,7 @@ def _answer_tokens(questions, tokenizer, ids, word_tokens, first_words, doc_star
     or the part of them that is the answer, if its tokens stand there (_improve_answer_span)."""
     answers = np.full((len(questions), 2), -1, np.int64)
     rows = [row for row, question in enumerate(questions) if question.answer]
-    wanted, lengths = tokenizer.encode_lines([questions[row].answer for row in rows])
+    wanted, lengths = tokenizer.encode_words([questions[row].answer for row in rows])
     ends = np.cumsum(lengths).tolist()
     for row, end, length in zip(rows, ends, lengths.tolist()):
         question = questions[row]

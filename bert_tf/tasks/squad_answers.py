@@ -1,6 +1,6 @@
 """From the logits of spans to answers and the files that hold them.
 
-Answers are chosen as in google-research/bert run_squad.py (write_predictions, get_final_text).
+Answers are chosen as in google-research/bert run_squad.py (write_predictions).
 """
 
 import collections
@@ -15,7 +15,6 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad import read_pieces
-from bert_tf.tokenization.wordpiece import split_words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,13 +185,16 @@ class _Finder:
         return found
 
     def _text(self, question, first, last):
-        """The characters of the paragraph that its tokens `first` to `last` stand for."""
-        spans = self._spans
-        first, last = spans.doc_start[question] + first, spans.doc_start[question] + last
-        tokens = self._tokenizer.tokens(spans.tokens[first:last + 1].tolist())
-        text = " ".join(" ".join(tokens).replace(" ##", "").replace("##", "").split())
-        words = spans.words[question][spans.token_words[first]:spans.token_words[last] + 1]
-        return project(text, " ".join(words), self._tokenizer.do_lower_case)
+        """The text of the paragraph that its tokens `first` to `last` come from."""
+        spans, rows = self._spans, self._rows(question)
+        start = spans.doc_start[question]
+        end = start + (spans.start[rows] + spans.length[rows]).max()
+        words, places = spans.words[question], spans.token_words[start:end]
+        first_word, last_word = places[first], places[last]
+        return self._tokenizer.excerpt(
+            words[first_word:last_word + 1], spans.tokens[start + first:start + last + 1].tolist(),
+            first - np.searchsorted(places, first_word),
+            np.searchsorted(places, last_word, "right") - last - 1)
 
 
 def _best(logits, count):
@@ -210,27 +212,6 @@ def _entries(n_best):
         total += power
     return [{"text": text, "probability": power / total, "start_logit": start, "end_logit": end}
             for power, (text, (start, end)) in zip(powers, n_best.items())]
-
-
-def project(text, original, lower):
-    """The part of `original` that is `text` before it was normalised (get_final_text).
-
-    Args:
-        text: words of WordPiece joined by spaces, lower-cased where the vocabulary is.
-        original: the words of the paragraph that hold it, joined by spaces.
-        lower: whether the tokenizer lower-cases.
-
-    Returns:
-        str; all of `original` where characters can't be matched one to one.
-    """
-    normal = " ".join(split_words(original, lower))
-    start = normal.find(text)
-    kept = [place for place, char in enumerate(original) if char != " "]
-    if not text or start < 0 or len(kept) != len(normal) - normal.count(" "):
-        return original
-    first = start - normal.count(" ", 0, start)
-    last = first + len(text) - text.count(" ") - 1
-    return original[kept[first]:kept[last] + 1]
 
 
 def write_predictions(folder, predictions, null_score_diff_threshold=0.0):

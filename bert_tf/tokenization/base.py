@@ -20,9 +20,11 @@ class Tokenizer:
         name: the kind of tokenizer, as recipes and `describe` give it.
         vocabulary: the `Vocabulary`.
         do_lower_case: whether text is lower-cased and stripped of accents.
+        word_prefix: what a word has before it when it is encoded alone, so that it gets the tokens
+            that it has after a space.
     """
 
-    name = ""
+    name = word_prefix = ""
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
         self.vocabulary = vocabulary
@@ -47,6 +49,11 @@ class Tokenizer:
         """
         raise NotImplementedError
 
+    def encode_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """`encode_lines` of words, or runs of words, that follow a space in their text."""
+        return self.encode_lines([self.word_prefix + word for word in words]
+                                 if self.word_prefix else words)
+
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of `text` and where each comes from.
 
@@ -56,6 +63,21 @@ class Tokenizer:
                 last character that went into the token, without blanks around.
         """
         raise NotImplementedError
+
+    def excerpt(self, words: Sequence[str], ids: Sequence[int], before: int, after: int) -> str:
+        """The part of a text that some of its tokens come from.
+
+        Args:
+            words: the words that the tokens are part of, as `encode_words` got them.
+            ids: the tokens.
+            before: how many tokens of the first word come before them.
+            after: how many tokens of the last word come after them.
+        """
+        first, last = (self.encode_with_offsets(self.word_prefix + word)[1]
+                       for word in (words[0], words[-1]))
+        text, shift = " ".join(words), len(self.word_prefix)
+        rest = len(words[-1]) - (last[-1 - after][1] - shift)
+        return text[max(first[before][0] - shift, 0):len(text) - rest]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The tokens of `ids`."""

@@ -233,6 +233,27 @@ class Memory(dict):
         return packed
 
 
+def project(text: str, original: str, lower: bool) -> str:
+    """The part of `original` that is `text` before it was normalised (get_final_text).
+
+    Args:
+        text: words of WordPiece joined by spaces, lower-cased where the vocabulary is.
+        original: the words of the paragraph that hold it, joined by spaces.
+        lower: whether the tokenizer lower-cases.
+
+    Returns:
+        str; all of `original` where characters can't be matched one to one.
+    """
+    normal = " ".join(split_words(original, lower))
+    start = normal.find(text)
+    kept = [place for place, char in enumerate(original) if char != " "]
+    if not text or start < 0 or len(kept) != len(normal) - normal.count(" "):
+        return original
+    first = start - normal.count(" ", 0, start)
+    last = first + len(text) - text.count(" ") - 1
+    return original[kept[first]:kept[last] + 1]
+
+
 class WordpieceTokenizer(Tokenizer):
     """Text -> WordPiece ids, as the original's FullTokenizer.
 
@@ -264,6 +285,12 @@ class WordpieceTokenizer(Tokenizer):
             ids += pieces
             offsets += self._piece_offsets(pieces, positions)
         return ids, offsets
+
+    def excerpt(self, words, ids, before, after):
+        """See `Tokenizer`; found as the original finds the text of an answer (google-research/bert
+        run_squad.py)."""
+        tokens = " ".join(self.tokens(ids)).replace(" ##", "").replace("##", "")
+        return project(" ".join(tokens.split()), " ".join(words), self.do_lower_case)
 
     def _continues(self, token):
         return token.startswith("##")

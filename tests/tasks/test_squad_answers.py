@@ -8,16 +8,19 @@ import squad_case
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad
+from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad_answers import (
     AnswerOptions,
     Prediction,
     predict_answers,
     predict_file,
-    project,
     read_predictions,
     write_predictions,
 )
-from tests.make_squad_golden import WORDS, make_logits
+from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer, project
+from tests.make_squad_golden import VOCABULARY, WORDS, make_logits
 
 
 def logits_of(case):
@@ -91,6 +94,58 @@ def test_two_questions_of_one_id(tmp_path):
 ])
 def test_projection(text, original, expected):
     assert project(text, original, True) == expected
+
+
+class ByOffsets(WordpieceTokenizer):
+    """WordPiece whose answers are found as by tokenizers that only know offsets."""
+
+    excerpt = Tokenizer.excerpt
+
+
+class Letters(ByOffsets):
+    """A token for each character; a word has a space before it, as with byte-level BPE."""
+
+    word_prefix = " "
+
+    def encode_lines(self, lines):
+        return (np.array([5 for line in lines for _ in line], np.int32),
+                np.array([*map(len, lines)], np.int32))
+
+    def encode_with_offsets(self, text):
+        # The space belongs to the first token, whose offsets leave it out.
+        return [5] * len(text), [(max(i, 1), i + 1) for i in range(len(text))]
+
+
+def test_offsets_and_the_original_find_the_same_plain_words():
+    letters, rng = "abcd", random.Random(5)
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters,
+                             *(f"##{letter}" for letter in letters)])
+    paragraphs = [squad.Paragraph(
+        ["".join(rng.choices(letters, k=rng.randint(1, 4))) for _ in range(20)],
+        [squad.Question(str(number), "a b")], []) for number in range(20)]
+    options = squad_case.SpanOptions(24, 8, 4)
+    spans = cut_spans(paragraphs, WordpieceTokenizer(vocabulary), options)
+    logits = np.random.default_rng(5).normal(size=[2, len(spans.start), 24]).astype(np.float32)
+    found, original = (predict_answers(spans, *logits, kind(vocabulary), AnswerOptions(20, 9))
+                       for kind in (ByOffsets, WordpieceTokenizer))
+    assert found == original and len({prediction.text for prediction in found}) > 10
+
+
+def test_the_words_of_an_answer_are_those_of_its_tokens():
+    """Words are encoded with the space before them, so that offsets are shifted by it."""
+    tokenizer = Letters(Vocabulary(VOCABULARY))
+    paragraph = squad.Paragraph(["(1895-1943),", "a"],
+                                [squad.Question("q", "when", False, "1895", 0, 0)], [])
+    options = squad_case.SpanOptions(32, 32, 4)
+    spans = cut_spans([paragraph], tokenizer, options)
+    assert len(spans.token_words) == len(" (1895-1943), a")
+    for first, last, text in [(2, 5, "1895"), (0, 1, "("), (7, 10, "1943"), (11, 14, "), a"),
+                              (0, 14, "(1895-1943), a")]:
+        logits = np.zeros([2, 1, 32], np.float32)
+        offset = tokenizer.vocabulary.layout.b_offset(spans.query_length[0])
+        logits[0, 0, offset + first] = logits[1, 0, offset + last] = 9
+        answer, = predict_answers(spans, *logits, tokenizer, AnswerOptions(2, 20))
+        assert answer.text == text
 
 
 def test_projection_of_any_text_is_a_part_of_it():

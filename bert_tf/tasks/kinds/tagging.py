@@ -72,7 +72,7 @@ class Tagging(LabelledKind):
         """A row a window: read row by row, the positions whose `label_weights` is 1 are the first
         tokens of the words of the sentences in order. Nothing is cut."""
         words = [word for example in examples for word in example.texts]
-        tokens, pieces = tokenizer.encode_lines(words)
+        tokens, pieces = tokenizer.encode_words(words)
         # A word without a token, such as a lone control character, still has a label.
         gaps = np.cumsum(pieces)[pieces == 0]
         tokens = np.insert(tokens, gaps, tokenizer.vocabulary.unk_id)
