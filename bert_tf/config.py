@@ -95,6 +95,13 @@ def defaults_of(dataclass: type) -> dict:
     return found
 
 
+def settle(given: dict, *others: dict) -> dict:
+    """Every option of `given` from the first dict that has it: the flags, then what was saved with
+    a model, then the defaults. An option is None where a dict does not have it."""
+    return {name: next((source[name] for source in (given, *others)
+                        if source.get(name) is not None), None) for name in given}
+
+
 def same_options(mine: dict, theirs: dict, defaults: dict) -> bool:
     """Whether two descriptions of a job have equal options; see `differing_options`."""
     return not differing_options(mine, theirs, defaults)

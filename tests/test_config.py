@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bert_tf.config import (CONFIGS, PRESETS, EncoderConfig, Sizes, differing_options, read_config,
-                            same_options)
+                            same_options, settle)
 from bert_tf.errors import InputError
 
 # The multilingual and Chinese releases carry keys that their own code never reads.
@@ -137,3 +137,9 @@ def test_refusals_of_any_configuration_name_the_file(values, message, tmp_path, 
 def test_an_absent_option_equals_its_default(mine, theirs, differing):
     assert differing_options(mine, theirs, {"new": 3}) == differing
     assert same_options(mine, theirs, {"new": 3}) is (not differing)
+
+
+def test_an_option_is_the_flag_else_what_was_saved_else_the_default():
+    given = {"stride": None, "length": 0, "case": False, "odd": None}
+    assert settle(given, {"stride": 7, "length": 3, "other": 1}, {"stride": 9, "case": True}) == {
+        "stride": 7, "length": 0, "case": False, "odd": None}

@@ -7,7 +7,7 @@ import os
 from bert_tf import checkpoints
 from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.rules import VOCABULARY
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, settle
 from bert_tf.errors import InputError
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import Tokenizer, check_case, check_fits, open_tokenizer
@@ -55,7 +55,8 @@ def open_model(flags, output_dir: str, default_length: int) -> Model:
     saved = SavedTask.read(folder) if path and (flags.keep_head or not flags.do_train) else None
     config = _config(flags, path)
     tokenizer = _open_tokenizer(flags, folder if path else None, config, saved)
-    length = flags.max_seq_length or (saved.max_seq_length if saved else default_length)
+    length = settle({"max_seq_length": flags.max_seq_length or None}, vars(saved) if saved else {},
+                    {"max_seq_length": default_length})["max_seq_length"]
     if not 4 <= length <= config.max_position_embeddings:
         raise InputError(f"--max_seq_length is {length}; it must be from 4 to "
                          f"{config.max_position_embeddings}, the model's "

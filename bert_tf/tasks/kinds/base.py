@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from bert_tf.config import settle
 from bert_tf.tasks.reading import Example
 
 if typing.TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Kind:
         Raises:
             InputError: a flag contradicts the model.
         """
-        return {name: saved.get(name) if value is None else value for name, value in given.items()}
+        return settle(given, saved)
 
     def check_options(self, options: dict, max_seq_length: int, tokenizer) -> None:
         """Raises InputError for options that cannot work."""

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from bert_tf.config import defaults_of
+from bert_tf.config import defaults_of, settle
 from bert_tf.data import features, manifest, shards, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad, squad_scorer
@@ -49,8 +49,8 @@ class Span(Kind):
                              "out --version_2_with_negative.")
         if is_training:
             saved = {name: value for name, value in saved.items() if name != THRESHOLD}
-        defaults = {**dataclasses.asdict(SpanOptions()), **dataclasses.asdict(AnswerOptions())}
-        options = super().options(given, {**defaults, **saved}, is_training, path)
+        defaults = {**defaults_of(SpanOptions), **defaults_of(AnswerOptions)}
+        options = settle(given, saved, defaults)
         return {name: value for name, value in options.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
