@@ -34,12 +34,12 @@ def _correlation(name):
     return score
 
 
-def is_entity_tag(tag):
+def is_entity_tag(tag: str) -> bool:
     """Whether a tag is "B-" or "I-" with a type."""
     return tag[:2] in ("B-", "I-")
 
 
-def entities(tags):
+def entities(tags: list[str]) -> list[tuple[int, int, str]]:
     """The entities of one sentence: list of (first word, last word + 1, type)."""
     found, start, kind = [], 0, None
     for position, tag in enumerate([*tags, "O"]):
@@ -52,7 +52,7 @@ def entities(tags):
     return found
 
 
-def to_bio(tags, where="a tag"):
+def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
     """The same entities with "B-" at the first word of each (list of str).
 
     Tags of other kinds, such as parts of speech, stay what they are.
@@ -72,7 +72,7 @@ def to_bio(tags, where="a tag"):
     return bio
 
 
-def count_entities(labels, predictions):
+def count_entities(labels: list, predictions: list) -> dict[str, collections.Counter]:
     """Entities as conlleval counts them: one is right if its first and last word and its type are.
 
     Returns:
@@ -88,7 +88,7 @@ def count_entities(labels, predictions):
     return dict(counts)
 
 
-def entity_scores(counts):
+def entity_scores(counts: collections.Counter) -> tuple[float, float, float]:
     """(precision, recall, F1) of a Counter of `count_entities`; 0 where there is nothing."""
     correct, predicted, labelled = (counts[key] for key in ("correct", "predicted", "labelled"))
     return (correct / max(predicted, 1), correct / max(labelled, 1),
@@ -123,6 +123,6 @@ METRICS = {
 }
 
 
-def compute(names, labels, predictions):
+def compute(names, labels, predictions) -> dict[str, float]:
     """dict of metric -> float, in the order of `names`: the headline first."""
     return {name: float(METRICS[name](labels, predictions)) for name in names}

@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to choose how a text goes on, scores it, and predicts.
+"""Fine-tunes BERT to choose how a text continues, scores it, and predicts.
 
 The task is SWAG, in its official files, or your own CSV, TSV or JSON lines with a column for each
 of any number of choices; the label is the number of the right one, from 0. Records are made once.

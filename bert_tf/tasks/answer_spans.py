@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.data.features import pack_pairs
 from bert_tf.errors import InputError
+from bert_tf.tokenization.vocabulary import Layout
 
 FIRST_UNIQUE_ID = 1000000000
 
@@ -29,7 +30,7 @@ class SpanOptions:
     doc_stride: int = 128
     max_query_length: int = 64
 
-    def check(self, layout):
+    def check(self, layout: Layout) -> None:
         """Raises InputError for values that cannot work in sequences of this `Layout`."""
         if self.doc_stride < 1 or self.max_query_length < 1:
             raise InputError(f"--doc_stride is {self.doc_stride} and --max_query_length "
@@ -78,16 +79,17 @@ class AnswerSpans:
         """int [M], the question that each span belongs to."""
         return np.repeat(np.arange(len(self.questions)), np.diff(self.first_span))
 
-    def features(self, first, last, options, vocabulary):
+    def features(self, first: int, last: int, options: SpanOptions, vocabulary) -> dict:
         """The record features of the spans `first` to `last` (exclusive), without unique_ids.
 
         Args:
             options: `SpanOptions`, those that the spans were cut with.
-            vocabulary: names the ids of [CLS] and [SEP].
+            vocabulary: the tokenizer's `Vocabulary`.
 
         Returns:
             dict of int and bool arrays [B, S] and [B, 1], named as in `features.ANSWER_SPAN` and
-            `features.ANSWER_SPAN_LABELS`; a span without the whole answer has [CLS]'s position, 0.
+            `features.ANSWER_SPAN_LABELS`; a span that lacks a part of the answer has
+            the position of [CLS], 0.
         """
         row = self.question[first:last]
         start, length = self.start[first:last], self.length[first:last]
@@ -105,7 +107,7 @@ class AnswerSpans:
             "is_impossible": impossible[:, None],
         }
 
-    def most_context(self, question):
+    def most_context(self, question: int) -> np.ndarray:
         """Which tokens of a question's spans have more context there than in its other spans.
 
         Returns:
@@ -119,7 +121,7 @@ class AnswerSpans:
         return np.arange(len(start))[:, None] == score.argmax(0)
 
 
-def cut_spans(paragraphs, tokenizer, options):
+def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
     """Tokenises paragraphs and questions and cuts them into spans.
 
     Args:
@@ -164,7 +166,8 @@ def cut_spans(paragraphs, tokenizer, options):
 
 def _answer_tokens(questions, tokenizer, ids, word_tokens, first_words, doc_start):
     """First and last token of each answer, int [N, 2]: all of the words that the answer touches,
-    or the part of them that is the answer, if its tokens stand there (_improve_answer_span)."""
+    or the part of them that is the answer, if its tokens are among theirs
+    (_improve_answer_span)."""
     answers = np.full((len(questions), 2), -1, np.int64)
     rows = [row for row, question in enumerate(questions) if question.answer]
     wanted, lengths = tokenizer.encode_words([questions[row].answer for row in rows])
@@ -181,6 +184,6 @@ def _answer_tokens(questions, tokenizer, ids, word_tokens, first_words, doc_star
 
 
 def _find(tokens, part):
-    """Where `part` first stands in `tokens`, lists of int; None if nowhere, or if it is empty."""
+    """Where `part` first occurs in `tokens`, lists of int; None if nowhere, or if it is empty."""
     starts = range(len(tokens) - len(part) + 1) if part else ()
     return next((s for s in starts if tokens[s:s + len(part)] == part), None)

@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import json
 import re
+from collections.abc import Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
@@ -31,7 +32,7 @@ class Omissions:
     malformed: int = 0
     without_label: int = 0
 
-    def add_malformed(self, where, problem):
+    def add_malformed(self, where: str, problem: str) -> None:
         """Counts a line.
 
         Raises:
@@ -43,7 +44,7 @@ class Omissions:
         self.malformed += 1
 
 
-def read_lines(path):
+def read_lines(path: str) -> Iterator[tuple[int, str]]:
     """Yields (number from 1, line without its end) of a text file, plain or gzip.
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
@@ -155,7 +156,7 @@ class Table:
         InputError: the file holds no row.
     """
 
-    def __init__(self, path, layout, omissions):
+    def __init__(self, path: str, layout, omissions: Omissions):
         self._path, self._omissions = path, omissions
         self._keyed = layout.format in ("jsonl", "tfds")
         self._names = self._width = None
@@ -185,7 +186,7 @@ class Table:
                 continue
             self._omissions.add_malformed(f"{self._path}, line {number}", problem)
 
-    def keys(self, columns):
+    def keys(self, columns) -> list:
         """The keys of columns given by name, number or, for several, a name such as "ending*".
 
         Raises:
@@ -214,7 +215,7 @@ def _is_number(column):
     return isinstance(column, int) or column.removeprefix("-").isdecimal()
 
 
-def read_sentences(path, layout, omissions):
+def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
     A line whose word is -DOCSTART- begins a document and is no sentence.

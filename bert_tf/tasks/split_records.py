@@ -83,7 +83,7 @@ class _PieceWriter:
         try:
             shard = write_shard(path, os.path.dirname(path), self._blocks(examples, counts))
         except OSError as error:
-            raise InputError(f"--output_dir: {path} can't be written ({error}); make room and "
+            raise InputError(f"--output_dir: {path} cannot be written ({error}); make room and "
                              "start the command again, finished pieces are kept.") from error
         return {"shards": [shard], "counts": {**counts, "records": shard["records"]}}
 
@@ -167,7 +167,7 @@ class SplitRecords:
                     self._options.document_context)
 
     def _describe(self, vocabulary, results):
-        """What the manifest says besides its shards."""
+        """What the manifest holds besides its shards."""
         task, split = self._source.task, self._source.split
         totals = sum((collections.Counter(r["counts"]) for r in results), collections.Counter())
         counts = {name: totals[name] for name in ("examples", "records", "cut_to_fit", "tokens")}

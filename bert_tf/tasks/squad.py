@@ -8,12 +8,13 @@ import dataclasses
 import io
 import json
 import re
+from collections.abc import Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
 _PIECE_QUESTIONS = 1 << 13
-# The original's spaces. Others, a no-break space say, stand within words.
+# The original's spaces. Others, such as a no-break space, are parts of words.
 _WORD = re.compile(r"[^ \t\r\n\u202f]+")
 _BLOCK = 1 << 20
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -56,16 +57,17 @@ class Paragraph:
     skipped: list
 
 
-def passage_words(passage):
-    """The words of a passage, between the original's spaces (list of str)."""
+def passage_words(passage: str) -> list[str]:
+    """The words of a passage, between the original's spaces."""
     return _WORD.findall(passage)
 
 
-def read_paragraphs(path, is_training, version_2_with_negative=False):
+def read_paragraphs(path: str, is_training: bool,
+                    version_2_with_negative: bool = False) -> Iterator[Paragraph]:
     """Yields the paragraphs of a SQuAD file, one article in memory at a time.
 
-    As in the original, a question to train on is left out where the answer's words do not stand
-    at the place named. Where the original refuses several answers, the first is learned.
+    As in the original, a question to train on is left out where the answer's words are not at
+    the place named. Where the original refuses several answers, the first is learned.
 
     Args:
         path: JSON, plain or gzip.
@@ -76,7 +78,7 @@ def read_paragraphs(path, is_training, version_2_with_negative=False):
         `Paragraph`.
 
     Raises:
-        InputError: this is not SQuAD, or an answer can't be one; names file and question.
+        InputError: the file is not SQuAD, or an answer is impossible; names file and question.
     """
     empty = True
     for context, asked in _raw_paragraphs(path):
@@ -92,7 +94,7 @@ def read_paragraphs(path, is_training, version_2_with_negative=False):
             else:
                 paragraph.skipped.append(
                     f"{where} is left out: its answer's words are not in the paragraph at "
-                    "answer_start; mend the answer to learn from it.")
+                    "answer_start; correct the answer to learn from it.")
         empty = empty and not asked
         yield paragraph
     if empty:
@@ -115,22 +117,22 @@ def read_pieces(path, is_training, version_2_with_negative=False, size=_PIECE_QU
         yield piece
 
 
-def read_answers(path):
+def read_answers(path: str) -> dict[str, list[str]]:
     """The texts of the correct answers to every question of a SQuAD file.
 
     Returns:
         dict of question id -> list of str, empty where there is no answer.
 
     Raises:
-        InputError: this is not SQuAD, or an id stands there twice; names file and question.
+        InputError: the file is not SQuAD, or has an id twice; names file and question.
     """
     return {raw["id"]: [take(answer, "text", str, where)
                         for answer in take(raw, "answers", list, where)]
             for raw, where in _distinct_questions(path)}
 
 
-def holds_answers(path):
-    """Whether any question of a SQuAD file has an answer, or is said to have none.
+def holds_answers(path: str) -> bool:
+    """Whether any question of a SQuAD file has an answer, or is marked as impossible.
 
     Raises:
         InputError: see `read_answers`; where there are answers, the file is not read to its end.
@@ -169,7 +171,7 @@ def _distinct_questions(path):
     for _, asked in _raw_paragraphs(path):
         for raw, where in asked:
             if raw["id"] in seen:
-                raise InputError(f"{where} stands there twice; leave one of them out.")
+                raise InputError(f"{where} is there twice; leave one of them out.")
             seen.add(raw["id"])
             yield raw, where
     if not seen:
@@ -177,7 +179,7 @@ def _distinct_questions(path):
 
 
 def _with_answer(question, raw, where, context, words, starts, version_2_with_negative):
-    """The question with its answer; None where that does not stand at the place named."""
+    """The question with its answer; None where the answer is not at the place named."""
     if version_2_with_negative and take(raw, "is_impossible", bool, where):
         return dataclasses.replace(question, is_impossible=True)
     answers = take(raw, "answers", list, where)
@@ -254,7 +256,7 @@ def read_elements(path, key):
         key: of the object; what else it has is read and dropped.
 
     Raises:
-        InputError: the file can't be read or is no such JSON, which may be seen after elements
+        InputError: the file cannot be read or is no such JSON, which may show after elements
             were yielded.
     """
     with open_unpacked(path) as file:
@@ -275,7 +277,7 @@ def _elements(text, key):
         if name != key:
             text.value()
         elif found:
-            raise ValueError(f"{key!r} stands there twice")
+            raise ValueError(f"{key!r} is there twice")
         else:
             found = True
             yield from _array(text)

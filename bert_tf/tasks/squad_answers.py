@@ -8,6 +8,7 @@ import dataclasses
 import json
 import math
 import os
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -34,19 +35,19 @@ class Prediction:
     n_best: list
     null_odds: float | None = None
 
-    def answer(self, null_score_diff_threshold=0.0):
+    def answer(self, null_score_diff_threshold: float = 0.0) -> str:
         """The answer: "" if the odds of there being none exceed the threshold."""
         if self.null_odds is not None and self.null_odds > null_score_diff_threshold:
             return ""
         return self.text
 
-    def describe(self, null_score_diff_threshold=0.0):
-        """A dict of the `answer`, its `probability`, `n_best` and, of v2.0, `null_odds`."""
+    def describe(self, null_score_diff_threshold: float = 0.0) -> dict:
+        """A dict of the `answer`, its `probability`, `n_best` and, in v2.0, `null_odds`."""
         answer = self.answer(null_score_diff_threshold)
-        said = {"answer": answer, "probability": next(
+        found = {"answer": answer, "probability": next(
             entry["probability"] for entry in self.n_best if entry["text"] == answer),
             "n_best": self.n_best}
-        return said if self.null_odds is None else {**said, "null_odds": self.null_odds}
+        return found if self.null_odds is None else {**found, "null_odds": self.null_odds}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +65,8 @@ class AnswerOptions:
     version_2_with_negative: bool = False
 
 
-def predict_answers(spans, start_logits, end_logits, tokenizer, options):
+def predict_answers(spans, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
+                    options: AnswerOptions) -> list[Prediction]:
     """Chooses the answers to all questions of some spans.
 
     Args:
@@ -88,7 +90,8 @@ def predict_answers(spans, start_logits, end_logits, tokenizer, options):
     return [finder.predict(question) for question in range(len(spans.questions))]
 
 
-def predict_file(path, start_logits, end_logits, tokenizer, span_options, options):
+def predict_file(path: str, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
+                 span_options, options: AnswerOptions) -> Iterator[Prediction]:
     """Chooses the answers to all questions of a SQuAD file, a piece of it in memory at a time.
 
     Args:
@@ -214,8 +217,8 @@ def _entries(n_best):
             for power, (text, (start, end)) in zip(powers, n_best.items())]
 
 
-def write_predictions(folder, predictions, null_score_diff_threshold=0.0):
-    """Writes predictions.json, nbest_predictions.json and, of v2.0, null_odds.json.
+def write_predictions(folder: str, predictions, null_score_diff_threshold: float = 0.0) -> None:
+    """Writes predictions.json, nbest_predictions.json and, in v2.0, null_odds.json.
 
     Args:
         folder: where to.
@@ -228,7 +231,7 @@ def write_predictions(folder, predictions, null_score_diff_threshold=0.0):
     predictions = list(predictions)
     (name, count), = collections.Counter(p.id for p in predictions).most_common(1)
     if count > 1:
-        raise InputError(f"question {name!r} stands {count} times in the file to predict; give "
+        raise InputError(f"question {name!r} is {count} times in the file to predict; give "
                          "every question an id of its own.")
     files = {"predictions": {p.id: p.answer(null_score_diff_threshold) for p in predictions},
              "nbest_predictions": {p.id: p.n_best for p in predictions}}
@@ -238,19 +241,19 @@ def write_predictions(folder, predictions, null_score_diff_threshold=0.0):
         write_json(os.path.join(folder, f"{name}.json"), content)
 
 
-def read_predictions(path):
+def read_predictions(path: str) -> dict:
     """Reads predictions.json or null_odds.json: an object of question id -> text or number.
 
     The scorer checks what it holds.
 
     Raises:
-        InputError: the file isn't an object of JSON.
+        InputError: the file is not a JSON object.
     """
     try:
         with open(path, encoding="utf-8") as file:
             predictions = json.load(file)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} can't be read as JSON ({error}); give the predictions that "
+        raise InputError(f"{path} cannot be read as JSON ({error}); give the predictions that "
                          "run_squad wrote.") from error
     if not isinstance(predictions, dict):
         raise InputError(f"{path} is not an object of question ids and answers; give the "

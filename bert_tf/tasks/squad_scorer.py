@@ -1,4 +1,5 @@
-"""The scores of SQuAD v1.1 and v2.0, as its official evaluation scripts compute them.
+"""The scores of SQuAD v1.1 and v2.0, as its official evaluation scripts compute them, and the odds
+above which it is best to give no answer.
 
 Predictions are compared without case, punctuation, the articles a, an and the, and extra spaces.
 A score is the best over the correct answers; scores are means in percent.
@@ -16,7 +17,7 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalize(text):
+def normalize(text: str) -> str:
     """The text as it is compared."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
@@ -42,7 +43,7 @@ def f1_or_none(answer, prediction):
     return f1(answer, prediction) if answer and prediction else exact(answer, prediction)
 
 
-def score_v1(answers, predictions):
+def score_v1(answers: dict, predictions: dict) -> dict[str, float]:
     """Scores of v1.1.
 
     Args:
@@ -67,7 +68,8 @@ def score_v1(answers, predictions):
     return {"exact_match": exact_match, "f1": mean_f1}
 
 
-def score_v2(answers, predictions, null_odds=None, threshold=1.0):
+def score_v2(answers: dict, predictions: dict, null_odds: dict | None = None,
+             threshold: float = 1.0) -> dict[str, float]:
     """Scores of v2.0.
 
     Args:
@@ -108,10 +110,10 @@ def score_v2(answers, predictions, null_odds=None, threshold=1.0):
     return result
 
 
-def question_scores(answers, predictions):
+def question_scores(answers: dict, predictions: dict) -> dict:
     """Exact match and F1 of v2.0 of each question: a dict of question id -> (0 or 1, 0.0 to 1.0).
 
-    An answer that is but articles and punctuation is none.
+    An answer of nothing but articles and punctuation is no answer.
     """
     return {name: _best_scores([*filter(None, map(normalize, texts))] or [""], predictions[name],
                                f1_or_none) for name, texts in answers.items()}
@@ -138,11 +140,12 @@ def _check(values, kind, what):
                              f"{'no text' if kind is str else 'no number'}; correct it.")
 
 
-def best_threshold(answers, predictions, odds, scores):
+def best_threshold(answers: dict, predictions: dict, odds: dict,
+                   scores: dict) -> tuple[float, float]:
     """The threshold that makes the mean score best, as the official script of v2.0 finds it.
 
-    It does not see that equal odds lie on one side of any threshold, and says 0.0 where it is best
-    to answer nothing; `reachable_threshold` does.
+    It ignores that equal odds lie on one side of any threshold, and returns 0.0 where it is best to
+    answer nothing; `reachable_threshold` does neither.
 
     Args:
         answers: dict of question id -> list of str, empty where there is no answer.
@@ -158,7 +161,7 @@ def best_threshold(answers, predictions, odds, scores):
     return float(100.0 * totals[best] / len(scores)), [0.0, *levels][best]
 
 
-def reachable_threshold(answers, predictions, odds, scores):
+def reachable_threshold(answers: dict, predictions: dict, odds: dict, scores: dict) -> float:
     """The threshold to apply so that the mean score is really the best.
 
     The arguments are those of `best_threshold`, but `predictions` are the best texts: none of them

@@ -49,7 +49,7 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class Defaults:
-    """How a task is trained unless flags say otherwise (arXiv:1810.04805, section 4 and A.3)."""
+    """How a task is trained by default (arXiv:1810.04805, section 4 and A.3)."""
 
     max_seq_length: int = 128
     train_batch_size: int = 32

@@ -249,7 +249,7 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     run = Run(plan, predictions, sets, is_chief)
     goal = make_goal(plan, sets, run.evaluate)
     if model_flags.do_train:
-        goal.make_objective(plan.model.config, dtype=None)  # one that can't be is refused here
+        goal.make_objective(plan.model.config, dtype=None)  # an impossible head is refused here
     run.tuning = training.FineTuning(settings, strategy, plan.model.config, goal, plan.model.path,
                                      model_flags.keep_head)
     if model_flags.do_train:

@@ -106,7 +106,7 @@ def test_what_is_not_squad_is_named(tmp_path, data, words):
 
 
 def test_an_id_that_stands_twice_cannot_be_scored(tmp_path):
-    with pytest.raises(InputError, match="'q1' stands there twice"):
+    with pytest.raises(InputError, match="'q1' is there twice"):
         read_answers(write(tmp_path, question(), question()))
 
 
@@ -116,7 +116,7 @@ def test_whether_there_are_answers(tmp_path, changes, expected):
     bare = {"id": "q2", "question": "When?"}
     assert holds_answers(write(tmp_path, bare, question(**changes))) is expected
     assert not holds_answers(write(tmp_path, bare))
-    with pytest.raises(InputError, match="'q2' stands there twice"):
+    with pytest.raises(InputError, match="'q2' is there twice"):
         holds_answers(write(tmp_path, bare, bare))
 
 

@@ -82,7 +82,7 @@ def test_no_answer_is_allowed_at_all(tmp_path, negative, text, odds):
 
 def test_two_questions_of_one_id(tmp_path):
     predictions = [Prediction(name, "x", []) for name in ("q1", "q2", "q1")]
-    with pytest.raises(InputError, match="'q1' stands 2 times"):
+    with pytest.raises(InputError, match="'q1' is 2 times"):
         write_predictions(tmp_path, predictions)
 
 
@@ -156,7 +156,7 @@ def test_projection_of_any_text_is_a_part_of_it():
         assert project(text, original, rng.random() < 0.5) in original
 
 
-@pytest.mark.parametrize("text, words", [("[1]", "is not an object"), ("{", "can't be read")])
+@pytest.mark.parametrize("text, words", [("[1]", "is not an object"), ("{", "cannot be read")])
 def test_files_that_are_no_predictions(tmp_path, text, words):
     path = tmp_path / "predictions.json"
     path.write_text(text, encoding="utf-8")

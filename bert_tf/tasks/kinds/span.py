@@ -286,7 +286,7 @@ class SquadRecords:
         try:
             shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
         except OSError as error:
-            raise InputError(f"{path} can't be written ({error}); make room and start the command "
+            raise InputError(f"{path} cannot be written ({error}); make room and start the command "
                              "again, finished pieces are kept.") from error
         skipped = [sentence for paragraph in piece for sentence in paragraph.skipped]
         cut = [question.id for question, is_cut in zip(spans.questions, spans.query_cut) if is_cut]
