@@ -5,8 +5,16 @@ import json
 
 import pytest
 
-from bert_tf.config import (CONFIGS, PRESETS, EncoderConfig, Sizes, differing_options, read_config,
-                            same_options, settle)
+from bert_tf.config import (
+    CONFIGS,
+    PRESETS,
+    EncoderConfig,
+    Sizes,
+    differing_options,
+    read_config,
+    same_options,
+    settle,
+)
 from bert_tf.errors import InputError
 
 # The multilingual and Chinese releases carry keys that their own code never reads.
