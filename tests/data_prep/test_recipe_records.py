@@ -1,0 +1,165 @@
+"""Records of every recipe, and of what the flags make of it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf import recipes
+from bert_tf.data import RecordSet, features, manifest, tfrecord
+from bert_tf.errors import InputError
+from data_prep import create_pretraining_data, verify_records
+
+MASKS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
+
+
+def columns(*paths):
+    """The features of all records, arrays [records, length] by name."""
+    examples = [tfrecord.parse_example(message)
+                for path in paths for message in tfrecord.read_records(path)]
+    return {name: np.array([example[name] for example in examples]) for name in examples[0]}
+
+
+def described(tmp_path):
+    return json.loads((tmp_path / "out/r.manifest.json").read_text())
+
+
+@pytest.mark.parametrize("masking", ["", "static", "dynamic"])
+@pytest.mark.parametrize("recipe", recipes.RECIPES)
+def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recipe, masking):
+    job = prepare(random_text(1), recipe=recipe, masking=masking, max_seq_length=32,
+                  max_predictions_per_seq=5)
+    record, found = described(tmp_path), columns(*job.output_file)
+    assert set(record["features"]) == set(found)
+    assert record["recipe"] == job.resolve().describe()
+    assert recipes.from_description(record["recipe"]) == job.resolve()
+    assert (MASKS <= set(found)) == (not job.resolve().corruption.dynamic)
+    verify_records.main(verify_records.Job(input_file=[str(tmp_path / "out")]))
+    records = RecordSet.open([str(tmp_path / "out/r.tfrecord")], "input_file")
+    assert records.size == len(found["input_ids"])
+    described_features, _ = manifest.record_features(record)
+    assert [feature.name for feature in described_features] == record["features"]
+
+
+def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text):
+    """So records of earlier versions, which knew no recipes, are taken over."""
+    prepare(random_text(2), do_whole_word_mask=True, dupe_factor=2)
+    before, content = described(tmp_path), (tmp_path / "out/r.tfrecord").read_bytes()
+    prepare(random_text(2), recipe="bert_wwm", dupe_factor=2, masking="static",
+            segments="segment_pairs", mask_shares=["0.8", "0.1"])
+    after = described(tmp_path)
+    assert after == before and (tmp_path / "out/r.tfrecord").read_bytes() == content
+    assert set(after["fingerprint"]) == {"options", "vocabulary", "pieces", "output_file"}
+    assert set(after["fingerprint"]["options"]) == {
+        "do_lower_case", "do_whole_word_mask", "max_seq_length", "max_predictions_per_seq",
+        "random_seed", "dupe_factor", "masked_lm_prob", "short_seq_prob", "piece_bytes"}
+
+
+@pytest.mark.parametrize("flags", [
+    {"segments": "doc_sentences"}, {"masking": "dynamic"}, {"mask_shares": ["0.5", "0.5"]}])
+def test_other_records_have_another_fingerprint(prepare, tmp_path, random_text, flags):
+    prepare(random_text(2), dupe_factor=1)
+    first = described(tmp_path)
+    prepare(random_text(2), dupe_factor=1, **flags)
+    second = described(tmp_path)
+    assert first["fingerprint"] != second["fingerprint"] and first["shards"] != second["shards"]
+    assert second["fingerprint"]["options"] == first["fingerprint"]["options"]
+
+
+def test_dynamic_records_hold_the_text(prepare, tmp_path):
+    text = "".join(f"{'a b c d e f g h'[:1 + 2 * (i % 8)]}\n" for i in range(99))
+    job = prepare(text, dupe_factor=1, masking="dynamic", segments="doc_sentences")
+    found = columns(*job.output_file)
+    with open(job.vocab_file, encoding="utf-8") as file:
+        tokens = file.read().split("\n")
+    shown = [tokens[index] for ids in found["input_ids"] for index in ids]
+    assert sorted(token for token in shown if token.isalpha()) == sorted(text.split())
+    assert not set(found) & MASKS
+
+
+def reference_blocks(documents, room):
+    """fairseq's `complete_doc` for sentences that fit, and the length limit of its samples."""
+    blocks = []
+    for document in documents:
+        block = []
+        for sentence in document:
+            if block and len(block) + len(sentence) > room:
+                blocks.append(block)
+                block = []
+            block = block + sentence
+        blocks.append(block)
+    return [block for block in blocks if 0 < len(block) <= room]
+
+
+@pytest.mark.parametrize("size", [5, 16, 40, 128])
+def test_sentences_of_one_document(prepare, tmp_path, vocab_file, random_text, size, capsys):
+    text = random_text(4)
+    job = prepare(text, segments="doc_sentences", dupe_factor=2, max_seq_length=size)
+    found = columns(*job.output_file)
+    assert "next_sentence_labels" not in found and not found["segment_ids"].any()
+    output = capsys.readouterr().out
+    assert "random next" not in output and "have one sentence" not in output
+    assert ("are left out" in output) == (size < 128)
+
+    tokenizer = create_pretraining_data.WordpieceTokenizer(
+        create_pretraining_data.Vocabulary.from_file(job.vocab_file))
+    documents = [[tokenizer.encode(line) for line in document.split("\n") if line]
+                 for document in text.split("\n\n")]
+    expected = 2 * reference_blocks(documents, size - 2)
+    vocabulary = tokenizer.vocabulary
+    ids, used = found["input_ids"], found["masked_lm_weights"] > 0
+    for row in range(len(ids)):
+        ids[row, found["masked_lm_positions"][row][used[row]]] = found["masked_lm_ids"][row][
+            used[row]]
+    lengths = found["input_mask"].sum(1)
+    assert (ids[:, 0] == vocabulary.cls_id).all()
+    assert (ids[np.arange(len(ids)), lengths - 1] == vocabulary.sep_id).all()
+    blocks = [row[1:length - 1].tolist() for row, length in zip(ids, lengths)]
+    assert sorted(blocks) == sorted(expected)
+
+
+def test_the_report_speaks_of_what_there_is(prepare, random_text, capsys):
+    prepare(random_text(5), masking="dynamic", segments="doc_sentences")
+    output = capsys.readouterr().out
+    assert "predictions" not in output and "random next" not in output
+    assert "--dupe_factor=1 is enough" in output
+
+
+@pytest.mark.parametrize("shares", [["0.8"], ["0.8", "0.1", "0.1"], ["0.8", "0.3"], ["a", "b"],
+                                    ["-0.1", "0.5"], ["nan", "0.1"]])
+def test_shares_that_are_none(prepare, random_text, shares):
+    with pytest.raises(InputError, match="--mask_shares is .*two numbers from 0 to 1"):
+        prepare(random_text(1), mask_shares=shares)
+
+
+def test_an_unknown_recipe(prepare, random_text):
+    with pytest.raises(InputError, match="no recipe 'brt'.*bert_wwm"):
+        prepare(random_text(1), recipe="brt")
+
+
+def run(*flags):
+    done = subprocess.run([sys.executable, "-m", "data_prep.create_pretraining_data", *flags],
+                          capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_flags_come_before_the_recipe(tmp_path, vocab_file, random_text):
+    (tmp_path / "text.txt").write_text(random_text(6), encoding="utf-8")
+    common = [f"--input_file={tmp_path}/text.txt", f"--output_file={tmp_path}/out/r.tfrecord",
+              f"--vocab_file={vocab_file}", "--recipe=bert_wwm", "--num_workers=1"]
+    output = run(*common)
+    assert "defaults from --recipe=bert_wwm" in output and "--do_whole_word_mask=True" in output
+    assert described(tmp_path)["recipe"]["corruption"]["units"] == "words"
+    output = run(*common, "--nodo_whole_word_mask")
+    assert "--do_whole_word_mask" not in output
+    assert described(tmp_path)["recipe"]["corruption"]["units"] == "subwords"
+    assert "--[no]do_whole_word_mask   (default: True" in run("--recipe=bert_wwm", "--help")
+
+
+def test_every_feature_is_known():
+    for recipe in recipes.RECIPES.values():
+        for varied in (recipe, recipe.vary({"pairing": "doc_sentences"}),
+                       recipe.vary({}, {"dynamic": True})):
+            assert set(create_pretraining_data.feature_names(varied)) <= set(features.KNOWN)
