@@ -151,14 +151,19 @@ def _print_help(doc, config_classes, defaults):
     print(help_text(doc, config_classes, taken, source))
 
 
+def _shown(value):
+    """A value as it is written on the command line."""
+    return ",".join(value) if isinstance(value, list) else value
+
+
 def _notes(field, defaults, source):
     """Yields what stands in brackets behind a flag in the help."""
     if field.name in defaults:
-        yield f"default: {defaults[field.name]}, from {source}"
+        yield f"default: {_shown(defaults[field.name])}, from {source}"
     elif _is_required(field):
         yield "required"
     elif _default(field) not in (None, "", []):
-        yield f"default: {_default(field)}"
+        yield f"default: {_shown(_default(field))}"
     if field.metadata["alias"]:
         yield f"also --{field.metadata['alias']}"
 
@@ -191,7 +196,7 @@ def help_text(doc, config_classes, defaults=(), source=""):
 def _report(source, taken):
     if taken:
         print(f"defaults from {source}: " + ", ".join(
-            f"--{name}={','.join(value) if isinstance(value, list) else value}"
+            f"--{name}={_shown(value)}"
             for name, value in taken.items()), flush=True)
 
 

@@ -49,7 +49,9 @@ class PretrainingDataFlags:
     output_file: list[str] = option(
         REQUIRED, "TFRecord file, or several to spread the records over; .gz compresses. A corpus "
         "of several pieces gives one shard a piece: name.tfrecord-00000-of-00003.")
-    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
+    vocab_file: str = option(
+        REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token a line, or a folder.",
+        alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     do_whole_word_mask: bool | None = option(
         None, "Mask all sub-words of a word or none.")
@@ -120,7 +122,7 @@ def _shares(values):
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of a recipe's flags, see `flags.take_defaults`."""
     recipe = recipes.find(given.get("recipe", "bert"))
-    return f"--recipe={recipe.name}", {
+    return f"--recipe={recipe.name} (arXiv:{recipe.paper})", {
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         "mask_shares": list(map(str, recipe.corruption.shares)),
@@ -186,7 +188,7 @@ def _piece_seed(seed, index):
 
 
 def _input_notes(paths):
-    """What is odd about the input files, for the report."""
+    """Notes on input files that may be a mistake, for the report."""
     notes = []
     for path in paths:
         with open_unpacked(path) as file:

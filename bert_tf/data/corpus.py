@@ -64,11 +64,9 @@ def _last_cut(buffer, limit):
     window = 1 << 16
     while True:
         start = max(0, limit - window)
-        cut = None
-        for cut in _BLANK_LINE.finditer(buffer, start, limit):
-            pass
-        if cut:
-            return cut.end()
+        cuts = [cut.end() for cut in _BLANK_LINE.finditer(buffer, start, limit)]
+        if cuts:
+            return cuts[-1]
         if start == 0:
             return None
         window *= 8

@@ -114,8 +114,7 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
                 parts.append(masks.place())
     if masks is not None:
         parts.append(masks.place())
-    slices = np.frombuffer(slices, np.int32).reshape(-1, 5) if slices else np.zeros((0, 5), np.int32)
-    order = list(range(len(slices)))
+    order = list(range(len(slices) // 5))
     stream.shuffle(order)
-    return Instances(documents, slices, Masks.join(parts) if parts else None,
+    return Instances(documents, np.array(slices, np.int32).reshape(-1, 5), Masks.join(parts) if parts else None,
                      np.array(order, np.int64), feature_names(recipe))

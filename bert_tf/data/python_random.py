@@ -3,7 +3,7 @@
 The original draws every choice from one `random.Random`, so records equal to its records need the
 same numbers in the same order. Most of them are the swaps of one shuffle per instance: about 175
 draws each, of which the order only matters later. This class therefore keeps the generator's
-32-bit words in an array with a position and offers, beside the ordinary draws, `skip_shuffle`, which
+32-bit words in an array with a position. Beside the ordinary draws it offers `skip_shuffle`, which
 finds where a shuffle's draws end without doing it, and `take_shuffles`, which does thousands of
 skipped ones at once.
 

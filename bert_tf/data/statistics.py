@@ -58,9 +58,14 @@ def count_text(lines: Sequence[str], documents: Documents,
 
 def count_instances(instances: Instances, max_seq_length: int,
                     layout: Layout) -> dict[str, Any]:
-    """Counts of the `Instances` of one piece, packed by a `Layout`: ints and a histogram of lengths.
+    """Counts of the `Instances` of one piece: dict of ints and a histogram of their lengths.
 
     What a recipe does not have (labels, masks in the records) is not counted.
+
+    Args:
+        instances: the `Instances`.
+        max_seq_length: S.
+        layout: the `Layout` that they are packed by.
     """
     lengths = layout.length(*instances.slices[:, [1, 3]].T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)

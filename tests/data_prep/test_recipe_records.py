@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf import recipes
-from bert_tf.data import RecordSet, features, manifest, tfrecord
+from bert_tf import data, recipes
+from bert_tf.data import features, manifest, tfrecord
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
 
@@ -37,10 +37,19 @@ def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recip
     assert recipes.from_description(record["recipe"]) == job.resolve()
     assert (MASKS <= set(found)) == (not job.resolve().corruption.dynamic)
     verify_records.main(verify_records.Job(input_file=[str(tmp_path / "out")]))
-    records = RecordSet.open([str(tmp_path / "out/r.tfrecord")], "input_file")
-    assert records.size == len(found["input_ids"])
     described_features, _ = manifest.record_features(record)
     assert [feature.name for feature in described_features] == record["features"]
+
+
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+@pytest.mark.parametrize("recipe", recipes.RECIPES)
+def test_a_record_set_takes_them(prepare, random_text, recipe, masking):
+    job = prepare(random_text(1), recipe=recipe, masking=masking, max_seq_length=32,
+                  max_predictions_per_seq=5)
+    records = data.RecordSet.open(job.output_file, "input_file")
+    assert records.size == len(columns(*job.output_file)["input_ids"])
+    assert {feature.name for feature in records.format.features} == set(
+        create_pretraining_data.feature_names(job.resolve()))
 
 
 def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text):
@@ -150,7 +159,8 @@ def test_flags_come_before_the_recipe(tmp_path, vocab_file, random_text):
     common = [f"--input_file={tmp_path}/text.txt", f"--output_file={tmp_path}/out/r.tfrecord",
               f"--vocab_file={vocab_file}", "--recipe=bert_wwm", "--num_workers=1"]
     output = run(*common)
-    assert "defaults from --recipe=bert_wwm" in output and "--do_whole_word_mask=True" in output
+    assert "defaults from --recipe=bert_wwm (arXiv:1906.08101)" in output
+    assert "--do_whole_word_mask=True" in output
     assert described(tmp_path)["recipe"]["corruption"]["units"] == "words"
     output = run(*common, "--nodo_whole_word_mask")
     assert "--do_whole_word_mask" not in output
