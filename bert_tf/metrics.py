@@ -78,7 +78,7 @@ def count_entities(labels: list, predictions: list) -> dict[str, collections.Cou
     Returns:
         dict of type -> Counter of correct, predicted and labelled ones.
     """
-    counts = collections.defaultdict(collections.Counter)
+    counts: dict = collections.defaultdict(collections.Counter)
     for gold, predicted in zip(labels, predictions, strict=True):
         gold, predicted = entities(gold), entities(predicted)
         for name, found in (("labelled", gold), ("predicted", predicted),

@@ -6,7 +6,7 @@ GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
 """
 
 from bert_tf.errors import InputError
-from bert_tf.tasks.task import Defaults, Split, Task
+from bert_tf.tasks.task import KINDS, Defaults, Split, Task
 
 _SENTENCES = ("sentence1", "sentence2")
 _BINARY = ("0", "1")
@@ -33,14 +33,14 @@ def _glue(name, texts, labels, sizes, submissions, *, kind="classification", lab
         else:
             layout = {"texts": texts, "label": label, **(train_dev or {})}
         splits[split] = Split(files=(file,), size=size, **layout)
-    return Task(name, kind, splits, labels, **fields)
+    return Task(name, KINDS[kind], splits, labels, **fields)
 
 
 def _inference(name, file, sizes, labels, without_label=None, **layout):
     """SNLI or SciTail; `file` is the official name of a split's file, {} the split."""
     splits = {split: Split((file.format(split), f"{split}.tsv"), size=size, **layout)
               for split, size in zip(_GLUE_FILES, sizes, strict=True)}
-    return Task(name, "classification", splits, labels, without_label=without_label)
+    return Task(name, KINDS["classification"], splits, labels, without_label=without_label)
 
 
 def _swag(name, size, label="label"):
@@ -80,10 +80,10 @@ TASKS = {task.name: task for task in (
     # for CSV quotes finds 23,097 training examples.
     _inference("scitail", "scitail_1.0_{}.tsv", (23596, 1304, 2126), ("entails", "neutral"),
                texts=(0, 1), label=2, header=False),
-    Task("swag", "multiple_choice",
+    Task("swag", KINDS["multiple_choice"],
          {"train": _swag("train", 73546), "dev": _swag("val", 20006),
           "test": _swag("test", 20005, label=None)}, defaults=Defaults(train_batch_size=16)),
-    Task("conll2003", "tagging",
+    Task("conll2003", KINDS["tagging"],
          {"train": _conll2003(14041, "eng.train", "train.txt"),
           "dev": _conll2003(3250, "eng.testa", "valid.txt", "dev.txt"),
           "test": _conll2003(3453, "eng.testb", "test.txt")},
@@ -93,9 +93,9 @@ TASKS = {task.name: task for task in (
 
 # Answers in paragraphs, by version_2_with_negative (arXiv:1810.04805, sections 4.2 and 4.3).
 SQUAD = {
-    False: Task("squad", "span", {}, metrics=("f1", "exact_match"),
+    False: Task("squad", KINDS["span"], {}, metrics=("f1", "exact_match"),
                 defaults=Defaults(384, 32, 5e-5, 3.0)),
-    True: Task("squad_v2", "span", {}, metrics=("f1", "exact"),
+    True: Task("squad_v2", KINDS["span"], {}, metrics=("f1", "exact"),
                defaults=Defaults(384, 48, 5e-5, 2.0)),
 }
 

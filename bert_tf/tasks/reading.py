@@ -54,17 +54,17 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
     """
     if task.labels or not task.kind.has_labels:
         return task
-    found = set()
+    found: set = set()
     for *_, raw, _ in _read_raw(task, task.split(split), path, omissions or Omissions()):
         found.update(raw if isinstance(raw, list) else [raw])
     if len(found) < task.kind.least_labels or None in found:
         raise InputError(f"{path}: its label column holds only {len(found - {None})} label(s); "
                          "name another with --label_column, or give all labels with --labels.")
     try:
-        found = sorted(found, key=int)
+        labels = sorted(found, key=int)
     except ValueError:
-        found = sorted(found, key=lambda label: (label != "O", label))
-    return task.kind.with_labels(task, found)
+        labels = sorted(found, key=lambda label: (label != "O", label))
+    return task.kind.with_labels(task, labels)
 
 
 def _read_raw(task, layout, path, omissions):

@@ -230,7 +230,9 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
             that of the words.
     """
     word_column, tag_column = _column_number(layout.texts[0]), _column_number(layout.label)
-    words, tags, first, document, width = [], [], 0, 0, None
+    words: list[str] = []
+    tags: list[str] = []
+    first, document, width = 0, 0, None
     for number, line in read_lines(path):
         cells = _SPACES.split(line.strip(" \t"))
         width = width or len(cells)

@@ -31,7 +31,7 @@ class Source:
         skip_malformed_lines: count malformed lines; otherwise the first is an error.
     """
 
-    task: object
+    task: typing.Any
     split: str
     path: str
     skip_malformed_lines: bool = False
@@ -114,7 +114,9 @@ class SplitRecords:
         self._source, self._options, self._tokenizer = source, options, tokenizer
         self._output_file = os.path.join(os.path.abspath(output_dir), f"{source.split}.tfrecord")
         self._omissions = Omissions(source.skip_malformed_lines)
-        self._sizes, self._labels, self._num_choices = [], collections.Counter(), 1
+        self._sizes: list[int] = []
+        self._labels: collections.Counter = collections.Counter()
+        self._num_choices = 1
         digest = hashlib.sha256()
         for piece in self._pieces(self._omissions):
             self._sizes.append(len(piece))

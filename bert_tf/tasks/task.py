@@ -63,7 +63,7 @@ class Task:
 
     Attributes:
         name: of `--task`.
-        kind: the `Kind`, or its name.
+        kind: the `Kind`; its name is taken too.
         splits: dict of the name of a split -> `Split`.
         labels: the labels, each one's id its place; () where they are not known yet, and for
             numbers and choices.

@@ -111,16 +111,17 @@ class TaskFlags:
         Raises:
             InputError: a file is not there, or none is.
         """
-        found, problem = {}, None
+        found: dict[str, str] = {}
+        problems = []
         for split in dict.fromkeys([*splits, *task.splits]):
             try:
                 found[split] = task.path(self.data_dir, split)
             except InputError as error:
-                problem = problem or error
+                problems.append(error)
                 if split in splits or not self.task:        # a flag names the file
                     raise
         if not found:
-            raise problem
+            raise problems[0]
         for split in task.splits:       # the first that has labels: train, where it is there
             if split in found and task.split(split).label is not None:
                 task = discover_labels(task, split, found[split],
@@ -176,7 +177,7 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
     Raises:
         InputError: the files have another ending, or a column is missing.
     """
-    kind = KINDS[kind]
+    owned = KINDS[kind]
     if tfds_name:
         files = {split: f"{tfds_name}:{name}" for split, name in (files or _TFDS_SPLITS).items()}
     if not files:
@@ -184,14 +185,14 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
                          "of the tasks that have a name with --task.")
     if label is None and (labelled_test or set(files) != {"test"}):
         raise InputError("--label_column must be given: only a test file may be without labels.")
-    if kind.needs_choices != bool(choices):
+    if owned.needs_choices != bool(choices):
         raise InputError("--choice_columns must be given for a multiple choice, and only there.")
     splits = {}
     for split, file in files.items():
         has_label = split != "test" or labelled_test
         splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
-                              "tfds" if tfds_name else kind.format or _format(file), header)
-    return kind.with_labels(Task("own", kind, splits, metrics=kind.own_metrics), labels)
+                              "tfds" if tfds_name else owned.format or _format(file), header)
+    return owned.with_labels(Task("own", owned, splits, metrics=owned.own_metrics), labels)
 
 
 def _format(file):

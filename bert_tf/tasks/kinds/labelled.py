@@ -274,7 +274,8 @@ def encode_pairs(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.
     if lengths.shape[1] == 1:
         starts, lengths = (np.pad(run, ((0, 0), (0, 1))) for run in (starts, lengths))
     layout = tokenizer.vocabulary.layout
-    kept = np.stack(truncate_pairs(*lengths.T, max_seq_length, layout), 1)
+    kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1], max_seq_length,
+                                   layout), 1)
     runs = starts[:, 0], kept[:, 0], starts[:, 1], kept[:, 1]
     return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary),
             (kept < lengths).any(1))

@@ -22,6 +22,7 @@ from bert_tf.tasks.squad_answers import (
     predict_file,
     write_predictions,
 )
+from bert_tf.tokenization.base import Tokenizer
 
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
@@ -212,7 +213,7 @@ class SquadRecords:
 
     input_file: str
     output_file: str
-    tokenizer: object
+    tokenizer: Tokenizer
     is_training: bool
     version_2_with_negative: bool = False
     options: SpanOptions = SpanOptions()
