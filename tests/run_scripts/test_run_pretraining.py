@@ -35,7 +35,7 @@ def fixture_folder(tmp_path_factory):
     """config.json with dropout, plain.json without, short and long records."""
     folder = tmp_path_factory.mktemp("pretraining")
     for name, dropout in (("config", 0.1), ("plain", 0.0)):
-        tiny.config(dropout, max_position_embeddings=32).to_json_file(folder / f"{name}.json")
+        tiny.config(dropout, max_position_embeddings=32, num_hidden_layers=1).to_json_file(folder / f"{name}.json")
     tiny.write_records(folder / "short.tfrecord", 40)
     tiny.write_records(folder / "long.tfrecord", 24, seed=3, length=32, predictions=5)
     return folder
@@ -106,7 +106,9 @@ def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path):
     names = "whole", "killed", "stopped"
     command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
                            save_checkpoints_steps=20, iterations_per_loop=10) for name in names}
-    whole, killed, stopped = (start(command[name]) for name in names)
+    # The number of threads changes no bit either; 0 is TensorFlow's own choice.
+    whole = start(command["whole"], TF_NUM_INTRAOP_THREADS="0", TF_NUM_INTEROP_THREADS="0")
+    killed, stopped = (start(command[name]) for name in names[1:])
     signal_after_first_checkpoint(killed, str(tmp_path / "killed"), signal.SIGKILL)
     signal_after_first_checkpoint(stopped, str(tmp_path / "stopped"), signal.SIGTERM)
     finish(whole)
@@ -328,7 +330,7 @@ def test_bad_input_is_refused_before_work_starts(
     (tmp_path / "cut").write_bytes(records.read_bytes()[:-5])
     (tmp_path / "empty").write_bytes(b"")
     spoil(records, tmp_path / "flipped", 40)
-    tiny.config(vocab_size=20, max_position_embeddings=32).to_json_file("small_vocab.json")
+    tiny.config(vocab_size=20, max_position_embeddings=32, num_hidden_layers=1).to_json_file("small_vocab.json")
     before = listing(tmp_path)
     refusal(flags(**{"do_train": True, "input_file": ["short.tfrecord"], **changes}), *parts)
     assert listing(tmp_path) == before
