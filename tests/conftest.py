@@ -12,7 +12,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
 # Two devices to train on, which must be made before TensorFlow does anything.
 tf.config.set_logical_device_configuration(

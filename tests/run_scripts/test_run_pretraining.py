@@ -30,12 +30,17 @@ LONG = {"max_seq_length": 32, "max_predictions_per_seq": 5}
 JOB_FLAGS = {field.name for field in dataclasses.fields(run_pretraining.Job)}
 
 
+def config_of(dropout=0.0, **overrides):
+    """One layer; fits the longest records."""
+    return tiny.config(dropout, max_position_embeddings=32, num_hidden_layers=1, **overrides)
+
+
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
     """config.json with dropout, plain.json without, short and long records."""
     folder = tmp_path_factory.mktemp("pretraining")
     for name, dropout in (("config", 0.1), ("plain", 0.0)):
-        tiny.config(dropout, max_position_embeddings=32, num_hidden_layers=1).to_json_file(folder / f"{name}.json")
+        config_of(dropout).to_json_file(folder / f"{name}.json")
     tiny.write_records(folder / "short.tfrecord", 40)
     tiny.write_records(folder / "long.tfrecord", 24, seed=3, length=32, predictions=5)
     return folder
@@ -330,7 +335,7 @@ def test_bad_input_is_refused_before_work_starts(
     (tmp_path / "cut").write_bytes(records.read_bytes()[:-5])
     (tmp_path / "empty").write_bytes(b"")
     spoil(records, tmp_path / "flipped", 40)
-    tiny.config(vocab_size=20, max_position_embeddings=32, num_hidden_layers=1).to_json_file("small_vocab.json")
+    config_of(vocab_size=20).to_json_file("small_vocab.json")
     before = listing(tmp_path)
     refusal(flags(**{"do_train": True, "input_file": ["short.tfrecord"], **changes}), *parts)
     assert listing(tmp_path) == before
