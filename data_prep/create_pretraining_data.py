@@ -258,7 +258,7 @@ def _describe(job, recipe, vocabulary, options, results):
     }
 
 
-# Flags that are no option of the records, or that an option or the recipe stands for.
+# Flags that leave the records as they are, and those that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
                "masking", "mask_shares")
 

@@ -1,13 +1,30 @@
 """Recipes: rows that are complete, described in JSON and read back."""
 
+import dataclasses
 import json
 
 import pytest
 
 from bert_tf import recipes
+from bert_tf.data.masking import MASKINGS
+from bert_tf.data.pairing import PAIRINGS
 from bert_tf.errors import InputError
+from bert_tf.heads import HEADS
+from bert_tf.training.settings import TrainSettings
+from data_prep.create_pretraining_data import PretrainingDataFlags
 
 ROWS = recipes.RECIPES.values()
+
+
+@pytest.mark.parametrize("recipe", ROWS, ids=recipes.RECIPES)
+def test_the_names_of_a_row_are_in_their_tables(recipe):
+    assert recipe.segments.pairing in PAIRINGS
+    assert recipe.corruption.choose in MASKINGS
+    assert recipe.corruption.units in ("subwords", "words")
+    assert {term.objective for term in recipe.terms} <= {head.objective for head in HEADS.values()}
+    flags = {field.name for kind in (PretrainingDataFlags, TrainSettings)
+             for field in dataclasses.fields(kind)}
+    assert set(recipe.defaults) <= flags
 
 
 @pytest.mark.parametrize("recipe", ROWS, ids=recipes.RECIPES)

@@ -49,14 +49,18 @@ def read_pieces(paths: Sequence[str], piece_bytes: int) -> Iterator[bytes]:
                 if not found:
                     break
                 cut = found.end()
-            with memoryview(buffer) as view:
-                piece = bytes(view[:cut])
-            yield piece
-            del piece
-            del buffer[:cut]
+            yield _pop(buffer, cut)
             searched = 0
     if buffer:
-        yield bytes(buffer)
+        yield _pop(buffer, len(buffer))
+
+
+def _pop(buffer, end):
+    """Takes the first `end` bytes out of a bytearray."""
+    with memoryview(buffer) as view:
+        piece = bytes(view[:end])
+    del buffer[:end]
+    return piece
 
 
 def _last_cut(buffer, limit):

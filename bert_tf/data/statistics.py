@@ -73,7 +73,7 @@ def count_instances(instances: Instances, max_seq_length: int,
     if "next_sentence_labels" in instances.names:
         counts["random_next"] = int(instances.slices[:, 4].sum())
     else:
-        counts["text_positions"] = int(instances.slices[:, [1, 3]].sum())
+        counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
     counts["positions"] = int(lengths.sum())
     counts["full_length"] = int((lengths == max_seq_length).sum())
     if instances.masks is not None:
@@ -150,7 +150,7 @@ def _warnings(record):
             yield ("most next sentences are random: documents or sentences are short or long for "
                    "--max_seq_length; a model can guess the label from the base rate.")
     else:
-        kept = counts["text_positions"] / (counts["tokens"] * options["dupe_factor"])
+        kept = counts["instance_tokens"] / (counts["tokens"] * options["dupe_factor"])
         if kept < 0.95:
             yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
                    "--max_seq_length: put one sentence on a line.")
