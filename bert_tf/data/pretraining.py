@@ -116,5 +116,6 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
         parts.append(masks.place())
     order = list(range(len(slices) // 5))
     stream.shuffle(order)
-    return Instances(documents, np.array(slices, np.int32).reshape(-1, 5), Masks.join(parts) if parts else None,
-                     np.array(order, np.int64), feature_names(recipe))
+    return Instances(
+        documents, np.array(slices, np.int32).reshape(-1, 5), Masks.join(parts) if parts else None,
+        np.array(order, np.int64), feature_names(recipe))
