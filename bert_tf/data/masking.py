@@ -159,8 +159,8 @@ class StaticMasks:
         self._choose, self._layout = MASKINGS[masking.choose].choose, vocabulary.layout
         self._stream = stream
         self._continues = None if continues is None else continues.tobytes()
-        # The original draws a token of the vocabulary's dict, then looks up its id: not the same
-        # as an id where a token stands twice, as the empty one does in the released Chinese file.
+        # The original draws a token and looks up its id, which is not the same as drawing an id
+        # where a vocabulary holds a token twice, as the released Chinese one holds the empty token.
         self._drawable = list(vocabulary.ids.values())
         masked, drawn = masking.shares
         rest = 1 - masked

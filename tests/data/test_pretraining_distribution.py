@@ -137,7 +137,7 @@ def test_whole_words_are_never_split():
                 assert not (whole_words and split)
                 split_without += len(split)
                 assert len(positions) <= min(9, max(1, round((len(tokens) + 3) * 0.15)))
-    assert split_without > 1000     # so the test can tell
+    assert split_without > 1000     # so that the test would notice
 
 
 def test_half_of_the_next_sentences_are_random():
@@ -194,7 +194,7 @@ def test_seeds_differ():
 
 
 def test_nothing_of_a_piece_outlives_it():
-    # What only the garbage collector frees would stand in memory beside the next piece.
+    # What only the garbage collector frees would be in memory beside the next piece.
     instances(0)
     gc.collect()
     gc.disable()

@@ -8,7 +8,7 @@ import pytest
 
 from data_prep import create_pretraining_data
 
-# Where the slow tokenizer stands.
+# The folder of the slow tokenizer.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "tokenization"))
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABé中文"

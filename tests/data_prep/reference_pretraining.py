@@ -1,4 +1,4 @@
-"""google-research/bert create_pretraining_data.py, retold slowly: lists of tokens, random.Random.
+"""google-research/bert create_pretraining_data.py, written again, slowly: lists of tokens, random.Random.
 
 It shares no code with bert_tf but the names of the flags, which `flags` carries as attributes.
 """
@@ -36,7 +36,7 @@ def read_documents(files, tokenize):
     for content in files:
         lines = content.replace(b"\r", b"").decode().split("\n")
         if not lines[-1]:
-            lines.pop()     # behind the last newline stands no line
+            lines.pop()     # there is no line after the last newline
         for line in map(str.strip, lines):
             if not line:
                 documents.append([])

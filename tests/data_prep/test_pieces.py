@@ -18,7 +18,7 @@ from data_prep import create_pretraining_data
 
 
 def content(folder):
-    """What stands in a folder: path -> bytes."""
+    """The files of a folder: path -> bytes."""
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*")) if path.is_file()}
 
