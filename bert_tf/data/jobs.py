@@ -103,18 +103,24 @@ class _Worker:
     """A process that does one piece at a time.
 
     The only thing that it shares with this process is a pipe. So the death of a worker, at whatever
-    moment, closes its pipe and can't leave anyone waiting for a lock.
+    moment, closes its pipe and can't leave anyone waiting for a lock. Nothing large is given to
+    `Process` itself, which waits without end if the process dies before it has read all of it.
     """
 
-    def __init__(self, work):
+    def __init__(self):
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._index = None
         resource_tracker.ensure_running()       # it changes which signals are held
         with signals.held(), _named_death():
             self._process.start()
         theirs.close()
+
+    def take(self, work):
+        """Hands over what is to be done with every piece."""
+        with _named_death():
+            self._pipe.send(work)
 
     @property
     def events(self):
@@ -162,11 +168,12 @@ def _named_death():
                          "kept.") from error
 
 
-def _serve(pipe, work):
+def _serve(pipe):
     """The program of a worker."""
     signals.obey_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError):
+        work = pipe.recv()
         while True:
             index, piece = pipe.recv()
             try:
@@ -198,7 +205,9 @@ def _workers(work, count) -> Iterator[list[_Worker]]:
     started: list[_Worker] = []
     try:
         for _ in range(count):
-            started.append(_Worker(work))
+            started.append(_Worker())
+        for worker in started:      # all of them are starting meanwhile
+            worker.take(work)
         yield started
     finally:
         for worker in started:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from bert_tf.data import jobs
 from bert_tf.data.jobs import Progress, run_pieces
 from bert_tf.errors import InputError
 
@@ -110,6 +111,28 @@ def test_no_death_of_a_worker_leaves_the_job_waiting(tmp_path, work, pieces):
     assert not multiprocessing.active_children()
 
 
+class LargeWork:
+    def __init__(self):
+        self.table = b"x" * (1 << 23)
+
+    def __call__(self, index, piece):
+        raise AssertionError("never reached")
+
+
+def test_a_worker_that_dies_while_it_starts(tmp_path, monkeypatch):
+    """Before it has read what it is to do, which is more than a pipe holds."""
+    take = jobs._Worker.take
+
+    def take_after_death(self, work):
+        os.kill(self._process.pid, signal.SIGKILL)
+        take(self, work)
+
+    monkeypatch.setattr(jobs._Worker, "take", take_after_death)
+    with pytest.raises(InputError, match="a worker process was killed"):
+        run_pieces(iter("abc"), 3, LargeWork(), Progress(str(tmp_path / "p"), 1, None), 2, bool)
+    assert not multiprocessing.active_children()
+
+
 def fail_oddly(index, piece):
     raise type("Local", (Exception,), {})("can't be pickled")
 
@@ -133,6 +156,7 @@ def test_a_note_that_is_not_as_it_was_written_does_not_count(tmp_path, note):
 
 SCRIPT = """
 import signal
+from bert_tf.data import jobs
 from bert_tf.data.jobs import Progress, run_pieces
 
 def wait(index, piece):
@@ -157,6 +181,7 @@ def test_workers_end_with_a_killed_job(tmp_path):
 ENDED = """
 import sys, time
 from bert_tf import signals
+from bert_tf.data import jobs
 from bert_tf.data.jobs import Progress, run_pieces
 from bert_tf.files import write_aside
 

@@ -1,6 +1,7 @@
 """The records equal the original's: its own files, and a slow account of its algorithm."""
 
 import gzip
+import hashlib
 import json
 
 import numpy as np
@@ -20,6 +21,17 @@ GOLDEN = {
     "sample_cased_s64_d5_seed99": {
         "max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 5, "random_seed": 99,
         "short_seq_prob": 0.3, "do_lower_case": False},
+}
+# SHA-256 of the files, so that not even the order of features in a record may change.
+HASHES = {
+    "sample_s128_d10_seed12345":
+        "d9a372d0100f07e5e421b14787ece00c5e546172c1afb727ba02ee371aa9a786",
+    "books3000_s128_d2_seed7":
+        "57d1919731ba8a1eb716775be8f7710371fa7f2c03d710d9de704e3d1882365d",
+    "books3000_s512_wwm_d1_seed12345":
+        "6df177d9e39dfbad8ffe641f6781f2289a85bc0ebfeca080e093d9db1627939e",
+    "sample_cased_s64_d5_seed99":
+        "1de0b2b6d55b006f5c178f9b15f5035e29af818d3ae34bfd89e82ae7bf1d8634",
 }
 
 
@@ -60,6 +72,8 @@ def test_golden_records_of_the_original(test_data, prepare, name):
     job = prepare(text, **GOLDEN[name],
                   vocab_file=str(test_data / f"vocabs/bert-base-{cased}/vocab.txt"))
     assert read(*job.output_file) == read(test_data / f"golden/{name}.tfrecord")
+    with open(job.output_file[0], "rb") as file:
+        assert hashlib.file_digest(file, "sha256").hexdigest() == HASHES[name]
 
 
 FLAGS = {
