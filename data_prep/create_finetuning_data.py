@@ -27,7 +27,7 @@ class FinetuningDataFlags:
     """What is made of the task's files."""
 
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
-    vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
+    vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.", alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     splits: list[str] = option([], "Splits to make; by default all whose files are there.")
     max_seq_length: int | None = option(

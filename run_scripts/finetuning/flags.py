@@ -25,7 +25,8 @@ class ModelFlags:
         "", "The bert_config.json of the model; default: that beside --init_checkpoint. Without "
         "--init_checkpoint, training begins with random weights.")
     vocab_file: str = option(
-        "", "The WordPiece vocabulary; default: the vocab.txt beside --init_checkpoint.")
+        "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.",
+        alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     max_seq_length: int | None = option(
         None, "Length S of the longest sequence, special tokens included; default: that of a "

@@ -99,7 +99,7 @@ def _open_tokenizer(flags, folder, config, saved):
             open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens):
         raise InputError(f"--vocab_file={path} is not the vocabulary of the model, {own}; "
                          "leave the flag out.")
-    check_case(tokenizer.vocabulary, path, lower)
+    check_case(tokenizer.vocabulary, path, tokenizer.do_lower_case)
     return tokenizer
 
 
