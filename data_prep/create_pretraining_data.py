@@ -32,8 +32,7 @@ from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.tokenization.base import open_tokenizer
 
 _ROWS = 8192            # instances made into bytes at a time
 
@@ -279,7 +278,8 @@ def main(job: PretrainingDataFlags) -> None:
     """Makes the records and prints a report on them."""
     job.check()
     recipe = job.resolve()
-    vocabulary = Vocabulary.from_file(job.vocab_file)
+    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    recipe, vocabulary = recipe.vary(tokenizer=tokenizer.name), tokenizer.vocabulary
     job.input_file = find_files(job.input_file, "input_file")
     _check_output(job)
     path = manifest.manifest_path(job.output_file[0])
@@ -290,8 +290,7 @@ def main(job: PretrainingDataFlags) -> None:
                if name not in _NO_OPTIONS}
     options["do_whole_word_mask"] = recipe.corruption.units == "words"
     fingerprint = _fingerprint(job, recipe, options, vocabulary, folder)
-    writer = PieceWriter(job, recipe, WordpieceTokenizer(vocabulary, job.do_lower_case),
-                         len(fingerprint["pieces"]), folder)
+    writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder)
     record, was_there = make_shards(
         path, fingerprint, corpus.read_pieces(job.input_file, job.piece_bytes), writer,
         job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),

@@ -87,7 +87,8 @@ def make_module(model, job):
     """The tf.Module to export."""
     # pylint: disable=import-outside-toplevel
     from bert_tf.export import ids_model, text_model
-    from bert_tf.tokenization.vocabulary import Vocabulary
+    from bert_tf.tokenization.base import open_tokenizer
+    from bert_tf.tokenization.vocabulary import check_fits
 
     if job.format != "text":
         return ids_model.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
@@ -95,13 +96,13 @@ def make_module(model, job):
         job.task, text_model.TextModel)
     options = {"max_query_length": job.max_query_length,
                "max_answer_length": job.max_answer_length} if job.task == "answer_span" else {}
-    vocabulary = Vocabulary.from_file(job.vocab_file)
-    rows = getattr(model, "encoder", model).config.vocab_size
-    # Tables are padded to a multiple of 8 or 128 at most.
-    if not rows - 128 < vocabulary.size <= rows:
-        raise InputError(f"--vocab_file: {job.vocab_file} has {vocabulary.size} tokens, the model "
-                         f"{rows}; give the model's own vocabulary.")
-    return kind(model, vocabulary, do_lower_case=job.do_lower_case,
+    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    if tokenizer.name != "wordpiece":
+        raise InputError(f"--format=text: a tokenizer inside the model exists for WordPiece only, "
+                         f"{job.vocab_file} is {tokenizer.name}; give --format=ids.")
+    check_fits(tokenizer.vocabulary, getattr(model, "encoder", model).config.vocab_size,
+               f"--vocab_file={job.vocab_file}")
+    return kind(model, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels, **options)
 
 

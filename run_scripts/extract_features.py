@@ -119,8 +119,7 @@ def read_model(job):
     # pylint: disable=import-outside-toplevel
     from bert_tf.checkpoints.loading import config_of, read_source
     from bert_tf.config import EncoderConfig
-    from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
-    from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+    from bert_tf.tokenization import check_fits, open_tokenizer
 
     source = read_source(job.init_checkpoint)
     config = (EncoderConfig.from_json_file(job.bert_config_file) if job.bert_config_file
@@ -132,17 +131,14 @@ def read_model(job):
     path = job.vocab_file or source.vocab_file
     if not path:
         raise InputError(f"--vocab_file must be given: there is no vocab.txt beside {source.file}.")
-    vocabulary = Vocabulary.from_file(path)
-    if source.vocab_file and vocabulary.tokens != Vocabulary.from_file(source.vocab_file).tokens:
+    lower = source.do_lower_case if job.do_lower_case is None else job.do_lower_case
+    tokenizer = open_tokenizer(path, lower)
+    if (source.vocab_file and open_tokenizer(source.vocab_file).vocabulary.tokens
+            != tokenizer.vocabulary.tokens):
         raise InputError(f"--vocab_file: {path} isn't {source.vocab_file}, with which the model "
                          "came; leave the flag out.")
-    # Tables are padded to a multiple of 8 or 128 at most.
-    if not config.vocab_size - 128 < vocabulary.size <= config.vocab_size:
-        raise InputError(f"--vocab_file: {path} has {vocabulary.size} tokens, the model "
-                         f"{config.vocab_size}; give the model's own vocabulary.")
-    lower = [job.do_lower_case, source.do_lower_case, looks_lower_case(vocabulary)]
-    return config, WordpieceTokenizer(
-        vocabulary, next(value for value in lower if value is not None))
+    check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={path}")
+    return config, tokenizer
 
 
 def compile_model(job, config, layers):

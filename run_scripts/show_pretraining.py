@@ -16,8 +16,8 @@ from bert_tf.data.features import pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.tokenization.base import open_tokenizer
+from bert_tf.tokenization.vocabulary import check_fits
 from bert_tf.training.reporting import read_metrics
 
 _SENTENCES, _GUESSES = 5, 5
@@ -80,7 +80,7 @@ def guess(learner, tokenizer, sentences, length):
 
     Args:
         learner: `Learner` with a masked LM.
-        tokenizer: `WordpieceTokenizer`.
+        tokenizer: `Tokenizer`.
         sentences: list of str.
         length: longest input.
 
@@ -93,8 +93,9 @@ def guess(learner, tokenizer, sentences, length):
         ids = tokenizer.encode(sentence)[:layout.room(length, pair=False)]
         tokens = tokenizer.tokens(ids)
         # Whole words that are not punctuation; another part of the sentence each time.
+        goes_on = tokenizer.continues[ids]
         whole = [i for i, token in enumerate(tokens) if len(token) > 2 and token.isalpha()
-                 and not (i + 1 < len(tokens) and tokens[i + 1].startswith("##"))]
+                 and not (i + 1 < len(tokens) and goes_on[i + 1])]
         if not whole:
             continue
         at = whole[(number * 7 + 3) % len(whole)]
@@ -148,7 +149,8 @@ def show(output_dir, vocab_file, train_records, eval_records, eval_text, picture
     """
     import keras  # pylint: disable=import-outside-toplevel
     from bert_tf.data.pipeline import RecordSet  # pylint: disable=import-outside-toplevel
-    vocabulary = Vocabulary.from_file(vocab_file)
+    tokenizer = open_tokenizer(vocab_file, do_lower_case=True)
+    vocabulary = tokenizer.vocabulary
     baselines = measure_baselines(RecordSet.open(train_records, "input_file"),
                                   RecordSet.open(eval_records, "eval_input_file"), vocabulary.size)
     evaluations = read_metrics(output_dir, "eval")
@@ -165,16 +167,14 @@ def show(output_dir, vocab_file, train_records, eval_records, eval_text, picture
         print(f"{name:<24}{loss:>10.3f}{accuracy:>10.1%}")
 
     learner = keras.models.load_model(os.path.join(output_dir, "model.keras"), compile=False)
-    if vocabulary.size != learner.encoder.config.vocab_size:
-        raise InputError(f"--vocab_file: {vocab_file} has {vocabulary.size} tokens, the model "
-                         f"{learner.encoder.config.vocab_size}; give that of its records.")
+    check_fits(vocabulary, learner.encoder.config.vocab_size, f"--vocab_file={vocab_file}")
     with open(eval_text, encoding="utf-8") as file:
         lines = [line.strip() for line in itertools.islice(file, 4000)]
     lines = [line for line in lines if 8 <= len(line.split()) <= 25]
     lines = lines[::max(1, len(lines) // _SENTENCES)][:_SENTENCES]
     print("\nbest guesses for a masked word of held-out sentences (the word that stood there)")
     length = learner.encoder.config.max_position_embeddings
-    for shown, answer, best in guess(learner, WordpieceTokenizer(vocabulary), lines, length):
+    for shown, answer, best in guess(learner, tokenizer, lines, length):
         print(f"  {shown}  ({answer})")
         print("      " + ", ".join(f"{token} {share:.0%}" for token, share in best))
     plot(output_dir, baselines, picture)

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.loading import FORMATS, config_of, read_source
 from bert_tf.checkpoints.weights import Account, to_table, translate
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside
-from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
+from bert_tf.tokenization import open_tokenizer
 
 # The heads of every pre-trained BERT; the account lists those that a file lacks.
 _USUAL_HEADS = ("pooler", "masked_lm", "next_sentence")
@@ -74,10 +74,9 @@ def _change(weights, changes):
         weights, said = step(weights, changes)
         notes += said
     if weights.vocab_file:
-        lower = [changes.do_lower_case, weights.do_lower_case,
-                 looks_lower_case(Vocabulary.from_file(weights.vocab_file))]
-        weights = dataclasses.replace(
-            weights, do_lower_case=next(value for value in lower if value is not None))
+        lower = weights.do_lower_case if changes.do_lower_case is None else changes.do_lower_case
+        tokenizer = open_tokenizer(weights.vocab_file, lower)
+        weights = dataclasses.replace(weights, do_lower_case=tokenizer.do_lower_case)
     return weights, notes
 
 

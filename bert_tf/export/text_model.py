@@ -8,6 +8,7 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
 from bert_tf.export.packing import Packer
+from bert_tf.tokenization.vocabulary import check_fits
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
 
 
@@ -31,13 +32,12 @@ class TextModel(tf.Module):
             labels: the names of the classes, in the order of their ids.
 
         Raises:
-            InputError: the vocabulary or the length is larger than the model's.
+            InputError: the vocabulary is that of another model, or the length is larger than the
+                model's.
         """
         super().__init__()
         config = getattr(model, "encoder", model).config
-        if vocabulary.size > config.vocab_size:
-            raise InputError(f"the vocabulary has {vocabulary.size} tokens, but the model "
-                             f"{config.vocab_size}; give the model's own vocab.txt.")
+        check_fits(vocabulary, config.vocab_size)
         if not 8 <= max_seq_length <= config.max_position_embeddings:
             raise InputError(f"max_seq_length is {max_seq_length}; it must be from 8 to the "
                              f"model's {config.max_position_embeddings}.")

@@ -3,7 +3,7 @@
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "base": ["Tokenizer", "open_tokenizer"],
+    "base": ["Tokenizer", "find_vocabulary", "open_tokenizer"],
     "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
                    "looks_lower_case"],
     "wordpiece": ["WordpieceTokenizer", "split_chunks", "split_words"],

@@ -109,6 +109,12 @@ class Tokenizer:
                 file.write(content)
 
 
+def find_vocabulary(folder: str) -> str | None:
+    """The file of the vocabulary in a folder, or None if there is none."""
+    path = os.path.join(folder, VOCAB_FILE)
+    return path if os.path.isfile(path) else None
+
+
 def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
     """The tokenizer of a vocabulary, whose kind is seen from its file.
 
@@ -120,10 +126,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
         InputError: there is no vocabulary at `path`, or it can't be read.
     """
     if os.path.isdir(path):
-        found = os.path.join(path, VOCAB_FILE)
-        if not os.path.isfile(found):
-            raise InputError(f"there is no {VOCAB_FILE} in {path}; name the file of the "
-                             "vocabulary.")
+        found = find_vocabulary(path)
+        if not found:
+            raise InputError(f"there is no vocabulary in {path}; name its file.")
         path = found
     vocabulary = Vocabulary.from_file(path)
     lower = looks_lower_case(vocabulary) if do_lower_case is None else do_lower_case

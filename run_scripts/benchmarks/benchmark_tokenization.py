@@ -17,8 +17,7 @@ from bert_tf import flags
 from bert_tf.data import corpus
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.tokenization.base import open_tokenizer
 
 
 @dataclasses.dataclass
@@ -32,7 +31,7 @@ class TokenizationBenchmarkFlags:
 
 
 def _ours(job):
-    tokenizer = WordpieceTokenizer(Vocabulary.from_file(job.vocab_file), job.do_lower_case)
+    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
     return lambda lines: tokenizer.encode_lines(lines)[0]
 
 

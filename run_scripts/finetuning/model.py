@@ -6,11 +6,16 @@ import os
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import keras_file
-from bert_tf.checkpoints.rules import VOCABULARY
 from bert_tf.config import EncoderConfig, settle
 from bert_tf.errors import InputError
 from bert_tf.tasks.task import TASK_FILE, SavedTask
-from bert_tf.tokenization import Tokenizer, check_case, check_fits, open_tokenizer
+from bert_tf.tokenization import (
+    Tokenizer,
+    check_case,
+    check_fits,
+    find_vocabulary,
+    open_tokenizer,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +92,14 @@ def _config(flags, path):
 
 def _open_tokenizer(flags, folder, config, saved):
     """The tokenizer; `folder` is the model's, or None."""
-    path = flags.vocab_file or os.path.join(folder or "", VOCABULARY)
-    if not flags.vocab_file and not (folder is not None and os.path.isfile(path)):
-        raise InputError(f"--vocab_file must be given: there is no {VOCABULARY} in "
+    own = find_vocabulary(folder) if folder is not None else None
+    path = flags.vocab_file or own
+    if not path:
+        raise InputError("--vocab_file must be given: there is no vocabulary in "
                          f"{folder or 'the place of --init_checkpoint'}.")
-    lower = saved.do_lower_case if saved else flags.do_lower_case
-    tokenizer = open_tokenizer(path, lower)
+    tokenizer = open_tokenizer(path, saved.do_lower_case if saved else flags.do_lower_case)
     check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={path}")
-    own = os.path.join(folder, VOCABULARY) if folder else ""
-    if os.path.isfile(own) and (
-            open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens):
+    if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
         raise InputError(f"--vocab_file={path} is not the vocabulary of the model, {own}; "
                          "leave the flag out.")
     check_case(tokenizer.vocabulary, path, tokenizer.do_lower_case)

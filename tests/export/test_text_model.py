@@ -172,7 +172,7 @@ def test_golden_lines_of_the_original(make_model, test_data, serve, check_equal)
 
 def test_bad_settings(make_model, vocabulary):
     model = make_model("encoder", vocabulary.size - 1)
-    with pytest.raises(InputError, match="give the model's own vocab.txt"):
+    with pytest.raises(InputError, match="give the vocabulary that the model was trained with"):
         TextModel(model, vocabulary)
     with pytest.raises(InputError, match="from 8 to the model's 64"):
         TextModel(make_model("encoder", vocabulary.size), vocabulary, max_seq_length=65)

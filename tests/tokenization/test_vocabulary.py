@@ -5,7 +5,13 @@ import hashlib
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import (
+    Layout,
+    Vocabulary,
+    check_case,
+    check_fits,
+    looks_lower_case,
+)
 
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
@@ -58,3 +64,36 @@ def test_refusals_name_the_file_and_the_line(tmp_path, content, parts):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="absent.txt"):
         Vocabulary.from_file(tmp_path / "absent.txt")
+
+
+def test_special_tokens_have_roles():
+    roles = {"cls": "<s>", "sep": "</s>", "pad": "<pad>", "mask": "<mask>"}
+    vocabulary = Vocabulary(["<s>", "<pad>", "</s>", "a", "<mask>"], roles=roles,
+                            layout=Layout(1, 2, 1))
+    assert (vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id, vocabulary.pad_id) == (
+        0, 2, 4, 1)
+    assert vocabulary.unk_id is None and vocabulary.layout.between == 2
+    with pytest.raises(InputError, match="has no <mask>"):
+        Vocabulary(["<s>", "<pad>", "</s>"], roles=roles)
+
+
+@pytest.mark.parametrize("rows, fits", [(6, False), (7, True), (8, True), (134, True),
+                                        (135, False)])
+def test_a_model_has_a_row_for_each_token_and_at_most_127_more(rows, fits):
+    vocabulary = Vocabulary([*SPECIAL.split(), "a", "b"])
+    if fits:
+        check_fits(vocabulary, rows)
+    else:
+        with pytest.raises(InputError, match=f"--vocab_file=v has 7 tokens, the model {rows}"):
+            check_fits(vocabulary, rows, "--vocab_file=v")
+
+
+def test_the_case_of_a_vocabulary_is_seen():
+    lower, cased = (Vocabulary([*SPECIAL.split(), "the", word]) for word in ("an", "An"))
+    assert looks_lower_case(lower) and not looks_lower_case(cased)
+    check_case(lower, "v", do_lower_case=True)
+    check_case(cased, "v", do_lower_case=False)
+    with pytest.raises(InputError, match="v has tokens with capital .*--do_lower_case=False"):
+        check_case(cased, "v", do_lower_case=True)
+    with pytest.raises(InputError, match="v has no token with a capital .*give --do_lower_case"):
+        check_case(lower, "v", do_lower_case=False)
