@@ -38,7 +38,7 @@ def _encoder(cls, path, **options):
 def _task(cls, path, dtype=None, **options):
     """A `Learner` of the encoder at `path` and this objective.
 
-    The head's weights are loaded too if they are there; if not, a warning says so.
+    The head's weights are loaded too if they are there; if not, a warning names them.
 
     Args:
         path: a folder or file of any format that `bert_tf.checkpoints.load` reads.

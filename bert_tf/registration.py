@@ -40,7 +40,8 @@ class _WhenKerasIsImported(importlib.abc.MetaPathFinder):
         spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)),
                     None)
         if spec is not None:
-            execute = spec.loader.exec_module
+            loader: Any = spec.loader
+            execute = loader.exec_module
 
             def exec_module(module):
                 execute(module)
@@ -48,7 +49,7 @@ class _WhenKerasIsImported(importlib.abc.MetaPathFinder):
                     sys.meta_path.remove(self)
                     self.action()
 
-            spec.loader.exec_module = exec_module
+            loader.exec_module = exec_module
         return spec
 
 

@@ -1,4 +1,4 @@
-"""Imports run one way, and what every file of the project keeps to."""
+"""Imports run one way; every file keeps the rules of the project."""
 
 import ast
 import configparser
@@ -14,7 +14,7 @@ import bert_tf
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("bert_tf", "data_prep", "run_scripts")
-# Each part may import itself and these; functions that import count like files that do.
+# Each part may import itself and these. An import inside a function counts too.
 COMMON = {"errors", "files", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "signals": set(), "flags": {"errors", "files", "signals"},
@@ -29,12 +29,12 @@ ALLOWED = {
     "data": COMMON | {"tokenization", "recipes", "signals"},
     "metrics": COMMON,
     "tasks": COMMON | {"metrics", "tokenization", "data", "flags"},
-    # They meet here. Only the settings, a dataclass of flags, may know what a flag is (see below).
+    # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
-    # These are handed a network that was built.
+    # These take a network that is built.
     "checkpoints": COMMON | {"heads", "tokenization"}, "export": COMMON | {"tokenization"},
-    # Above all the others; none of these imports it.
+    # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "objectives", "tasks",
                            "tokenization", "training"},
@@ -173,10 +173,10 @@ def test_a_package_is_imported_without_its_modules():
 
 @pytest.mark.parametrize("path", sources(*PACKAGES, "tests"),
                          ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_file_says_what_it_is_and_knows_no_one_machine(path):
+def test_every_file_has_a_docstring_and_names_no_machine(path):
     text = path.read_text(encoding="utf-8")
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), "no docstring"
-    # Put together here, so that this file passes too.
+    # In two parts, so that this file passes too.
     for word in ("/wo" + "rk/", "/ho" + "me/", "/ro" + "ot/"):
         assert word not in text

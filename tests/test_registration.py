@@ -8,7 +8,7 @@ import pytest
 
 import bert_tf
 
-# A small stand-in, so that no backend is loaded.
+# A small substitute, so that no backend is loaded.
 KERAS = """
 registry = {}
 class saving:

@@ -1,6 +1,6 @@
 """What all layers share: a layer is made from a configuration and is saved with it."""
 
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import keras
 
@@ -38,5 +38,5 @@ class FromConfig:
         return {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**{**config, "config": config_from_dict(config["config"])})

@@ -117,7 +117,7 @@ class LayerNorm(FromConfig, keras.layers.Layer):
     def __init__(self, config: EncoderConfig, name: str = "LayerNorm", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         shape = (self.config.hidden_size,)
         self.gamma = self.add_weight(shape, "ones", name="gamma", autocast=False)
         self.beta = self.add_weight(shape, "zeros", name="beta", autocast=False)
@@ -142,7 +142,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.norm = LayerNorm(config, dtype=self.dtype_policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size
 
         def table(name, rows):
@@ -205,7 +205,7 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         self.key = self.dense(config.hidden_size, "key")
         self.value = self.dense(config.hidden_size, "value")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         for layer in (self.query, self.key, self.value):
             layer.build((None, None, self.config.hidden_size))
 
@@ -256,7 +256,7 @@ class Residual(FromConfig, keras.layers.Layer):
         self.projection = self.dense(config.hidden_size)
         self.norm = LayerNorm(config, dtype=self.dtype_policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.projection.build((None, None, self.input_size))
         self.norm.build()
 
@@ -283,7 +283,7 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         self.output_ = Residual(config, config.intermediate_size, name="output",
                                 dtype=self.dtype_policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         with keras.name_scope("attention"):
             self.attention.build()
             self.attention_output.build()

@@ -1,8 +1,11 @@
 """Networks: from ids to named tensors."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
+
+if TYPE_CHECKING:
+    from bert_tf.config import Sizes
 
 # The network that each class of `bert_tf.config` describes, by the names of both.
 NETWORKS = {"EncoderConfig": "BertEncoder"}
@@ -12,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 __all__ += ["NETWORKS", "build"]
 
 
-def build(config, **options: Any):
+def build(config: "Sizes", **options: Any) -> Any:
     """The network of a configuration, with initial weights.
 
     Every network has the attributes `config`, `reads` (names of the features it takes),

@@ -55,7 +55,7 @@ class BertEncoder(FromConfig, keras.Model):
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         if not self.embeddings.built:
             self.embeddings.build()
         with keras.name_scope("encoder"):

@@ -94,8 +94,8 @@ class LinearHead(Objective):
     """Dropout and a dense layer of `units` on one output of the network (arXiv:1810.04805,
     section 4).
 
-    Shapes: B batch, S sequence, H hidden. Each example has one label unless a subclass says
-    otherwise. Examples whose feature `is_real_example`, [B] or [B, 1], is 0 have no part in the
+    Shapes: B batch, S sequence, H hidden. Each example has one label, except in some
+    subclasses. Examples whose feature `is_real_example`, [B] or [B, 1], is 0 have no part in the
     loss; without the feature all have.
 
     Attributes:
@@ -116,7 +116,7 @@ class LinearHead(Objective):
         self.classifier = self.dense(units)
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.classifier.build((None, self.config.hidden_size))
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,

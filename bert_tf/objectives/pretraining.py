@@ -45,7 +45,7 @@ class MaskedLM(Objective):
         self.norm = LayerNorm(config, dtype=self.dtype_policy)
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         with keras.name_scope("transform"):
             self.transform.build((None, None, self.config.hidden_size))
             self.norm.build()

@@ -59,7 +59,7 @@ class _Features(FromConfig, keras.layers.Layer):
                               dtype=self.dtype_policy),
             name=f"lstm_{i}", dtype=self.dtype_policy) for i in range(lstm_layers)]
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size * (4 if self.choice == "concat_last_4" else 1)
         if self.choice.startswith("weighted_sum"):
             count = 4 if self.choice.endswith("last_4") else self.config.num_hidden_layers
@@ -136,7 +136,7 @@ class FeatureTagging(Tagging):
                            dtype=kwargs.get("dtype"))
         super().__init__(config, num_labels, name=name, reader=reader, **kwargs)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.reader.build()
         self.classifier.build((None, None, self.reader.width))
 

@@ -106,7 +106,8 @@ class Learner(keras.Model):
             total += objective.loss_weight * loss / (count + _EPSILON)
         return total
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
+                     sample_weight: Any = None, training: bool = True) -> Tensor:
         """For `fit`: labels and weights are among the features `x`."""
         return self.total_loss(self.measure_logits(y_pred, x))
 

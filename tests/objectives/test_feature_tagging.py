@@ -13,8 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.tagging import CHOICES, FeatureTagging
 from bert_tf.training.learner import Learner
-from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import AdamWeightDecay
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.transfer import freeze
 
 CONFIG = EncoderConfig.preset(
@@ -32,7 +32,7 @@ OUTPUTS = {"embedding_output": RNG.normal(size=(B, S, 8)).astype("float32"),
 
 
 def make_head(choice="concat_last_4", config=CONFIG, **options):
-    """A head whose weights are random, so that none is as at the beginning."""
+    """A head all of whose weights are random."""
     keras.utils.set_random_seed(1)
     head = FeatureTagging(config, K, choice, **{"lstm_size": 6, "dropout_rate": 0.0, **options})
     for variable in head.trainable_variables:
@@ -73,7 +73,7 @@ def lstm(x, kernel, recurrent, bias):
 
 
 def expected_logits(head, x):
-    """Of one text's features, without padding."""
+    """The logits of one text from its features, without padding."""
     for layer in head.reader.lstms:
         weights = [np.array(w, float) for w in layer.weights]
         x = np.concatenate([lstm(x, *weights[:3]), lstm(x[::-1], *weights[3:])[::-1]], axis=-1)
@@ -93,7 +93,7 @@ def test_each_choice_and_the_lstms_by_their_formulas(choice):
                                expected_logits(head, features[row, :length]), atol=1e-5)
 
 
-def test_what_stands_in_the_padding_changes_nothing():
+def test_the_content_of_padding_changes_nothing():
     head, changed = make_head(), {"layer_outputs": [
         np.where(MASK[..., None], x, 99).astype("float32") for x in OUTPUTS["layer_outputs"]]}
     one, other = (np.array(head(outputs, BATCH)) for outputs in (OUTPUTS, changed))
