@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bert_tf.data.features import pack_pairs, truncate_pairs
-from bert_tf.data.masking import SubwordMasking, WholeWordMasking
+from bert_tf.data.masking import quotas, static_masks
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes import MaskTokens
 from bert_tf.tokenization.vocabulary import Layout
 
 CLS, SEP = 90, 91
@@ -76,13 +77,14 @@ def test_masks_never_fall_on_special_tokens(name, whole_words):
     vocabulary = types.SimpleNamespace(ids={str(i): i for i in range(80)}, layout=layout,
                                        cls_id=CLS, sep_id=SEP)
     room = layout.room(16, pair=True)
-    arguments = (PythonRandom(1), vocabulary, 0.9, 16, room)
-    masks = (WholeWordMasking(*arguments, continues_word=bytes(80)) if whole_words
-             else SubwordMasking(*arguments))
+    masks = static_masks(MaskTokens(units="words" if whole_words else "subwords"),
+                         np.zeros(80, np.uint8), PythonRandom(1), vocabulary,
+                         quotas(16, 0.9, 16), 16)
     a = np.arange(1, room)
     for length in a:
         masks.draw(0, int(length), 30, int(room - length))
-    positions, _, counts = masks.place()
+    placed = masks.place()
+    positions, counts = placed.positions, placed.counts
     features = pack_pairs(np.arange(1, 81, dtype=np.int32), 0 * a, a, 0 * a + 30, room - a, 16,
                           vocabulary)
     assert (counts == min(room, round(16 * 0.9))).all()

@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.data import tfrecord
 from bert_tf.errors import InputError
-from bert_tf.training import loop
+from bert_tf.training import trainer
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
 from run_scripts.benchmarks import compare_learning
@@ -61,7 +61,7 @@ def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatc
         return dict.fromkeys(("loss", "learning_rate", "grad_norm"), 0.0)
 
     # run_pretraining sets TensorFlow's global seed too, on which the order must not depend.
-    monkeypatch.setattr(loop.Trainer, "train", train)
+    monkeypatch.setattr(trainer.Trainer, "train", train)
     values = {**compare_learning.training_flags(job, 5), "iterations_per_loop": 1, "do_eval": False,
               "init_checkpoint": "",        # which the peer would write
               "deterministic": False}       # which would hold for all later tests
