@@ -3,6 +3,7 @@
 Answers are chosen as in google-research/bert run_squad.py (write_predictions).
 """
 
+import bisect
 import collections
 import dataclasses
 import json
@@ -178,26 +179,31 @@ class _Finder:
 
     def _distinct(self, question, candidates):
         """text -> (start logit, end logit) of the best candidates, best first."""
-        found = {}
+        found, text_of = {}, self._texts(question)
         for start_logit, end_logit, first, last in sorted(
                 candidates, key=lambda candidate: candidate[0] + candidate[1], reverse=True):
             if len(found) >= self._options.n_best_size:
                 break
-            text = "" if first is None else self._text(question, first, last)
+            text = "" if first is None else text_of(first, last)
             found.setdefault(text, (start_logit, end_logit))
         return found
 
-    def _text(self, question, first, last):
-        """The text of the paragraph that its tokens `first` to `last` come from."""
+    def _texts(self, question):
+        """A function of first and last token: the text of the paragraph that they come from."""
         spans, rows = self._spans, self._rows(question)
         start = spans.doc_start[question]
-        end = start + (spans.start[rows] + spans.length[rows]).max()
-        words, places = spans.words[question], spans.token_words[start:end]
-        first_word, last_word = places[first], places[last]
-        return self._tokenizer.excerpt(
-            words[first_word:last_word + 1], spans.tokens[start + first:start + last + 1].tolist(),
-            first - np.searchsorted(places, first_word),
-            np.searchsorted(places, last_word, "right") - last - 1)
+        end = start + (spans.start[rows] + spans.length[rows]).max(initial=0)
+        words, tokens, places = spans.words[question], *(
+            part[start:end].tolist() for part in (spans.tokens, spans.token_words))
+
+        def text(first, last):
+            first_word, last_word = places[first], places[last]
+            return self._tokenizer.excerpt(
+                words[first_word:last_word + 1], tokens[first:last + 1],
+                first - bisect.bisect_left(places, first_word),
+                bisect.bisect_right(places, last_word) - last - 1)
+
+        return text
 
 
 def _best(logits, count):
