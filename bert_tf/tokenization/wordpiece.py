@@ -188,21 +188,21 @@ def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
         ids.append(block_ids)
         lengths.append(block_lengths)
 
-    block, size = [], 0
-    for line in lines:
-        if block and (len(block) == _BLOCK_LINES or size + len(line) > _BLOCK_CHARS):
+    def add_block(block):
+        if sum(map(len, block)) <= _BLOCK_CHARS:
             add(block)
-            block, size = [], 0
-        if len(line) <= _BLOCK_CHARS:
-            block.append(line)
-            size += len(line)
+        elif len(block) > 1:
+            middle = len(block) // 2
+            add_block(block[:middle])
+            add_block(block[middle:])
         else:
             first = len(lengths)
-            for part in slices(line, boundary):
+            for part in slices(block[0], boundary):
                 add([part])
             lengths[first:] = [np.sum(lengths[first:], 0, np.int32)]
-    if block:
-        add(block)
+
+    for start in range(0, len(lines), _BLOCK_LINES):
+        add_block(lines[start:start + _BLOCK_LINES])
     return np.concatenate(ids), np.concatenate(lengths)
 
 
