@@ -56,7 +56,8 @@ class Predictor:
         Raises:
             InputError: the folder holds no fine-tuned model, or its files do not fit together.
         """
-        self._take(*_read(os.fspath(path), dtype), batch_size)
+        learner, tokenizer, saved_task = _read(os.fspath(path), dtype)
+        self._take(learner, tokenizer, saved_task, batch_size)
 
     @classmethod
     def from_learner(cls, learner: Learner, tokenizer, saved_task: SavedTask,

@@ -134,14 +134,15 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
     if description is None:
         return RECIPES["bert"]
     recipe = find(description["name"])
-    parts = {}
+    parts: dict[str, Any] = {}
     for name, kind in (("segments", Segments), ("corruption", MaskTokens)):
-        values = dict(description.get(name, {}))
+        values: dict[str, Any] = dict(description.get(name, {}))
         unknown = sorted(values.keys() - {field.name for field in dataclasses.fields(kind)})
         if unknown:
             raise InputError(f"The records' manifest gives {name} with {', '.join(unknown)}, which "
                              "this version does not know: a later version made the records.")
-        parts[name] = kind(**{key: tuple(value) if isinstance(value, list) else value
-                              for key, value in values.items()})
+        values = {key: tuple(value) if isinstance(value, list) else value
+                  for key, value in values.items()}
+        parts[name] = kind(**values)
     return dataclasses.replace(recipe, tokenizer=description.get("tokenizer", recipe.tokenizer),
                                **parts)

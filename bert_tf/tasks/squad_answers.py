@@ -193,8 +193,8 @@ class _Finder:
         spans, rows = self._spans, self._rows(question)
         start = spans.doc_start[question]
         end = start + (spans.start[rows] + spans.length[rows]).max(initial=0)
-        words, tokens, places = spans.words[question], *(
-            part[start:end].tolist() for part in (spans.tokens, spans.token_words))
+        words = spans.words[question]
+        tokens, places = (part[start:end].tolist() for part in (spans.tokens, spans.token_words))
 
         def text(first, last):
             first_word, last_word = places[first], places[last]

@@ -94,9 +94,10 @@ class Vocabulary:
         self.layout = layout
         self._check(source, roles)
         self.special = {role: token for role, token in roles.items() if token in self.ids}
+        special_ids = {role: self.ids[token] for role, token in self.special.items()}
         self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            self.ids.get(roles.get(role)) for role in ("unk", "cls", "sep", "mask"))
-        self.pad_id = self.ids.get(roles.get("pad"), 0)
+            special_ids.get(role) for role in ("unk", "cls", "sep", "mask"))
+        self.pad_id = special_ids.get("pad", 0)
 
     @classmethod
     def from_file(cls, path: str) -> "Vocabulary":

@@ -129,8 +129,8 @@ def aligned_words(text: str, lower: bool) -> Iterator[tuple[str, Sequence[int]]]
         for pairs in _word_pairs(zip(raw, itertools.count(start)), CLEAN):
             if lower:
                 # As a whole, because a final sigma depends on the letters around it.
-                positions = [position for char, position in pairs for _ in char.lower()]
-                pairs = _decompose(zip("".join(char for char, _ in pairs).lower(), positions))
+                lowered = [position for char, position in pairs for _ in char.lower()]
+                pairs = _decompose(zip("".join(char for char, _ in pairs).lower(), lowered))
             for word in _word_pairs(pairs, table):
                 chars, positions = zip(*word)
                 yield "".join(chars), positions
