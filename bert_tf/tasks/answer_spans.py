@@ -170,15 +170,22 @@ def _answer_tokens(questions, tokenizer, ids, word_tokens, first_words, doc_star
     (_improve_answer_span)."""
     answers = np.full((len(questions), 2), -1, np.int64)
     rows = [row for row, question in enumerate(questions) if question.answer]
-    wanted, lengths = tokenizer.encode_words([questions[row].answer for row in rows])
-    ends = np.cumsum(lengths).tolist()
-    for row, end, length in zip(rows, ends, lengths.tolist()):
+    texts = [questions[row].answer for row in rows]
+    # An answer may begin a word, or be a part of one.
+    encoded = [tokenizer.encode_words(texts)]
+    if tokenizer.word_prefix:
+        encoded.append(tokenizer.encode_lines(texts))
+    wanted = zip(*(np.split(part, np.cumsum(lengths)[:-1]) for part, lengths in encoded))
+    for row, variants in zip(rows, wanted):
         question = questions[row]
         first = word_tokens[first_words[row] + question.first_word]
         last = word_tokens[first_words[row] + question.last_word + 1] - 1
-        found = _find(ids[first:last + 1].tolist(), wanted[end - length:end].tolist())
-        if found is not None:
-            first, last = first + found, first + found + length - 1
+        tokens = ids[first:last + 1].tolist()
+        for part in variants:
+            found = _find(tokens, part.tolist())
+            if found is not None:
+                first, last = first + found, first + found + len(part) - 1
+                break
         answers[row] = first - doc_start[row], last - doc_start[row]
     return answers
 
