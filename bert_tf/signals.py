@@ -1,4 +1,4 @@
-"""How programs end when Ctrl-C (SIGINT) or SIGTERM asks them to: in one line, with nothing half-written."""
+"""How programs end on Ctrl-C (SIGINT) or SIGTERM: with one line, and nothing half-written."""
 
 import contextlib
 import os
@@ -68,8 +68,8 @@ def held() -> Iterator[None]:
 def obey_parent() -> None:
     """Lets a worker process, started while signals were `held`, end when its parent asks for it.
 
-    Ctrl-C reaches all processes of a terminal; the parent decides. SIGTERM ends the worker without a
-    word, after its `finally` blocks.
+    Ctrl-C reaches all processes of a terminal; the parent decides. SIGTERM ends the worker without
+    a word, after its `finally` blocks.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(STATUS[signal.SIGTERM]))

@@ -7,8 +7,8 @@ import pathlib
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# The models are tiny: more threads would only wait for each other. Programs that tests start inherit
-# this; 0 is TensorFlow's own choice.
+# The models are tiny: more threads would only wait for each other. Programs that tests start
+# inherit this; 0 is TensorFlow's own choice.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 

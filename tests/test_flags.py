@@ -114,7 +114,8 @@ class Job:
     """Its flags."""
     number: int = flags.option(flags.REQUIRED, "A number.")
     kind: str = flags.option("x", "Which.", choices=("x", "y"))
-    file: str = dataclasses.field(default="", repr=False, metadata=flags.option("", "A file.").metadata)
+    file: str = dataclasses.field(default="", repr=False,
+                                  metadata=flags.option("", "A file.").metadata)
 
 def main(job):
     if job.number == 13:
@@ -160,7 +161,8 @@ def fixture_run(tmp_path_factory):
     (["--flagfile=absent.txt"], 1, "absent.txt"),
     (["--number=14"], 130, "interrupted\n"),
     (["--number=16"], 143, "terminated\n"),
-    (["--number=1", "--kind=x", "--file=a\udcff"], 1, "error: --file: 'a\\udcff' holds bytes that are not"),
+    (["--number=1", "--kind=x", "--file=a\udcff"], 1,
+     "error: --file: 'a\\udcff' holds bytes that are not"),
     (["--number=15"], 1, "error: [Errno 28] No space left on device: make room and start"),
 ])
 def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):

@@ -9,7 +9,6 @@ from bert_tf import metrics
 from bert_tf.metrics import entities, to_bio
 from bert_tf.tasks.named import TASKS
 
-
 ENTITY_SCORES = ["entity_precision", "entity_recall", "entity_f1"]
 
 

@@ -65,8 +65,8 @@ class Progress:
         names = os.listdir(self._folder) if os.path.isdir(self._folder) else [""]
         foreign = sorted(name for name in names if not _NOTE.match(name))
         if foreign:
-            raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the place where a job "
-                             "keeps its notes; move it away, or name another output.")
+            raise InputError(f"{os.path.join(self._folder, foreign[0])} is in the place where a "
+                             "job keeps its notes; move it away, or name another output.")
 
     def _path(self, index):
         return os.path.join(self._folder, f"piece-{index:05d}.json")

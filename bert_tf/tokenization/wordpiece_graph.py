@@ -39,7 +39,8 @@ class WordsGraph:
     tensorflow-text. What follows from that, for letters and marks that they and Python don't all
     know:
 
-    - a younger capital is not lower-cased, which makes a difference only if the vocabulary holds its small form;
+    - a younger capital is not lower-cased, which makes a difference only if the vocabulary holds
+      its small form;
     - a younger accent may stay, or change places with another;
     - a capital sigma with a younger letter or mark beside it may become the other of σ and ς.
 

@@ -71,13 +71,15 @@ def main(job):
         for dupe_factor in job.dupe_factors:
             seconds = {}
             for name, python, module, extra in programs:
-                def arguments(text):
-                    return [f"--input_file={text}", f"--vocab_file={job.vocab_file}",
-                            f"--output_file={folder}/{name}{os.path.basename(text)}.tfrecord",
-                            f"--dupe_factor={dupe_factor}", "--max_seq_length=128",
-                            "--max_predictions_per_seq=20", "--random_seed=12345", *extra]
-                start, _ = _measure(python, module, arguments(one_line))
-                total, memory = _measure(python, module, arguments(job.input_file))
+                arguments = [f"--vocab_file={job.vocab_file}", f"--dupe_factor={dupe_factor}",
+                             "--max_seq_length=128", "--max_predictions_per_seq=20",
+                             "--random_seed=12345", *extra]
+                (start, _), (total, memory) = (
+                    _measure(python, module, [
+                        f"--input_file={text}",
+                        f"--output_file={folder}/{name}{os.path.basename(text)}.tfrecord",
+                        *arguments])
+                    for text in (one_line, job.input_file))
                 seconds[name] = (total - start, total)
                 print(f"  dupe_factor {dupe_factor:>3}  {name:<20}"
                       f" work {(total - start) / megabytes:6.3f}"

@@ -1,4 +1,4 @@
-"""Measures what batches of similar length save, against padding every example to the longest length.
+"""Measures what batches of similar length save, against padding all examples to one length.
 
 One model is fine-tuned twice, from the same weights with the same settings: in batches of similar
 length, and with every example padded to --max_seq_length. Printed are the examples a CPU second of

@@ -45,7 +45,7 @@ def _peers(job):
 
 def _available():
     try:
-        import official.nlp.tools.tokenization  # noqa: F401  pylint: disable=unused-import
+        import official.nlp.tools.tokenization  # noqa: F401
     except ImportError:
         print("tf-models-official is not installed: no ratio. (pip install 'bert_tf[official]')")
         return {"ours": _ours}

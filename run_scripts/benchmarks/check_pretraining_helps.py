@@ -26,14 +26,14 @@ import random
 import re
 import statistics
 
-from bert_tf import flags
+from bert_tf import flags, training
 from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.flags import option
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text
-from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts import run_classifier
 from run_scripts.finetuning.flags import ModelFlags
 
@@ -138,7 +138,6 @@ def fine_tune(job, folder, seed, rate, model):
         rate: the learning rate.
         model: flags of `ModelFlags` that say where it begins.
     """
-    from bert_tf.training.trials import RESULTS  # pylint: disable=import-outside-toplevel
     data = os.path.join(job.output_dir, "data", str(seed))
     folder = os.path.join(folder, f"rate{rate:g}-seed{seed}")
     run_classifier.main(
@@ -149,7 +148,7 @@ def fine_tune(job, folder, seed, rate, model):
         FineTuneSettings(output_dir=folder, random_seed=seed, learning_rate=rate,
                          train_batch_size=_BATCH_SIZE, num_train_steps=_STEPS,
                          eval_batch_size=_EVAL_BATCH_SIZE))
-    return read_json(os.path.join(folder, RESULTS))["metrics"][_METRIC]["mean"]
+    return read_json(os.path.join(folder, training.trials.RESULTS))["metrics"][_METRIC]["mean"]
 
 
 def judge(pretrained, untrained, margin):

@@ -1,8 +1,8 @@
 """Compares fine-tuning with that of transformers: quality of the models, and seconds.
 
 Both train on the same features of the same examples with the same recipe (AdamW with bias
-correction, linear warm-up and decay, dropout as the model has it, batches of similar length), once for
-each seed (of the new head, order of examples and dropout), and predict the same dev file; one
+correction, linear warm-up and decay, dropout as the model has it, batches of similar length), once
+for each seed (of the new head, order of examples and dropout), and predict the same dev file; one
 scorer scores both. The table has the mean and the standard deviation over the seeds of each metric,
 and of the CPU seconds of the whole program, start-up and prediction included.
 
@@ -31,8 +31,14 @@ from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
-from run_scripts.benchmarks.comparison import (OURS, PEER, KeptResults, check_peer,
-                                               run_own_program, run_peer_program)
+from run_scripts.benchmarks.comparison import (
+    OURS,
+    PEER,
+    KeptResults,
+    check_peer,
+    run_own_program,
+    run_peer_program,
+)
 from run_scripts.finetuning.flags import ModelFlags
 from run_scripts.finetuning.model import open_model
 

@@ -29,9 +29,10 @@ import os
 import shutil
 import sys
 
+import lazy_loader
 import numpy as np
 
-from bert_tf import flags
+from bert_tf import data, flags, training
 from bert_tf.config import PRESETS, EncoderConfig, read_json
 from bert_tf.data import corpus
 from bert_tf.errors import InputError
@@ -39,8 +40,16 @@ from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
-from run_scripts.benchmarks.comparison import (OURS, PEER, KeptResults, check_peer,
-                                               run_own_program, run_peer_program)
+from run_scripts.benchmarks.comparison import (
+    OURS,
+    PEER,
+    KeptResults,
+    check_peer,
+    run_own_program,
+    run_peer_program,
+)
+
+keras = lazy_loader.load("keras")
 
 LOSS = "masked_lm/loss"
 METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
@@ -121,8 +130,7 @@ def prepare(job):
 
 def open_records(job, name):
     """The RecordSet of the training or the held-out documents."""
-    from bert_tf.data.pipeline import RecordSet  # pylint: disable=import-outside-toplevel
-    return RecordSet.open([job.path(f"{name}.tfrecord*")], "output_dir")
+    return data.RecordSet.open([job.path(f"{name}.tfrecord*")], "output_dir")
 
 
 def _save(path, arrays):
@@ -132,11 +140,10 @@ def _save(path, arrays):
 
 def dump_training(job, seed):
     """Writes the batches that run_pretraining takes, and the learning rates of its steps."""
-    import keras  # pylint: disable=import-outside-toplevel
-    from bert_tf.training.optimizer import WarmupLinearDecay  # pylint: disable=C0415
     batches = list(open_records(job, "training").training_batches(
         seed, 0, job.train_batch_size, 1).take(job.num_train_steps).as_numpy_iterator())
-    schedule = WarmupLinearDecay(job.learning_rate, job.num_train_steps, job.num_warmup_steps)
+    schedule = training.WarmupLinearDecay(job.learning_rate, job.num_train_steps,
+                                          job.num_warmup_steps)
     rates = keras.ops.convert_to_numpy(schedule(np.arange(job.num_train_steps)))
     _save(job.path("training.npz", seed), {
         "learning_rates": rates,
@@ -160,14 +167,13 @@ def training_flags(job, seed):
 
 def run_ours(job, seed):
     """Trains and evaluates with run_pretraining; returns metrics and seconds."""
-    from bert_tf.training.reporting import read_metrics  # pylint: disable=import-outside-toplevel
     # A run that was stopped would go on, and only the seconds of its rest would be measured.
     shutil.rmtree(job.path(OURS, seed), ignore_errors=True)
     if job.initial_weights == "shared":
         _run_peer_program(job, seed, "save_initial", initial=job.path("initial", seed))
     seconds = run_own_program("run_pretraining", training_flags(job, seed),
                               job.path(f"{OURS}.log", seed), job.num_threads)
-    return {**read_metrics(job.path(OURS, seed), "eval")[-1], **seconds}
+    return {**training.read_metrics(job.path(OURS, seed), "eval")[-1], **seconds}
 
 
 def run_peer(job, seed):
@@ -175,8 +181,8 @@ def run_peer(job, seed):
     dump_training(job, seed)
     metrics = job.path(f"{PEER}.json", seed)
     seconds = _run_peer_program(
-        job, seed, "pretrain", weight_decay=WEIGHT_DECAY, batch_size=job.train_batch_size, metrics=metrics,
-        training=job.path("training.npz", seed), held_out=job.path("held_out.npz"))
+        job, seed, "pretrain", weight_decay=WEIGHT_DECAY, batch_size=job.train_batch_size,
+        metrics=metrics, training=job.path("training.npz", seed), held_out=job.path("held_out.npz"))
     return {**read_json(metrics), **seconds}
 
 

@@ -193,7 +193,8 @@ def flatten(value, at=""):
         enumerate(value) if isinstance(value, list) else None)
     if pairs is None:
         return {at: value}
-    return {path: leaf for key, part in pairs for path, leaf in flatten(part, f"{at}/{key}").items()}
+    return {path: leaf for key, part in pairs
+            for path, leaf in flatten(part, f"{at}/{key}").items()}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -102,7 +102,7 @@ class Deadly:
 @pytest.mark.parametrize("work, pieces", [
     (Deadly(), "abc"),                                      # dies while it starts
     (measure, [b"x" * (1 << 22), Deadly(), b"", b""]),      # dies while it takes a piece
-    (die, [b"x" * (1 << 22)] * 9),                          # dies at work, before the next large one
+    (die, [b"x" * (1 << 22)] * 9),                      # dies at work, before the next large one
 ])
 def test_no_death_of_a_worker_leaves_the_job_waiting(tmp_path, work, pieces):
     progress = Progress(str(tmp_path / "progress"), 1, None)

@@ -1,4 +1,4 @@
-"""google-research/bert create_pretraining_data.py, written again, slowly: lists of tokens, random.Random.
+"""google-research/bert create_pretraining_data.py, written again with lists and random.Random.
 
 It shares no code with bert_tf but the names of the flags, which `flags` carries as attributes.
 """

@@ -160,7 +160,8 @@ def test_rows_that_are_refused(choose, tmp_path, row, message):
     ({**OWN, "label_column": ""}, "--label_column must be given"),
     ({**OWN, "label_column": "l"}, "there is no column 'l'; its columns are q, a0"),
     ({**OFFICIAL, "data_dir": "nowhere"}, "there is no train.csv in"),
-    ({**OFFICIAL, "class_weights": ["balanced"]}, "--class_weights is for labels, which the task swag"),
+    ({**OFFICIAL, "class_weights": ["balanced"]},
+     "--class_weights is for labels, which the task swag"),
 ])
 def test_refused(choose, tmp_path, flags, message):
     with pytest.raises(InputError, match=message) as error:

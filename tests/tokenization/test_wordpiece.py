@@ -10,12 +10,12 @@ import tracemalloc
 import hypothesis
 import numpy as np
 import pytest
-
 import reference_wordpiece
+from hard_lines import HARD_LINES, any_text, random_lines
+
 from bert_tf.tokenization import wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
-from hard_lines import HARD_LINES, any_text, random_lines
 
 GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]
 

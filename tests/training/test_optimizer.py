@@ -6,7 +6,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.training.optimizer import (
-    AdamWeightDecay, LayerwiseAdaptiveMoments, WarmupLinearDecay, make_optimizer)
+    AdamWeightDecay,
+    LayerwiseAdaptiveMoments,
+    WarmupLinearDecay,
+    make_optimizer,
+)
 
 RATE, DECAY, EPSILON, STEPS = 0.1, 0.01, 1e-6, 4
 

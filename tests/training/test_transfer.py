@@ -14,8 +14,8 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
-from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import AdamWeightDecay
+from bert_tf.training.trainer import Trainer
 from bert_tf.training.transfer import freeze, layer_decay_factors, reinitialize_top
 from tests.training import tiny
 

@@ -59,7 +59,8 @@ def fixture_job(tmp_path):
     learner = Learner(BertEncoder(config), [MaskedLM(config)])
     learner.build(None)
     save_model(folder / "model", learner)
-    return check.CheckFlags(quickstart_dir=str(folder), output_dir=str(tmp_path / "out"), num_trials=3)
+    return check.CheckFlags(quickstart_dir=str(folder), output_dir=str(tmp_path / "out"),
+                            num_trials=3)
 
 
 @pytest.fixture(name="runs")

@@ -14,8 +14,8 @@ import pytest
 from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
-from bert_tf.training.settings import FineTuneSettings
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
 from run_scripts.benchmarks import compare_finetuning
 from run_scripts.benchmarks.compare_finetuning import Comparison
