@@ -30,6 +30,7 @@ class Head:
         optional: the weights, among `shapes`, that a head of this class may lack.
         task: whether the head is trained for a task; the others are trained in pre-training.
         exportable: whether `bert-export-model` exports it.
+        inputs: the axes of the features that it is trained on: B batch, S sequence, C choices.
         rebuildable: whether the weights alone show how the head was built.
         huggingface: the end of the name of its model in Hugging Face's transformers, after
             "BertFor"; empty if there is none.
@@ -44,6 +45,7 @@ class Head:
     optional: tuple[str, ...] = ()
     task: bool = True
     exportable: bool = True
+    inputs: str = "BS"
     rebuildable: bool = True
     huggingface: str = "SequenceClassification"
     problem_type: str = ""
@@ -90,5 +92,7 @@ HEADS = {head.name: head for head in (
     Head("answer_span", "AnswerSpan", "answer_span", dense("dense", "H", "2"),
          huggingface="QuestionAnswering"),
     Head("multiple_choice", "MultipleChoice", "classification", dense("dense", "H", "1"),
-         exportable=False, huggingface="MultipleChoice"),
+         inputs="BCS", huggingface="MultipleChoice"),
 )}
+# The same by their objectives' classes.
+OBJECTIVES = {head.objective: head for head in HEADS.values()}

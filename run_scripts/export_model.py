@@ -1,81 +1,129 @@
 """Exports a model for TensorFlow Serving, ONNX or LiteRT.
 
-    bert-export-model --init_checkpoint=mrpc_model --task=classification --labels=no,yes \\
-        --vocab_file=mrpc_model/vocab.txt --format=text --output=serving/mrpc
+    bert-export-model --init_checkpoint=mrpc_model --format=text --output=serving/mrpc
 
 writes `serving/mrpc/1/`, which takes raw strings and runs where only tensorflow and tensorflow_text
 are installed. A string that the tokenizer in the graph could read otherwise than Python's (a letter
 younger than Unicode 13) is refused with an error. The other formats take `input_ids`, `input_mask`
 and `segment_ids`; those of LiteRT are of --max_seq_length.
+
+The task, its labels, the vocabulary and the lengths of a model that was fine-tuned are read from
+the files beside it; of other models, flags give them. --verbosity=1 shows what TensorFlow and the
+converters log.
 """
 
 import dataclasses
 import os
 
-from bert_tf import flags
+from absl import logging
+
+from bert_tf import checkpoints, export, flags, networks, objectives, tasks, tokenization, training
+from bert_tf.checkpoints import rules
+from bert_tf.config import settle
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
+FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")
 # The tasks whose labels have a probability, or a number, each.
 _WITHOUT_NAMES = ("multi_label", "regression")
-FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")
+_DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
+             "max_answer_length": 30}
 
 
 @dataclasses.dataclass
-class Job:
+class ExportFlags:
     """The flags."""
 
     init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
                                   "convert_checkpoint reads.")
     output: str = option(REQUIRED, "Of the formats text and ids, the model's folder, in which a "
                          "folder of the version is made; of the others, the file.")
-    task: str = option("encoder", "What the model does.", choices=TASKS)
+    task: str | None = option(None, "What the model does. By default what it was fine-tuned for, "
+                              "if a task.json is beside it, else encoder.", choices=TASKS)
     labels: list[str] = option([], "Names of the labels of classification and tagging, in the "
-                               "order of their ids; text models answer with them.")
+                               "order of their ids; text models answer with them. By default "
+                               "those in the task.json beside the model.")
     num_labels: int = option(0, "How many labels or numbers there are, where they have no names.")
     format: str = option("text", "text and ids: a SavedModel that takes raw strings, or ids; "
                          "onnx; lite; lite_int8 with matrices in 8 bits.", choices=FORMATS)
     version: int = option(1, "Version of a SavedModel.")
-    vocab_file: str = option("", "The model's vocab.txt (format text).")
-    do_lower_case: bool = option(True, "Lower-case the text and drop accents (format text).")
-    max_seq_length: int = option(128, "Most tokens (formats text, lite and lite_int8).")
-    max_query_length: int = option(64, "Most tokens of a question (task answer_span).")
-    max_answer_length: int = option(30, "Most tokens of an answer (task answer_span).")
+    vocab_file: str | None = option(None, "The model's vocab.txt (format text), if it isn't beside "
+                                    "the model.")
+    do_lower_case: bool | None = option(None, "Lower-case the text and drop accents (format text). "
+                                        "By default as in the task.json beside the model, else "
+                                        "true.")
+    max_seq_length: int | None = option(None, "Most tokens (formats text, lite and lite_int8). By "
+                                        "default as in the task.json beside the model, else 128.")
+    max_query_length: int | None = option(None, "Most tokens of a question (task answer_span). By "
+                                          "default as in the task.json, else 64.")
+    max_answer_length: int | None = option(None, "Most tokens of an answer (task answer_span). By "
+                                           "default as in the task.json, else 30.")
 
-    def check(self):
+    def check(self) -> None:
         """Raises InputError for flags that don't go together."""
         if self.format == "text" and not self.vocab_file:
             raise InputError("--vocab_file must be given with --format=text: the model's "
                              "vocab.txt.")
         head = HEADS.get(self.task)
         is_labelled = head is not None and head.is_labelled
-        has_labels = is_labelled and self.task not in _WITHOUT_NAMES
-        if self.labels and (not has_labels or self.num_labels not in (0, len(self.labels))):
+        has_names = is_labelled and self.task not in _WITHOUT_NAMES
+        if self.labels and (not has_names or self.num_labels not in (0, len(self.labels))):
             raise InputError(f"--labels names {len(self.labels)} labels, which don't fit "
                              f"--task={self.task} --num_labels={self.num_labels}.")
-        if has_labels and not (self.labels or self.num_labels > 0):
+        if has_names and not (self.labels or self.num_labels > 0):
             raise InputError(f"--labels or --num_labels must be given with --task={self.task}.")
         if is_labelled and self.task != "regression" and not (self.labels or self.num_labels > 0):
             raise InputError(f"--num_labels must be given with --task={self.task}.")
+        if head is not None and "C" in head.inputs and "lite" in self.format:
+            raise InputError(f"--format={self.format} takes one sequence an example; export a "
+                             f"model of --task={self.task} as text, ids or onnx.")
         if self.version < 0:
             raise InputError(f"--version is {self.version}; it must be 0 or more.")
 
 
-def read_model(job):
-    """The encoder, or the Learner of the task, with every weight from the checkpoint."""
-    import bert_tf  # pylint: disable=import-outside-toplevel
-    from bert_tf import checkpoints, networks  # pylint: disable=import-outside-toplevel
+def resolve(job: ExportFlags) -> ExportFlags:
+    """The flags with what they leave open: as saved with the model, else the default.
 
+    Raises:
+        InputError: a file beside the model can't be read.
+    """
+    path = job.init_checkpoint
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    saved = tasks.SavedTask.read(folder)
+    found = {"task": "encoder", **_DEFAULTS}
+    if saved:
+        name, head = saved.task.kind.head(saved.task, saved.options)
+        found |= {**saved.options, "max_seq_length": saved.max_seq_length,
+                  "do_lower_case": saved.do_lower_case}
+        if name in TASKS and job.task in (None, name):
+            has_names = name not in _WITHOUT_NAMES and not (job.labels or job.num_labels)
+            found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
+                      "num_labels": None if job.labels else head.get("num_labels")}
+    beside = os.path.join(folder, rules.VOCABULARY)
+    found["vocab_file"] = beside if os.path.isfile(beside) else None
+    given = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
+             for name, value in vars(job).items()}
+    settled = settle(given, found, {"labels": [], "num_labels": 0})
+    return ExportFlags(**settled)
+
+
+def read_model(job: ExportFlags):
+    """The encoder, or the Learner of the task, with every weight from the checkpoint.
+
+    Raises:
+        InputError: the checkpoint can't be used, or has no head of the task.
+    """
     head = HEADS.get(job.task)
     config = checkpoints.read_config(job.init_checkpoint)
     model = networks.build(config)
     if head:
         num_labels = len(job.labels) or job.num_labels
         options = {"num_labels": num_labels} if head.is_labelled and num_labels else {}
-        model = bert_tf.Learner(model, [getattr(bert_tf, head.objective)(config, **options)])
+        model = training.Learner(
+            model, [getattr(objectives, head.objective)(config, **options)])
     account = checkpoints.load(job.init_checkpoint, model)
     if account.missing:
         raise InputError(f"{account.source} has no {', '.join(account.missing)}; give a model "
@@ -83,55 +131,66 @@ def read_model(job):
     return model
 
 
-def make_module(model, job):
-    """The tf.Module to export."""
-    # pylint: disable=import-outside-toplevel
-    from bert_tf.export import ids_model, text_model
-    from bert_tf.tokenization.base import open_tokenizer
-    from bert_tf.tokenization.vocabulary import check_fits
+def make_module(model, job: ExportFlags):
+    """The tf.Module to export.
 
+    Raises:
+        InputError: the vocabulary or the length doesn't fit the model.
+    """
     if job.format != "text":
-        return ids_model.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
-    kind = {"tagging": text_model.TaggerModel, "answer_span": text_model.AnswerModel}.get(
-        job.task, text_model.TextModel)
+        return export.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
     options = {"max_query_length": job.max_query_length,
                "max_answer_length": job.max_answer_length} if job.task == "answer_span" else {}
-    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    tokenizer = tokenization.open_tokenizer(job.vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
         raise InputError(f"--format=text: a tokenizer inside the model exists for WordPiece only, "
                          f"{job.vocab_file} is {tokenizer.name}; give --format=ids.")
-    check_fits(tokenizer.vocabulary, getattr(model, "encoder", model).config.vocab_size,
-               f"--vocab_file={job.vocab_file}")
+    tokenization.check_fits(tokenizer.vocabulary,
+                            getattr(model, "encoder", model).config.vocab_size,
+                            f"--vocab_file={job.vocab_file}")
+    kind = export.TEXT_MODELS.get(job.task, export.TextModel)
     return kind(model, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels, **options)
 
 
-def main(job):
+def write(job: ExportFlags) -> str:
     """Reads the model and writes the export.
+
+    Returns:
+        A line about what was written.
+    """
+    module = make_module(read_model(job), job)
+    if job.format in ("text", "ids"):
+        path = export.save_model(module, job.output, job.version)
+        return f"{path}: signatures {', '.join(module.functions)}"
+    if job.format == "onnx":
+        export.save_onnx(module, job.output)
+    else:
+        export.save_lite(module, job.output, int8=job.format == "lite_int8")
+    return f"{job.output}: {os.path.getsize(job.output):,} bytes"
+
+
+def main(job: ExportFlags) -> None:
+    """Checks the flags, then reads the model and writes the export.
 
     Raises:
         InputError: a flag, the vocabulary or the checkpoint can't be used.
     """
+    job = resolve(job)
     job.check()
     is_folder = job.format in ("text", "ids")
     make_folder(job.output if is_folder else os.path.dirname(job.output), "output")
-    module = make_module(read_model(job), job)
-    from bert_tf.export import saving  # pylint: disable=import-outside-toplevel
-
-    if is_folder:
-        print(f"{saving.save_model(module, job.output, job.version)}: signatures "
-              f"{', '.join(module.functions)}")
+    if logging.get_verbosity() >= logging.DEBUG:
+        print(write(job))
         return
-    if job.format == "onnx":
-        saving.save_onnx(module, job.output)
-    else:
-        saving.save_lite(module, job.output, int8=job.format == "lite_int8")
-    print(f"{job.output}: {os.path.getsize(job.output):,} bytes")
+    with export.quiet():
+        line = write(job)
+    print(line)
 
 
-def run():
+def run() -> None:
     """The command bert-export-model."""
-    flags.run(main, Job)
+    flags.run(main, ExportFlags)
 
 
 if __name__ == "__main__":

@@ -6,25 +6,31 @@ Each line of --input_file is a text, or two with " ||| " between them:
         --output_file=vectors.npz --layers=-1 --pooling=mean
 
 The ending of --output_file chooses the format: .jsonl, which the original writes, .npz,
-.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/feature_files.py says what stands in each. The
+.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/vectors.py describes them. The
 order is that of the lines. The input may be of any size; memory does not grow with it.
 """
 
 import dataclasses
 import os
 import time
+from collections.abc import Callable, Iterator
 
+import lazy_loader
 import numpy as np
 
-from bert_tf import flags
-from bert_tf.data import feature_files
+from bert_tf import checkpoints, flags, networks, tokenization
+from bert_tf.config import EncoderConfig, read_config, settle
+from bert_tf.data import vectors
 from bert_tf.data.bucketing import sorted_batches
-from bert_tf.data.texts import Texts, read_lines
+from bert_tf.data.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import POLICIES
+
+tf = lazy_loader.load("tensorflow")
 
 _POOLINGS = ("none", "cls", "mean", "max", "pooler")
 # So many lines are sorted by length together, or as many as have vectors of so many bytes.
@@ -34,7 +40,7 @@ _REPORT_SECONDS = 5
 
 
 @dataclasses.dataclass
-class Job:
+class ExtractFeaturesFlags:
     """The flags."""
 
     input_file: str = option(REQUIRED, "The texts, one or \"text ||| text\" a line, plain or .gz.")
@@ -49,14 +55,14 @@ class Job:
         "max of all tokens, [CLS] and [SEP] too; pooler, the layer that was trained on top of the "
         "last (--layers has no effect).", choices=_POOLINGS)
     normalize: bool = option(False, "Give each vector the length 1.")
-    output_format: str | None = option(None, "By default as the ending of --output_file says.",
-                                       choices=feature_files.FORMATS)
+    output_format: str | None = option(None, "By default that of the ending of --output_file.",
+                                       choices=vectors.FORMATS)
     bert_config_file: str | None = option(
         None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
     vocab_file: str | None = option(None, "The model's vocab.txt, if it isn't beside the "
                                     "checkpoint.")
     do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
-                                        "default as the checkpoint says, or as its vocabulary "
+                                        "default as in the checkpoint, or as its vocabulary "
                                         "suggests.")
     max_seq_length: int = option(128, "Most tokens of a line; what is too long is cut.")
     batch_size: int = option(32, "Lines that the model reads at a time.")
@@ -69,7 +75,7 @@ class Job:
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
 
 
-def read_layers(names, count):
+def read_layers(names: list[str], count: int) -> list[int | str]:
     """The layers that --layers names: ints, or "embeddings".
 
     Args:
@@ -96,7 +102,7 @@ def read_layers(names, count):
     return layers
 
 
-def count_lines(path):
+def count_lines(path: str) -> int:
     """The number of lines of --input_file, all of which can be read.
 
     Raises:
@@ -110,20 +116,15 @@ def count_lines(path):
     return count
 
 
-def read_model(job):
+def read_model(job: ExtractFeaturesFlags) -> tuple[EncoderConfig, Tokenizer]:
     """The configuration and the tokenizer of the model.
 
     Raises:
         InputError: there is no checkpoint or no vocabulary, or they and the flags don't fit.
     """
-    # pylint: disable=import-outside-toplevel
-    from bert_tf.checkpoints.loading import config_of, read_source
-    from bert_tf.config import EncoderConfig
-    from bert_tf.tokenization import check_fits, open_tokenizer
-
-    source = read_source(job.init_checkpoint)
-    config = (EncoderConfig.from_json_file(job.bert_config_file) if job.bert_config_file
-              else config_of(source))
+    source = checkpoints.read_source(job.init_checkpoint)
+    config = (read_config(job.bert_config_file) if job.bert_config_file
+              else checkpoints.config_of(source))
     if job.max_seq_length > config.max_position_embeddings:
         raise InputError(f"--max_seq_length is {job.max_seq_length}, but the model reads at most "
                          f"{config.max_position_embeddings} tokens (max_position_embeddings); give "
@@ -131,27 +132,25 @@ def read_model(job):
     path = job.vocab_file or source.vocab_file
     if not path:
         raise InputError(f"--vocab_file must be given: there is no vocab.txt beside {source.file}.")
-    lower = source.do_lower_case if job.do_lower_case is None else job.do_lower_case
-    tokenizer = open_tokenizer(path, lower)
-    if (source.vocab_file and open_tokenizer(source.vocab_file).vocabulary.tokens
-            != tokenizer.vocabulary.tokens):
+    lower = settle({"do_lower_case": job.do_lower_case}, vars(source))["do_lower_case"]
+    tokenizer = tokenization.open_tokenizer(path, lower)
+    vocabulary = tokenizer.vocabulary
+    if (source.vocab_file and vocabulary.tokens
+            != tokenization.open_tokenizer(source.vocab_file).vocabulary.tokens):
         raise InputError(f"--vocab_file: {path} isn't {source.vocab_file}, with which the model "
                          "came; leave the flag out.")
-    check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={path}")
+    tokenization.check_fits(vocabulary, config.vocab_size, f"--vocab_file={path}")
     return config, tokenizer
 
 
-def compile_model(job, config, layers):
-    """The compiled function from `input_ids`, `input_mask` and `segment_ids`, int32 [B, S], to a
-    list of the vectors of `layers`: float32 [B, S, H], or pooled [B, H].
+def compile_model(job: ExtractFeaturesFlags, config: EncoderConfig, layers: list
+                  ) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
+    """The compiled function from the features that the network reads, int32 [B, S], to a list of
+    the vectors of `layers`: float32 [B, S, H], or pooled [B, H].
 
     Raises:
         InputError: the checkpoint can't be used, or has no pooler where that is asked for.
     """
-    # pylint: disable=import-outside-toplevel
-    import tensorflow as tf
-    from bert_tf import checkpoints, networks
-
     encoder = networks.build(config, dtype=POLICIES[job.dtype])
     account = checkpoints.load(job.init_checkpoint, encoder)
     if account.missing and layers == ["pooler"]:
@@ -172,12 +171,12 @@ def compile_model(job, config, layers):
                               features["input_mask"], pooling, job.normalize) for layer in layers]
 
     concrete = run_model.get_concrete_function()
-    return lambda features: [vectors.numpy() for vectors in concrete(
+    return lambda features: [rows.numpy() for rows in concrete(
         *(tf.constant(features[name]) for name in encoder.reads))]
 
 
 class Progress:
-    """Counts what is done, and says so every few seconds.
+    """Counts what is done, and reports it every few seconds.
 
     Args:
         total: the lines of the whole file.
@@ -210,7 +209,7 @@ class Progress:
                 f"{self._total / cpu:,.1f} lines a CPU s, {self._tokens / seconds:,.0f} tokens/s")
 
 
-def split(rows, most):
+def split(rows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """Yields (start, end) of runs of texts that have at most `most` rows together, or of one text.
 
     Args:
@@ -236,7 +235,7 @@ class Extraction:
     def __init__(self, job, layers, width, run_model, progress):
         """
         Args:
-            job: `Job`.
+            job: `ExtractFeaturesFlags`.
             layers: the layers, whose vectors have `width` numbers.
             run_model: what `compile_model` gives.
             progress: `Progress`.
@@ -246,7 +245,7 @@ class Extraction:
         self._pooled = job.pooling != "none"
         self.cut = 0
 
-    def pieces(self, tokenizer):
+    def pieces(self, tokenizer: Tokenizer) -> Iterator[vectors.Piece]:
         """Yields a `Piece` after the other."""
         most = _PIECE_BYTES // (4 * self._width * len(self._layers))
         first = 0
@@ -263,7 +262,7 @@ class Extraction:
         lengths = texts.lengths[start:end]
         ends = np.cumsum(lengths)
         rows = len(ends) if self._pooled else ends[-1]
-        vectors = {layer: np.empty([rows, self._width], np.float32) for layer in self._layers}
+        found = {layer: np.empty([rows, self._width], np.float32) for layer in self._layers}
         input_ids = np.empty(rows, np.int32)
         for batch in sorted_batches(lengths, self._job.batch_size):
             features = texts.pack(start + batch)
@@ -274,21 +273,21 @@ class Extraction:
                 places = places[taken]
                 input_ids[places] = features["input_ids"][taken]
             for layer, values in zip(self._layers, self._run_model(features)):
-                vectors[layer][places] = values[taken]
+                found[layer][places] = values[taken]
             tokens = int(lengths[batch].sum())
             self._progress.add(len(ends) * tokens / ends[-1], tokens)
         if self._pooled:
-            return feature_files.Piece(first, vectors)
-        return feature_files.Piece(first, vectors, input_ids, lengths.astype(np.int32))
+            return vectors.Piece(first, found)
+        return vectors.Piece(first, found, input_ids, lengths.astype(np.int32))
 
 
-def main(job):
+def main(job: ExtractFeaturesFlags) -> None:
     """Checks everything, then extracts.
 
     Raises:
         InputError: a flag or a file can't be used.
     """
-    form = job.output_format or feature_files.format_of(job.output_file)
+    form = job.output_format or vectors.format_of(job.output_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     total = count_lines(job.input_file)
     config, tokenizer = read_model(job)
@@ -297,15 +296,15 @@ def main(job):
     run_model = compile_model(job, config, layers)
     progress = Progress(total)
     extraction = Extraction(job, layers, config.hidden_size, run_model, progress)
-    feature_files.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
+    vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
     if extraction.cut:
         print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")
     print(f"{progress}\n{job.output_file}: {os.path.getsize(job.output_file):,} bytes")
 
 
-def run():
+def run() -> None:
     """The command bert-extract-features."""
-    flags.run(main, Job)
+    flags.run(main, ExtractFeaturesFlags)
 
 
 if __name__ == "__main__":

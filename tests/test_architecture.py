@@ -33,7 +33,8 @@ ALLOWED = {
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},
     # These take a network that is built.
-    "checkpoints": COMMON | {"heads", "tokenization"}, "export": COMMON | {"tokenization"},
+    "checkpoints": COMMON | {"heads", "networks", "tokenization"},
+    "export": COMMON | {"heads", "tokenization"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "objectives", "tasks",

@@ -52,7 +52,7 @@ def read(prefix: str, task: str | None = None) -> Source:
     Raises:
         InputError: a file is damaged.
     """
-    return Source(prefix, rules.read_config(prefix), tensor_bundle.tensors(prefix),
+    return Source(prefix, rules.config_beside(prefix), tensor_bundle.tensors(prefix),
                   _table(task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
                   rules.vocabulary_beside(prefix))
 

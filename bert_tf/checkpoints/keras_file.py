@@ -14,16 +14,15 @@ import lazy_loader
 from bert_tf.checkpoints import google, hdf5, rules, training_checkpoint
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
-from bert_tf.config import EncoderConfig, parse_json
+from bert_tf.config import config_from_dict, parse_json
 from bert_tf.errors import InputError
-from bert_tf.heads import HEADS, MAX_LSTMS
+from bert_tf.heads import HEADS, MAX_LSTMS, OBJECTIVES
+from bert_tf.networks import NETWORKS
 
 keras = lazy_loader.load("keras")
 
 NAME = "model.keras"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
-# The heads by their objectives' classes.
-_CLASSES = {head.objective: head for head in HEADS.values()}
 # The sublayers of each network in the order of its `layers`: their classes, and the names that they
 # have in the table below. Keras names the groups of an HDF5 file after classes.
 _NETWORKS = {"BertEncoder": (("Embeddings", "embeddings"), ("TransformerLayer", "layer_{i}"),
@@ -117,13 +116,13 @@ def _describe(values, known, source):
 def _objectives(config, source):
     """The (class, configuration) of each objective of a Learner's configuration."""
     objectives = config.get("objectives")
-    described = [(objective, _describe(objective, _CLASSES, source))
+    described = [(objective, _describe(objective, OBJECTIVES, source))
                  for objective in (objectives if isinstance(objectives, list) else [objectives])]
     return [(objective["class_name"], options) for objective, options in described]
 
 
 def _parse(values, source):
-    """The network's class and its `EncoderConfig`, and the objectives of a Learner or None, which
+    """The network's class and its configuration, and the objectives of a Learner or None, which
     `values` describe.
     """
     config = _describe(values, ("Learner", *_NETWORKS), source)
@@ -135,7 +134,7 @@ def _parse(values, source):
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")
     try:
-        return values["class_name"], EncoderConfig.from_dict(config["config"]), objectives
+        return values["class_name"], config_from_dict(config["config"]), objectives
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
 
@@ -150,11 +149,11 @@ def _name_heads(objectives, source):
         InputError: two heads have one name.
     """
     count = collections.Counter(name for name, _ in objectives)
-    heads = [_CLASSES[name].name if count[name] == 1 else options.get("name")
+    heads = [OBJECTIVES[name].name if count[name] == 1 else options.get("name")
              for name, options in objectives]
     if len(set(map(str, heads))) < len(heads) or not all(
             isinstance(head, str) and re.fullmatch(r"\w[\w.-]*", head)
-            and HEADS.get(head, _CLASSES[name]) is _CLASSES[name]
+            and HEADS.get(head, OBJECTIVES[name]) is OBJECTIVES[name]
             for head, (name, _) in zip(heads, objectives)):
         raise InputError(f"{source}: the objectives of one class must each have a name of its own, "
                          f"not {', '.join(map(str, heads))}.")
@@ -167,7 +166,8 @@ def _group_names(classes: Iterable[str]) -> list[str]:
     """
     found, seen = [], collections.Counter()
     for name in classes:
-        name = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
+        name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+        name = re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
         found.append(f"{name}_{seen[name]}" if seen[name] else name)
         seen[name] += 1
     return found
@@ -224,7 +224,7 @@ def read(file: str, task: str | None = None) -> Source:
     groups = _groups(network, config, objectives, heads)
     found = {_standard_name(path, groups): tensor
              for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
-    table = _table({head: _CLASSES[name] for head, (name, _) in zip(heads, objectives or ())})
+    table = _table({head: OBJECTIVES[name] for head, (name, _) in zip(heads, objectives or ())})
     return Source(file, config, found, table, rules.vocabulary_beside(file))
 
 
@@ -241,15 +241,15 @@ def _learner(weights):
     objectives = []
     for head in map(HEADS.get, weights.heads):
         if head and head.rebuildable:
-            options = {}
+            options = {"config": weights.config.to_dict()}
             if head.is_labelled:
                 options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
             if head.name == "masked_lm":
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
-            objectives.append(_described(head.objective, config=weights.config.to_dict(), **options))
-    return keras.saving.deserialize_keras_object(_described(
-        "Learner", objectives=objectives,
-        encoder=_described("BertEncoder", config=weights.config.to_dict())))
+            objectives.append(_described(head.objective, **options))
+    encoder = _described(NETWORKS[type(weights.config).__name__], config=weights.config.to_dict())
+    return keras.saving.deserialize_keras_object(
+        _described("Learner", objectives=objectives, encoder=encoder))
 
 
 def _described(name, **config):

@@ -79,7 +79,7 @@ def read_source(path: str | os.PathLike, task: str | None = None) -> Source:
 
     Args:
         path: a folder of any format, or the checkpoint in it.
-        task: the head that a classifier is, where the files leave it open; a name among `heads.HEADS`.
+        task: the head that a classifier is, where the files leave it open; a name in `HEADS`.
 
     Raises:
         InputError: there is no checkpoint, it is damaged, or another network's.
@@ -93,7 +93,7 @@ def read(path: str | os.PathLike, task: str | None = None) -> Weights:
 
     Args:
         path: a folder of any format, or the checkpoint in it.
-        task: the head that a classifier is, where the files leave it open; a name among `heads.HEADS`.
+        task: the head that a classifier is, where the files leave it open; a name in `HEADS`.
 
     Raises:
         InputError: there is no checkpoint or no configuration, or it can't be used.
@@ -154,7 +154,7 @@ def load(path: str | os.PathLike, model) -> Account:
 
     Args:
         path: a folder of any format, or the checkpoint in it.
-        model: a `BertEncoder` or a `Learner`; its configuration must fit the checkpoint.
+        model: an encoder or a `Learner`; its configuration must fit the checkpoint.
 
     Returns:
         An `Account` of every tensor and variable; print it.
@@ -163,5 +163,5 @@ def load(path: str | os.PathLike, model) -> Account:
         InputError: anything is wrong; the model is unchanged then.
     """
     heads = [objective.name for objective in getattr(model, "objectives", ())]
-    return assign(model, read_for(path, getattr(model, "encoder", model).config,
-                                  next((head for head in heads if head in names.CLASSIFIERS), None)))
+    task = next((head for head in heads if head in names.CLASSIFIERS), None)
+    return assign(model, read_for(path, getattr(model, "encoder", model).config, task))

@@ -112,7 +112,7 @@ def read(prefix: str, task: str | None = None) -> Source:
         found[standard] = tensor
     pooler = next((name for name in _POOLERS if f"{name}/kernel" in found), _ENCODERS_POOLER)
     table = _table(pooler, task if task in _CLASSIFIERS else _CLASSIFIERS[0])
-    return Source(prefix, rules.read_config(prefix), found, table,
+    return Source(prefix, rules.config_beside(prefix), found, table,
                   rules.vocabulary_beside(prefix))
 
 
@@ -157,7 +157,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if hasattr(model, "head"):
         setattr(model, "layer_with_weights-1", model.head)
     if hasattr(model, "masked_lm"):
-        table = getattr(model.encoder, "_embedding_layer").embeddings
+        table = model.encoder._embedding_layer.embeddings
         model.masked_lm.embedding_table = table
         items["masked_lm"] = model.masked_lm
     if hasattr(model, "classification_heads"):

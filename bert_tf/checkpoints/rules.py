@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from bert_tf.checkpoints import names
-from bert_tf.config import EncoderConfig
-
+from bert_tf.config import EncoderConfig, read_config
 
 # What lies beside the weights in Google's folders, and in those that follow them.
 CONFIG, VOCABULARY = "bert_config.json", "vocab.txt"
@@ -140,10 +139,10 @@ def beside(file: str, name: str) -> str | None:
     return path if os.path.isfile(path) else None
 
 
-def read_config(file: str) -> EncoderConfig | None:
+def config_beside(file: str) -> EncoderConfig | None:
     """The configuration in the `bert_config.json` beside `file`, or None."""
     path = beside(file, CONFIG)
-    return EncoderConfig.from_json_file(path) if path else None
+    return read_config(path) if path else None
 
 
 def vocabulary_beside(file: str) -> str | None:

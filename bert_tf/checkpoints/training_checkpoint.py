@@ -34,4 +34,4 @@ def read(file: str, task: str | None = None) -> Source:
     checksummed.verify(file)
     found = {_our_name(name): tensor
              for name, tensor in safetensors_files.tensors(file).items()}
-    return Source(file, rules.read_config(file), found, _FORMAT, rules.vocabulary_beside(file))
+    return Source(file, rules.config_beside(file), found, _FORMAT, rules.vocabulary_beside(file))

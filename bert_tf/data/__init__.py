@@ -4,7 +4,7 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["corpus", "feature_files", "features", "manifest", "statistics", "tfrecord"],
+    submodules=["corpus", "features", "manifest", "statistics", "tfrecord", "vectors"],
     submod_attrs={
         "bucketing": ["epoch_batches", "padded_length", "sorted_batches", "steps_of_epoch"],
         "corpus": ["Documents", "tokenize_documents"],
@@ -17,5 +17,4 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "pretraining": ["Instances", "create_instances", "feature_names"],
         "python_random": ["PythonRandom"],
         "shards": ["find_damaged", "make_shards"],
-        "texts": ["Texts"],
     })

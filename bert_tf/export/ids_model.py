@@ -3,15 +3,23 @@
 import tensorflow as tf
 
 from bert_tf.errors import InputError
+from bert_tf.heads import OBJECTIVES
 
 
-def answers(model, features):
-    """What a model says: a dict of named float32 tensors.
+def takes_choices(model) -> bool:
+    """Whether a model takes several choices for each example: features [B, C, S]."""
+    heads = [OBJECTIVES.get(type(objective).__name__)
+             for objective in getattr(model, "objectives", ())]
+    return any(head is not None and "C" in head.inputs for head in heads)
+
+
+def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """The named outputs of a model, all float32.
 
     Args:
-        model: an encoder, which gives `sequence_output` and `pooled_output`; or a Learner, which
-            gives what its one objective calls its answers.
-        features: dict of int32 [B, S].
+        model: an encoder, whose outputs are `sequence_output` [B, S, H] and `pooled_output` [B, H];
+            or a Learner, whose outputs are the answers of its one objective.
+        features: dict of int32 [B, S], or [B, C, S] of a model that `takes_choices`.
 
     Raises:
         InputError: the Learner has several objectives.
@@ -30,23 +38,26 @@ def answers(model, features):
 
 
 class IdsModel(tf.Module):
-    """Takes the features that the network reads, int32 [B, S], and returns `answers`.
+    """Takes the features that the network reads, int32 [B, S], or [B, C, S] of a model that
+    `takes_choices`, and returns `answers`.
 
     Attributes:
         function: the tf.function.
         functions: the signatures of a SavedModel by name.
     """
 
-    def __init__(self, model, length=None):
+    def __init__(self, model, length: int | None = None):
         """
         Args:
-            model: the model.
-            length: the one S that it takes, for runtimes that ask for it; any S if None.
+            model: an encoder or a Learner of one objective.
+            length: the one S that the function takes, for runtimes that need a fixed one; any S if
+                None.
         """
         super().__init__()
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
+        shape = [None, None, length] if takes_choices(model) else [None, length]
         reads = getattr(model, "encoder", model).reads
         self.function = tf.function(
             lambda *ids: answers(model, dict(zip(reads, ids))), autograph=False,
-            input_signature=[tf.TensorSpec([None, length], tf.int32, name) for name in reads])
+            input_signature=[tf.TensorSpec(shape, tf.int32, name) for name in reads])
         self.functions = {"serving_default": self.function}

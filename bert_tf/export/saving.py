@@ -1,19 +1,56 @@
 """Writes a model in the format of a runtime, whole or not at all."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import os
+import sys
 import tempfile
+import typing
+from collections.abc import Iterator
 
-import tensorflow as tf
+import lazy_loader
 
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 
+if typing.TYPE_CHECKING:
+    from bert_tf.export.ids_model import IdsModel
+
+# What it logs when it is imported can be held back too.
+tf = lazy_loader.load("tensorflow")
+
 _OPSET = 18
 
 
-def save_model(module, folder, version=1):
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Holds back what TensorFlow and the converters log, in C++ too: everything on stderr.
+
+    If the block ends with an error other than an `InputError`, the log is written after all.
+    """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except InputError:
+            raise
+        except BaseException:
+            sys.stderr.flush()
+            log.seek(0)
+            os.dup2(stderr, 2)
+            os.write(2, log.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -> str:
     """Writes a TensorFlow SavedModel in the layout of TensorFlow Serving.
 
     Args:
@@ -39,14 +76,14 @@ def save_model(module, folder, version=1):
     return path
 
 
-def save_onnx(module, path):
+def save_onnx(module: IdsModel, path: str | os.PathLike) -> None:
     """Writes an `IdsModel` as an ONNX file.
 
     Raises:
         InputError: tf2onnx isn't installed.
     """
     try:
-        import tf2onnx  # pylint: disable=import-outside-toplevel
+        import tf2onnx
     except ImportError as error:
         raise InputError("ONNX needs the package tf2onnx: pip install 'bert_tf[onnx]'.") from error
     model, _ = tf2onnx.convert.from_function(
@@ -54,7 +91,7 @@ def save_onnx(module, path):
     _write(path, model.SerializeToString())
 
 
-def save_lite(module, path, int8=False):
+def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
     """Writes an `IdsModel` as a LiteRT file.
 
     Args:

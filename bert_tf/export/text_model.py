@@ -1,15 +1,84 @@
 """Models that take raw strings: the tokenizer is in the graph.
 
-They give what the Python model gives, or refuse a string with an error that names it.
+They give what the Python model gives, or refuse a string with an error that names it. Shapes: B
+batch, C choices, S sequence.
 """
+
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
-from bert_tf.export.packing import Packer
-from bert_tf.tokenization.vocabulary import check_fits
+from bert_tf.tokenization.vocabulary import Vocabulary, check_fits
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
+
+
+class Packer:
+    """One text A, or two where B has any pieces, by the vocabulary's `Layout`.
+
+    What is too long loses pieces at its end, one by one from the longer text (google-research/bert,
+    `_truncate_seq_pair`).
+    """
+
+    def __init__(self, vocabulary: Vocabulary, max_seq_length: int):
+        """
+        Args:
+            vocabulary: a `Vocabulary`.
+            max_seq_length: most tokens, the special ones included.
+        """
+        self._vocabulary = vocabulary
+        self.layout = vocabulary.layout
+        self._longest = max_seq_length
+
+    def room(self, b: tf.RaggedTensor) -> tf.Tensor:
+        """How many pieces of A and `b` (ragged [B, pieces]) there is room for (int64 [B])."""
+        return self.layout.room(self._longest, tf.cast(b.row_lengths() > 0, tf.int64))
+
+    def __call__(self, a: tf.RaggedTensor, b: tf.RaggedTensor) -> dict[str, tf.Tensor]:
+        """
+        Args:
+            a, b: RaggedTensors int32 [B, pieces].
+
+        Returns:
+            dict of `input_ids`, `input_mask` and `segment_ids`, int32 [B, S]; S is as long as the
+            longest needs.
+
+        Raises:
+            tf.errors.InvalidArgumentError: there are more of one than of the other.
+        """
+        tf.debugging.assert_equal(a.nrows(), b.nrows(), "give as many second texts as first ones")
+        room = self.room(b)
+        of_a = tf.minimum(a.row_lengths(), tf.maximum(room - b.row_lengths(), room - room // 2))
+        of_b = tf.minimum(b.row_lengths(), room - of_a)
+        cls, sep = self._vocabulary.cls_id, self._vocabulary.sep_id
+        one, pair = tf.ones_like(of_a), tf.cast(of_b > 0, tf.int64)
+        layout = self.layout
+        ids = tf.concat([_repeated(cls, layout.before * one), _first(a, of_a),
+                         _repeated(sep, layout.between * pair), _first(b, of_b),
+                         _repeated(sep, (layout.after - layout.cls_last) * one),
+                         _repeated(cls, layout.cls_last * one)], axis=1)
+        lengths = ids.row_lengths()                                     # [B]
+        ids = ids.to_tensor(self._vocabulary.pad_id)                    # [B, S]
+        # Even with no text at all there is a first position, which the pooler reads.
+        ids = tf.pad(ids, [[0, 0], [0, tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)]])
+        positions = tf.range(tf.shape(ids, tf.int64)[1])                # [S]
+        mask = tf.cast(positions < lengths[:, None], tf.int32)
+        in_b = (positions >= layout.b_offset(of_a)[:, None]) & (pair[:, None] > 0)
+        segments = mask * tf.cast(in_b, tf.int32)
+        if layout.cls_last:
+            segments = tf.where(positions == lengths[:, None] - 1, 2, segments)
+        return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+
+
+def _first(ragged, counts):
+    """The first `counts` [B] of each row."""
+    return tf.gather(ragged, tf.ragged.range(counts), batch_dims=1)
+
+
+def _repeated(value, counts):
+    """Rows of `counts` [B] times `value`."""
+    return tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(counts)], value), counts)
 
 
 class TextModel(tf.Module):
@@ -22,13 +91,14 @@ class TextModel(tf.Module):
         functions: the signatures of a SavedModel by name.
     """
 
-    def __init__(self, model, vocabulary, do_lower_case=True, max_seq_length=128, labels=()):
+    def __init__(self, model, vocabulary: Vocabulary, do_lower_case: bool = True,
+                 max_seq_length: int = 128, labels: Sequence[str] = ()):
         """
         Args:
-            model: the model.
+            model: an encoder or a Learner of one objective.
             vocabulary: its `Vocabulary`.
             do_lower_case: whether text is lower-cased and stripped of accents.
-            max_seq_length: most tokens; what is longer is cut.
+            max_seq_length: most tokens; longer texts are cut.
             labels: the names of the classes, in the order of their ids.
 
         Raises:
@@ -69,6 +139,30 @@ class TextModel(tf.Module):
         return outputs
 
 
+class ChoiceModel(TextModel):
+    """Takes `context`, string [B], and `choices`, string [B, C]; gives `choice`, int32 [B], the
+    number of the likeliest choice from 0, the model's answers [B, C], and the `input_ids`
+    [B, C, S].
+    """
+
+    def _make_functions(self):
+        return {"serving_default": tf.function(self._choose, autograph=False, input_signature=[
+            tf.TensorSpec([None], tf.string, "context"),
+            tf.TensorSpec([None, None], tf.string, "choices")])}
+
+    def _choose(self, context, choices):
+        rows, count = tf.unstack(tf.shape(choices))
+        contexts = self._tokenizer.ids(self._tokenizer.checked(context))
+        a = tf.gather(contexts, tf.repeat(tf.range(rows), count))
+        b = self._tokenizer.ids(self._tokenizer.checked(tf.reshape(choices, [-1])))
+        features = self._pack(a, b)                                     # each [B * C, S]
+        features = {name: tf.reshape(values, [rows, count, tf.shape(values)[1]])
+                    for name, values in features.items()}
+        outputs = self._answers(features)
+        return {**outputs, "input_ids": features["input_ids"],
+                "choice": tf.argmax(outputs["logits"], axis=-1, output_type=tf.int32)}
+
+
 class TaggerModel(TextModel):
     """Takes `text`, string [B]; gives, for each token [B, S], the tagger's answers, the first byte
     of the text that went into it (`start`) and the byte after the last (`end`), both -1 for special
@@ -85,7 +179,6 @@ class TaggerModel(TextModel):
         ids, start, end = self._tokenizer.with_offsets(text)
         outputs = self._answer(_all_fit(ids, self._pack.room(ids[:, :0])), ids[:, :0])
         begins = ids.with_values(tf.cast(self._tokenizer.starts_word(ids.values), tf.int32))
-
         before = self._pack.layout.before
 
         def placed(ragged, other):    # special tokens and padding around
@@ -103,11 +196,11 @@ class AnswerModel(TextModel):
     [CLS], which a model trained on SQuAD 2.0 raises where the passage holds no answer; and
     the model's answers.
 
-    A question loses what is over `max_query_length` tokens, as in the original; a passage that is
-    empty or too long is refused.
+    A question of more than `max_query_length` tokens loses the last ones, as in the original; a
+    passage that is empty or too long is refused.
     """
 
-    def __init__(self, *args, max_query_length=64, max_answer_length=30, **options):
+    def __init__(self, *args, max_query_length: int = 64, max_answer_length: int = 30, **options):
         """The same as for `TextModel`, and the most tokens of a question and of an answer."""
         self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
         super().__init__(*args, **options)
@@ -156,3 +249,7 @@ def _all_fit(ids, room, least=0):
          room], summarize=64)
     with tf.control_dependencies([check]):
         return tf.identity(ids)
+
+
+# The class for the model of each task, by the name of its head; `TextModel` for all others.
+TEXT_MODELS = {"multiple_choice": ChoiceModel, "tagging": TaggerModel, "answer_span": AnswerModel}

@@ -12,9 +12,8 @@ import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import Changes, convert, names
 from bert_tf.checkpoints.weights import variables
-from bert_tf.checkpoints import Changes, convert
 from bert_tf.errors import InputError
 from bert_tf.heads import MAX_LSTMS
 from bert_tf.networks.encoder import BertEncoder
@@ -24,8 +23,8 @@ from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
-from bert_tf.training.trainer import Trainer
 from bert_tf.training.optimizer import AdamWeightDecay
+from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -74,7 +73,8 @@ def test_our_names_are_those_of_the_model():
         *(make(config) for make in HEADS.values())])
     sizes = {letter: size or 0 for letter, size in names.sizes(config).items()}
     ours = {name: tuple(sizes[letter] for letter in shape)
-            for pattern, shape in names.shapes(config).items() for name in names.expand(pattern, config)}
+            for pattern, shape in names.shapes(config).items()
+            for name in names.expand(pattern, config)}
     held = variables(learner)
     assert ours.keys() == held.keys()
     for name, shape in ours.items():

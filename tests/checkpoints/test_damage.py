@@ -12,9 +12,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import hdf5, tensor_bundle
+from bert_tf.checkpoints import convert, hdf5, tensor_bundle
 from bert_tf.config import EncoderConfig
-from bert_tf.checkpoints import convert
 from bert_tf.errors import InputError
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "google_gelu"
@@ -126,7 +125,7 @@ def test_odd_json_in_archives(folders, tmp_path):
         contents = {name: archive.read(name) for name in archive.namelist()}
     for value in odd_values(json.loads(contents["config.json"])):
         rewrite(folders / "keras" / "model.keras", tmp_path / "model.keras",
-                lambda c: {**c, "config.json": json.dumps(value)})  # pylint: disable=W0640
+                lambda c, value=value: {**c, "config.json": json.dumps(value)})
         try:
             checkpoints.read(tmp_path)
         except InputError:

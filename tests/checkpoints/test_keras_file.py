@@ -106,7 +106,7 @@ def test_keras_names_groups_by_the_rule_that_we_follow():
     """Against Keras's own naming, on all our classes and on several of each."""
     from keras.src.saving.saving_lib import _get_unique_name
     from keras.src.utils.naming import to_snake_case
-    classes = [*keras_file._CLASSES, "BertEncoder", "TransformerLayer", "Dense", "Bidirectional"]
+    classes = [*keras_file.OBJECTIVES, "BertEncoder", "TransformerLayer", "Dense", "Bidirectional"]
     classes = [name for name in classes for _ in range(3)] + classes
     used = {}
     assert keras_file._group_names(classes) == [

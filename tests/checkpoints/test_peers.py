@@ -10,6 +10,8 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import checkpoints
 
+pytestmark = pytest.mark.peer
+
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 TOLERANCE = 1e-5
 
@@ -146,8 +148,8 @@ def make_garden_encoder(kind, config):
 @pytest.mark.parametrize("kind", ["BertEncoder", "BertEncoderV2"])
 def test_the_model_garden(kind, expected, tmp_path):
     pytest.importorskip("official.nlp", reason="tf-models-official isn't installed")
-    from official.nlp.modeling import layers, models
     import tf_keras
+    from official.nlp.modeling import layers, models
 
     folder, wanted = expected
     checkpoints.convert(folder, tmp_path / "mg", "model_garden")

@@ -9,13 +9,19 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import IdsModel, answers
-from bert_tf.export.saving import save_lite, save_model, save_onnx
+from bert_tf.export.saving import quiet, save_lite, save_model, save_onnx
+from bert_tf.heads import HEADS
 from bert_tf.training.learner import Learner
 
-TASKS = ("encoder", "classification", "multi_label", "regression", "answer_span", "tagging")
+TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 
 
-def make_features(length=16):
+def make_features(length=16, choices=0):
+    """Of 3 examples, or of 3 with so many choices each."""
+    if choices:
+        rows = [make_features(length) for _ in range(choices)]
+        rows[1]["input_ids"] = rows[1]["input_ids"][:, ::-1]
+        return {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
     rng = np.random.default_rng(0)
     mask = np.arange(length) < [[length], [9], [3]]
     return {"input_ids": rng.integers(1, 50, (3, length)).astype("int32"),
@@ -33,7 +39,8 @@ def largest_difference(outputs, model, features):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_saved_model_of_ids(task, make_model, tmp_path):
-    model, features = make_model(task, 50), make_features()
+    model = make_model(task, 50)
+    features = make_features(choices=4 if task == "multiple_choice" else 0)
     path = save_model(IdsModel(model), tmp_path / "m", 3)
     assert path.endswith("3")
     outputs = tf.saved_model.load(path).signatures["serving_default"](
@@ -41,6 +48,7 @@ def test_a_saved_model_of_ids(task, make_model, tmp_path):
     assert largest_difference(outputs, model, features)[0] < 1e-5
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize("task", TASKS)
 def test_onnx(task, make_model, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
@@ -49,8 +57,8 @@ def test_onnx(task, make_model, tmp_path):
     save_onnx(IdsModel(model), tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     names = [output.name for output in session.get_outputs()]
-    for length in (16, 11):
-        features = make_features(length)
+    for length, choices in ((16, 4), (11, 3)):
+        features = make_features(length, choices if task == "multiple_choice" else 0)
         outputs = dict(zip(names, session.run(names, features)))
         assert largest_difference(outputs, model, features)[0] < 1e-5
 
@@ -80,3 +88,17 @@ def test_onnx_says_what_it_needs(make_model, tmp_path):
         pytest.skip("tf2onnx is installed")
     with pytest.raises(InputError, match=r"pip install 'bert_tf\[onnx\]'"):
         save_onnx(IdsModel(make_model("encoder", 50)), tmp_path / "m.onnx")
+
+
+def test_the_log_is_held_back_unless_something_breaks(capfd):
+    with quiet():
+        os.write(2, b"from C++\n")
+    assert capfd.readouterr().err == ""
+    with pytest.raises(InputError), quiet():
+        os.write(2, b"before a wrong flag\n")
+        raise InputError("x")
+    assert capfd.readouterr().err == ""
+    with pytest.raises(ZeroDivisionError), quiet():
+        os.write(2, b"before a defect\n")
+        raise ZeroDivisionError
+    assert capfd.readouterr().err == "before a defect\n"

@@ -11,10 +11,11 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.export.saving import save_model
-from bert_tf.export.text_model import AnswerModel, TaggerModel, TextModel
+from bert_tf.export.text_model import AnswerModel, ChoiceModel, TaggerModel, TextModel
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import words_graph
+from tests.export.conftest import features_of
 from tests.tokenization.hard_lines import HARD_LINES, random_lines
 
 # No lone surrogates here, and nothing that is refused; lines that JSON and UTF-8 can carry.
@@ -66,6 +67,24 @@ def test_labels(make_model, vocabulary):
     outputs = module.functions["serving_default"](tf.constant(["plain", "word"]))
     best = np.argmax(outputs["probabilities"], axis=1)
     assert outputs["label"].numpy().tolist() == [[b"no", b"maybe", b"yes"][i] for i in best]
+
+
+def test_choices(make_model, vocabulary, tokenizer, serve, check_equal):
+    model, count = make_model("multiple_choice", vocabulary.size), 3
+    contexts = LINES[::count][:20]
+    choices = [[LINES[(row * 5 + i) % len(LINES)] for i in range(count)]
+               for row in range(len(contexts))]
+    outputs = serve(ChoiceModel(model, vocabulary, max_seq_length=30),
+                    context=contexts, choices=choices)
+    features = features_of(tokenizer, [(context, choice) for context, row in zip(contexts, choices)
+                                       for choice in row], 30)
+    features = {name: rows.reshape(len(contexts), count, -1) for name, rows in features.items()}
+    assert np.array_equal(outputs["input_ids"], features["input_ids"])
+    logits = np.asarray(model(features)["multiple_choice"])
+    assert outputs["logits"].shape == (len(contexts), count)
+    assert np.abs(outputs["logits"] - logits).max() < 1e-5
+    assert outputs["choice"].tolist() == logits.argmax(axis=1).tolist()
+    assert len(set(outputs["choice"])) == count
 
 
 def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer, check_equal):

@@ -228,6 +228,7 @@ def test_importing_the_package_imports_no_framework(tmp_path):
         """, tmp_path)
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_other_backends(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:

@@ -2,22 +2,27 @@
 
 import os
 import pathlib
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf import flags
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.tasks import SavedTask, Task
 from run_scripts import export_model
-from run_scripts.export_model import Job
+from run_scripts.export_model import ExportFlags
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "hf_gelu"
 
 
 def job(tmp_path, **options):
-    return Job(**{"init_checkpoint": str(GOLDEN), "output": str(tmp_path / "out"), **options})
+    return ExportFlags(**{"init_checkpoint": str(GOLDEN), "output": str(tmp_path / "out"),
+                          **options})
 
 
 def test_an_encoder_of_ids(tmp_path, capsys):
@@ -46,6 +51,7 @@ def test_lite_in_a_new_folder(tmp_path, capsys):
     ({"format": "ids", "task": "classification", "num_labels": 2},
      "has no classification/dense/kernel, .* give a model that was trained for"),
     ({"format": "ids", "version": -1}, "--version is -1"),
+    ({"format": "lite", "task": "multiple_choice"}, "export a model of --task=multiple_choice as"),
 ])
 def test_bad_flags_leave_nothing_behind(options, message, tmp_path):
     with pytest.raises(InputError, match=message):
@@ -56,5 +62,71 @@ def test_bad_flags_leave_nothing_behind(options, message, tmp_path):
 def test_help_names_every_flag(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bert-export-model", "--help"])
     with pytest.raises(SystemExit):
-        flags.run(export_model.main, Job)
+        flags.run(export_model.main, ExportFlags)
     assert "--format={text,ids,onnx,lite,lite_int8}" in capsys.readouterr().out
+
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "C"]
+
+
+@pytest.fixture
+def fine_tuned(tmp_path):
+    """A function that writes the folder of a fine-tuned model of a task."""
+    def make(head, task, **settings):
+        config = EncoderConfig(len(WORDS), 8, 1, 2, 8, max_position_embeddings=16)
+        options = {"num_labels": len(task.labels)} if task.labels else {}
+        learner = bert_tf.Learner(bert_tf.BertEncoder(config),
+                                  [getattr(bert_tf, head)(config, **options)])
+        folder = tmp_path / "model"
+        folder.mkdir()
+        learner.save(folder / "model.keras")
+        (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+        SavedTask(task, 9, False, settings).write(str(folder))
+        return str(folder)
+    return make
+
+
+def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path):
+    folder = fine_tuned("Classification", Task("x", "classification", {}, ("no", "maybe", "yes")))
+    export_model.main(job(tmp_path, init_checkpoint=folder))
+    serve = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures["serving_default"]
+    found = serve(text=tf.constant(["C b c", "a " * 20]))
+    assert found["label"].numpy()[0] in (b"no", b"maybe", b"yes")
+    # Cased, and cut to 9 tokens, as it was trained.
+    assert found["input_ids"].numpy().tolist() == [
+        [2, 7, 6, 1, 3, 0, 0, 0, 0], [2, 5, 5, 5, 5, 5, 5, 5, 3]]
+
+
+def test_flags_come_before_what_was_saved(fine_tuned, tmp_path):
+    folder = fine_tuned("AnswerSpan", Task("x", "span", {}), max_query_length=5,
+                        max_answer_length=6)
+    saved = export_model.resolve(job(tmp_path, init_checkpoint=folder))
+    assert (saved.task, saved.max_seq_length, saved.max_query_length, saved.max_answer_length,
+            saved.do_lower_case) == ("answer_span", 9, 5, 6, False)
+    given = export_model.resolve(job(
+        tmp_path, init_checkpoint=os.path.join(folder, "model.keras"), task="encoder",
+        max_seq_length=8, max_query_length=3, do_lower_case=True, vocab_file="other.txt"))
+    assert (given.task, given.max_seq_length, given.max_query_length, given.max_answer_length,
+            given.do_lower_case, given.vocab_file) == ("encoder", 8, 3, 6, True, "other.txt")
+    plain = export_model.resolve(job(tmp_path))
+    assert (plain.task, plain.max_seq_length, plain.do_lower_case) == ("encoder", 128, True)
+
+
+def test_multiple_choice(fine_tuned, tmp_path):
+    folder = fine_tuned("MultipleChoice", Task("x", "multiple_choice", {}))
+    export_model.main(job(tmp_path, init_checkpoint=folder))
+    serve = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures["serving_default"]
+    found = serve(context=tf.constant(["a b"]), choices=tf.constant([["a", "C", "b b"]]))
+    assert found["probabilities"].shape == (1, 3) and found["choice"].shape == (1,)
+
+
+def test_the_log_is_shown_on_request(tmp_path):
+    logs = []
+    for version, more in (("1", []), ("2", ["--verbosity=1"])):
+        done = subprocess.run(
+            [sys.executable, "-m", "run_scripts.export_model", f"--init_checkpoint={GOLDEN}",
+             f"--output={tmp_path / 'out'}", "--format=ids", f"--version={version}", *more],
+            capture_output=True, text=True, check=True, cwd=GOLDEN.parents[2])
+        assert done.stdout == f"{tmp_path / 'out' / version}: signatures serving_default\n"
+        logs.append(done.stderr)
+    assert not logs[0] and "Assets written" in logs[1]

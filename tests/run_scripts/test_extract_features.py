@@ -21,7 +21,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from run_scripts import extract_features
-from run_scripts.extract_features import Job
+from run_scripts.extract_features import ExtractFeaturesFlags
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -85,9 +85,10 @@ def one_line(encoder, tokenizer, line, max_seq_length):
 def run(tmp_path, model, lines, name, **options):
     """Runs the command on lines; returns the path of its output."""
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
-    job = Job(**{"input_file": str(tmp_path / "in.txt"), "output_file": str(tmp_path / name),
-                 "init_checkpoint": str(model), "layers": ["-1", "0", "embeddings"],
-                 "max_seq_length": 24, "batch_size": 4, **options})
+    job = ExtractFeaturesFlags(**{
+        "input_file": str(tmp_path / "in.txt"), "output_file": str(tmp_path / name),
+        "init_checkpoint": str(model), "layers": ["-1", "0", "embeddings"],
+        "max_seq_length": 24, "batch_size": 4, **options})
     extract_features.main(job)
     return tmp_path / name
 
@@ -191,7 +192,7 @@ def test_files_that_do_not_stand_together_and_gzip(tmp_path, model, lines):
     (b"", {}, "in.txt is empty; it must hold a text a line"),
     (b"a\nb\xff\n", {}, "in.txt, line 2, byte 2 is not UTF-8"),
     (b"a", {"input_file": "no.txt"}, "--input_file: there is no file no.txt"),
-    (b"a", {"output_file": "x.txt"}, "--output_file: the ending of x.txt"),
+    (b"a", {"output_file": "x.txt"}, "--output_file: no format has the ending of x.txt"),
     (b"a", {"layers": ["-3"]}, "there is no layer -3; the model has 2, from 0 or -2 to 1 or -1"),
     (b"a", {"layers": ["2"]}, "there is no layer 2"),
     (b"a", {"layers": ["last"]}, "'last' is neither a number nor embeddings"),
@@ -205,9 +206,9 @@ def test_what_cannot_be_done(tmp_path, model, text, options, message, monkeypatc
     (tmp_path / "in.txt").write_bytes(text)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=re.escape(message)):
-        extract_features.main(Job(**{"input_file": "in.txt", "output_file": "out.npz",
-                                     "init_checkpoint": str(model), "layers": ["-1"],
-                                     "max_seq_length": 8, **options}))
+        extract_features.main(ExtractFeaturesFlags(**{
+            "input_file": "in.txt", "output_file": "out.npz", "init_checkpoint": str(model),
+            "layers": ["-1"], "max_seq_length": 8, **options}))
     assert os.listdir(tmp_path) == ["in.txt"]
 
 
@@ -251,7 +252,7 @@ def test_the_command_and_its_errors(tmp_path, model):
 def test_the_outputs_of_the_original(test_data):
     folder = test_data / "weights" / "bert-tiny-question-classifier"
     golden = np.load(test_data / "golden" / "bert_tiny_forward_seed1.npz")
-    job = Job(input_file="", output_file="", init_checkpoint=str(folder))
+    job = ExtractFeaturesFlags(input_file="", output_file="", init_checkpoint=str(folder))
     names = {-1: "layer_1", -2: "layer_0", "embeddings": "embedding_output"}
     outputs = extract_features.compile_model(job, checkpoints.read_config(folder), list(names))(
         golden)

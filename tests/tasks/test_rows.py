@@ -112,6 +112,7 @@ def test_tensorflow_datasets_in_small(monkeypatch):
         (1, "é", "yes", ["yes", "no"]), (2, "b", -1, [])]
 
 
+@pytest.mark.peer
 def test_tensorflow_datasets(tmp_path, monkeypatch):
     """A data set that is built here, where the library is installed."""
     tfds = pytest.importorskip("tensorflow_datasets")

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.data import feature_files
-from bert_tf.data.feature_files import Piece
+from bert_tf.data import vectors as files
+from bert_tf.data.vectors import Piece
 from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -75,8 +75,8 @@ def test_every_format_holds_the_same_however_it_comes(tmp_path, ending, pooled):
     contents = set()
     for number, cuts in enumerate(((), (1,), (4, 5, 20), range(1, TEXTS))):
         path = tmp_path / f"{number}.{ending}"
-        feature_files.write(str(path), feature_files.format_of(str(path)),
-                            make_pieces(pooled, cuts=cuts), VOCABULARY)
+        files.write(str(path), files.format_of(str(path)), make_pieces(pooled, cuts=cuts),
+                    VOCABULARY)
         contents.add(path.read_bytes())
     assert len(contents) == 1 and len(list(tmp_path.iterdir())) == 4
     arrays = read(path, pooled)
@@ -89,7 +89,7 @@ def test_every_format_holds_the_same_however_it_comes(tmp_path, ending, pooled):
 def test_arrays_are_of_the_types_that_are_documented(tmp_path):
     for ending, load in (("npz", lambda path: dict(np.load(path))), ("safetensors", load_file)):
         path = str(tmp_path / f"x.{ending}")
-        feature_files.write(path, ending, make_pieces(False), VOCABULARY)
+        files.write(path, ending, make_pieces(False), VOCABULARY)
         assert {name: str(array.dtype) for name, array in load(path).items()} == {
             "layer_-1": "float32", "layer_0": "float32", "embeddings": "float32",
             "input_ids": "int32", "lengths": "int32"}
@@ -98,7 +98,7 @@ def test_arrays_are_of_the_types_that_are_documented(tmp_path):
 def test_json_lines_are_the_originals(tmp_path):
     values = np.array([[1 / 3, -2], [0, 1e-9], [0.5, 7]], np.float32)
     path = tmp_path / "x.jsonl"
-    feature_files.write(str(path), "jsonl", [
+    files.write(str(path), "jsonl", [
         Piece(0, {-1: values, -2: values + 1}, np.array([2, 6, 3]), np.array([3]))], VOCABULARY)
     assert path.read_text() == (
         '{"linex_index": 0, "features": ['
@@ -108,7 +108,7 @@ def test_json_lines_are_the_originals(tmp_path):
         '{"index": -2, "values": [1.0, 1.0]}]}, '
         '{"token": "[SEP]", "layers": [{"index": -1, "values": [0.5, 7.0]}, '
         '{"index": -2, "values": [1.5, 8.0]}]}]}\n')
-    feature_files.write(str(path), "jsonl", [Piece(0, {-1: values[:1]})], VOCABULARY)
+    files.write(str(path), "jsonl", [Piece(0, {-1: values[:1]})], VOCABULARY)
     assert path.read_text() == (
         '{"linex_index": 0, "layers": [{"index": -1, "values": [0.333333, -2.0]}]}\n')
 
@@ -120,7 +120,7 @@ def test_values_are_rounded_as_python_does(tmp_path, seed):
     values = np.concatenate([rng.normal(size=2000) * 10.0**rng.integers(-9, 9, 2000), halves,
                              halves * 1e-6]).astype(np.float32)
     path = tmp_path / "x.jsonl"
-    feature_files.write(str(path), "jsonl", [Piece(0, {-1: values[None]})], VOCABULARY)
+    files.write(str(path), "jsonl", [Piece(0, {-1: values[None]})], VOCABULARY)
     assert path.read_text() == json.dumps({"linex_index": 0, "layers": [
         {"index": -1, "values": [round(float(x), 6) for x in values]}]}) + "\n"
 
@@ -151,7 +151,7 @@ def test_no_more_than_a_piece_and_the_next_are_held(tmp_path, ending, pooled):
             yield piece
             del piece
 
-    feature_files.write(str(tmp_path / f"x.{ending}"), feature_files.format_of(f"x.{ending}"),
+    files.write(str(tmp_path / f"x.{ending}"), files.format_of(f"x.{ending}"),
                         pieces(), VOCABULARY)
     assert 1 <= most <= 2
 
@@ -165,11 +165,11 @@ def test_a_failure_leaves_nothing_and_what_was_there_stays(tmp_path, ending):
     path = tmp_path / f"x.{ending}"
     path.write_text("before")
     with pytest.raises(InputError, match="the second piece"):
-        feature_files.write(str(path), feature_files.format_of(path.name), broken(), VOCABULARY)
+        files.write(str(path), files.format_of(path.name), broken(), VOCABULARY)
     assert [p.name for p in tmp_path.iterdir()] == [path.name] and path.read_text() == "before"
 
 
-def test_an_ending_that_stands_for_nothing():
-    assert feature_files.format_of("a/b.tfrecord.gz") == "tfrecord"
-    with pytest.raises(InputError, match="b.txt stands for no format; it may be .jsonl, .npz"):
-        feature_files.format_of("a/b.txt")
+def test_an_ending_of_no_format():
+    assert files.format_of("a/b.tfrecord.gz") == "tfrecord"
+    with pytest.raises(InputError, match="ending of a/b.txt; it may be .jsonl, .npz"):
+        files.format_of("a/b.txt")

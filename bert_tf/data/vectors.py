@@ -1,16 +1,22 @@
-"""Vectors of texts in four formats, written piece by piece: a piece is in memory, never the file.
+"""Texts as ids, some lines at a time, and files of their vectors, written piece by piece.
 
-N texts, T the tokens of all of them one after another, H hidden. What stands in a file:
+A line is one text, or two with " ||| " between them (google-research/bert, extract_features.py). A
+piece of the vectors is in memory, never the whole file.
 
-- jsonl, as google-research/bert extract_features.py writes it: a line a text, `linex_index` its
-  number from 0, `features` a list of `token` and `layers`, these a list of `index` and `values`. Of
-  pooled texts `layers` stands in the place of `features`. Values are rounded to 6 digits.
-- npz and safetensors: an array float32 [N, H] a layer; of tokens, [T, H] a layer, `input_ids` int32
-  [T] and `lengths` int32 [N], the tokens of each text.
-- tfrecord, gzip if the name ends in .gz: a `tf.train.Example` a text, `unique_id` its number from 0
-  and a list of H floats a layer; of tokens, `input_ids` and their vectors one after another.
+The four formats, where N is the number of texts, T that of the tokens of all of them one after
+another, H hidden:
 
-The arrays and lists of layer -1 are called layer_-1, those of layers that have names as these.
+- jsonl, as google-research/bert extract_features.py writes it: a line for each text, with
+  `linex_index`, its number from 0, and `features`, a list of `token` and `layers`, these a list of
+  `index` and `values`. Pooled texts have `layers` in the place of `features`. Values are rounded to
+  6 digits.
+- npz and safetensors: an array float32 [N, H] for each layer; of tokens, [T, H] for each layer,
+  `input_ids` int32 [T] and `lengths` int32 [N], the tokens of each text.
+- tfrecord, gzip if the name ends in .gz: a `tf.train.Example` for each text, with `unique_id`, its
+  number from 0, and a list of H floats for each layer; of tokens, `input_ids` and their vectors one
+  after another.
+
+The arrays and lists of layer -1 are called layer_-1; layers that have names are called by these.
 """
 
 import contextlib
@@ -22,17 +28,78 @@ import shutil
 import struct
 import tempfile
 import zipfile
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from bert_tf.data import corpus
+from bert_tf.data.features import pack_pairs, truncate_pairs
 from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
+from bert_tf.files import open_unpacked, write_aside
+from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+_SEPARATOR = " ||| "
 
 _ENDINGS = {".jsonl": "jsonl", ".npz": "npz", ".safetensors": "safetensors",
             ".tfrecord": "tfrecord", ".tfrecord.gz": "tfrecord"}
 FORMATS = tuple(dict.fromkeys(_ENDINGS.values()))
 _SAFETENSORS_TYPES = {"float32": "F32", "int32": "I32"}
+
+
+def read_lines(path: str, count: int) -> Iterator[list[str]]:
+    """Yields all lines of a file, plain or gzip, in lists of `count`, the last of which may be
+    shorter. An empty line counts too.
+
+    Raises:
+        InputError: it can't be read or is not UTF-8; names the line.
+    """
+    with open_unpacked(path) as file:
+        while lines := list(itertools.islice(file, count)):
+            yield corpus.decode(b"".join(lines).removesuffix(b"\n"), [path])
+
+
+class Texts:
+    """Texts as ids, cut to fit, of which any may be packed into a batch.
+
+    Attributes:
+        lengths: int [N], the tokens of each, special tokens included.
+        cut: how many were too long.
+    """
+
+    def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
+        """
+        Args:
+            lines: list of N str.
+            tokenizer: `Tokenizer`.
+            max_seq_length: the most tokens of a text, at least 3.
+        """
+        self._vocabulary = tokenizer.vocabulary
+        self._tokens, lengths = tokenizer.encode_lines(
+            [text for line in lines for text in _split(line)])
+        starts = np.cumsum(lengths, dtype=np.int64) - lengths
+        self._a_start, self._b_start = starts.reshape(-1, 2).T
+        a_length, b_length = lengths.reshape(-1, 2).T
+        layout = self._vocabulary.layout
+        self._a_length, self._b_length = truncate_pairs(a_length, b_length, max_seq_length, layout)
+        self.cut = int(((self._a_length < a_length) | (self._b_length < b_length)).sum())
+        self.lengths = layout.length(self._a_length, self._b_length)
+
+    def pack(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The features of the texts `rows`, int [B], padded to the longest of them: as those of
+        `pack_pairs`, all int32.
+        """
+        packed = pack_pairs(self._tokens, self._a_start[rows], self._a_length[rows],
+                            self._b_start[rows], self._b_length[rows],
+                            int(self.lengths[rows].max()), self._vocabulary)
+        return {name: values.astype(np.int32) for name, values in packed.items()}
+
+
+def _split(line):
+    """Both texts of a line, the second of which may be empty."""
+    first, separator, second = line.strip().rpartition(_SEPARATOR)
+    return (first, second) if separator else (second, "")
 
 
 @dataclasses.dataclass
@@ -51,7 +118,7 @@ class Piece:
     input_ids: np.ndarray | None = None
     lengths: np.ndarray | None = None
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """A dict of everything by the names in the files."""
         arrays = {f"layer_{layer}" if isinstance(layer, int) else layer: rows
                   for layer, rows in self.vectors.items()}
@@ -59,26 +126,26 @@ class Piece:
             arrays |= {"input_ids": self.input_ids, "lengths": self.lengths}
         return arrays
 
-    def spans(self):
+    def spans(self) -> list[tuple[int, int]]:
         """The (start, end) in T of each text."""
         ends = np.cumsum(self.lengths).tolist()
         return list(zip([0, *ends], ends))
 
 
-def format_of(path):
-    """The format that the ending of a file's name stands for.
+def format_of(path: str) -> str:
+    """The format that the ending of a file's name chooses.
 
     Raises:
-        InputError: it stands for none.
+        InputError: no format has this ending.
     """
     for ending, form in _ENDINGS.items():
         if path.endswith(ending):
             return form
-    raise InputError(f"--output_file: the ending of {path} stands for no format; it may be "
+    raise InputError(f"--output_file: no format has the ending of {path}; it may be "
                      f"{', '.join(_ENDINGS)}, or give --output_format.")
 
 
-def write(path, form, pieces, vocabulary):
+def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary) -> None:
     """Writes vectors, whole or not at all.
 
     Args:
@@ -105,7 +172,7 @@ def _write_jsonl(path, pieces, vocabulary):
 
 
 def _lines(piece, vocabulary):
-    """What stands in the line of each text besides its number."""
+    """What the line of each text holds besides its number."""
     def layers(row):
         # The same as Python's `round`: a float32 times 10**6 is exact in float64.
         return [{"index": layer, "values": np.round(rows[row].astype(np.float64), 6).tolist()}
