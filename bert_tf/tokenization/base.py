@@ -1,6 +1,7 @@
 """What all tokenizers have in common, and how one is opened."""
 
 import functools
+import glob
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +12,9 @@ from bert_tf import tokenization
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, looks_lower_case
+
+# Other names of vocabularies: byte-level BPE under Hugging Face's and GPT-2's names.
+MODEL_FILE, _JSON_FILES = "spiece.model", ("vocab.json", "encoder.json")
 
 
 class Tokenizer:
@@ -32,6 +36,15 @@ class Tokenizer:
 
     def __reduce__(self):
         return type(self), (self.vocabulary, self.do_lower_case)
+
+    @staticmethod
+    def read_vocabulary(path: str) -> Vocabulary:
+        """The vocabulary in a file of this kind of tokenizer.
+
+        Raises:
+            InputError: the file can't be read or is of another kind.
+        """
+        raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, without special tokens."""
@@ -111,16 +124,24 @@ class Tokenizer:
 
 def find_vocabulary(folder: str) -> str | None:
     """The file of the vocabulary in a folder, or None if there is none."""
-    path = os.path.join(folder, VOCAB_FILE)
-    return path if os.path.isfile(path) else None
+    for name in (VOCAB_FILE, MODEL_FILE, *_JSON_FILES):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            return path
+    models = sorted(glob.glob(os.path.join(glob.escape(folder), "*.model")))
+    return models[0] if len(models) == 1 else None
 
 
 def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
     """The tokenizer of a vocabulary, whose kind is seen from its file.
 
     Args:
-        path: a vocab.txt (WordPiece), or a folder that holds one.
+        path: a vocab.txt (WordPiece); a spiece.model or other file that ends in .model
+            (SentencePiece of ALBERT or T5); a vocab.json with a merges.txt beside it (byte-level
+            BPE; also encoder.json with vocab.bpe, and with fairseq's dict.txt); or a folder that
+            holds one of these.
         do_lower_case: whether to lower-case text; as the vocabulary's tokens suggest if None.
+            Byte-level BPE and T5 never do.
 
     Raises:
         InputError: there is no vocabulary at `path`, or it can't be read.
@@ -130,6 +151,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
         if not found:
             raise InputError(f"there is no vocabulary in {path}; name its file.")
         path = found
-    vocabulary = Vocabulary.from_file(path)
-    lower = looks_lower_case(vocabulary) if do_lower_case is None else do_lower_case
-    return tokenization.WordpieceTokenizer(vocabulary, lower)
+    kind = {".json": "ByteBpeTokenizer", ".model": "SentencepieceTokenizer"}.get(
+        os.path.splitext(path)[1], "WordpieceTokenizer")
+    tokenizer = getattr(tokenization, kind)
+    vocabulary = tokenizer.read_vocabulary(str(path))
+    return tokenizer(vocabulary,
+                     looks_lower_case(vocabulary) if do_lower_case is None else do_lower_case)

@@ -132,8 +132,7 @@ def aligned_words(text: str, lower: bool) -> Iterator[tuple[str, Sequence[int]]]
                 lowered = [position for char, position in pairs for _ in char.lower()]
                 pairs = _decompose(zip("".join(char for char, _ in pairs).lower(), lowered))
             for word in _word_pairs(pairs, table):
-                chars, positions = zip(*word)
-                yield "".join(chars), positions
+                yield "".join(char for char, _ in word), [position for _, position in word]
 
 
 def _word_pairs(pairs, table):
@@ -269,6 +268,10 @@ class WordpieceTokenizer(Tokenizer):
         self._max_piece = max(map(len, vocabulary.tokens))
         self._words = Memory(self._match)
         self._chunks = Memory(self._encode_chunk, **{_LINE_END: pack([-1])})
+
+    @staticmethod
+    def read_vocabulary(path):
+        return Vocabulary.from_file(path)
 
     def encode(self, text):
         return self.encode_lines([text])[0].tolist() if len(text) > _BLOCK_CHARS else unpack(

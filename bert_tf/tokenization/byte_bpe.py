@@ -1,0 +1,281 @@
+"""The byte-level BPE of GPT-2 and RoBERTa (arXiv:1907.11692), exactly as fairseq's
+gpt2_bpe_utils.py cuts text.
+
+Text is neither cleaned nor lower-cased and nothing is unknown: every word is a sequence of bytes,
+and pairs of neighbours are merged, the pair learned first before the others. As in `wordpiece`, the
+ids of words are remembered.
+"""
+
+import functools
+import heapq
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.wordpiece import Memory, encode_blocks, members, pack, unpack
+
+VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
+# The same two files under GPT-2's own names, and the list of fairseq that orders the ids anew.
+_GPT2_FILES = ("encoder.json", "vocab.bpe")
+_FAIRSEQ_FILE = "dict.txt"
+ROBERTA_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+_KINDS = ((ROBERTA_ROLES, Layout(1, 2, 1)), ({"sep": "<|endoftext|>"}, Layout(0, 0, 1)))
+
+# Unicode's property White_Space; str.isspace holds more.
+_SPACES = ("\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000")
+_WORD = ("'s|'t|'re|'ve|'m|'ll|'d| ?[{letters}]+| ?[{numbers}]+| ?[^{spaces}{letters}{numbers}]+"
+         "|[{spaces}]+(?![^{spaces}])|[{spaces}]+")
+_ASCII_WORD = re.compile(_WORD.format(letters="A-Za-z", numbers="0-9", spaces="\t\n\v\f\r "))
+# White space at which a line can't simply be cut: all but single blanks.
+_ODD_SPACE = re.compile(f"[{_SPACES.replace(' ', '')}]|  ")
+_BOUNDARY = re.compile(f"(?<=[^{_SPACES}]) (?=[^{_SPACES}])")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_START = "\ud800"      # no valid text holds a surrogate
+
+
+def byte_characters() -> list[str]:
+    """The printable character by which files write each of the 256 bytes."""
+    own = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return [chr(byte if byte in own else next(others)) for byte in range(256)]
+
+
+_CHARACTERS = byte_characters()
+_BY_CODE = dict(enumerate(_CHARACTERS))
+_BLANK = _CHARACTERS[ord(" ")]
+
+
+@functools.cache
+def _any_word():
+    """The regular expression of a word, for text that is not ASCII."""
+    def of_category(first):
+        codes = [ord(char) for char in members(lambda c: unicodedata.category(c)[0] == first)]
+        known = set(codes)
+        starts = [code for code in codes if code - 1 not in known]
+        ends = [code for code in codes if code + 1 not in known]
+        return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in zip(starts, ends))
+
+    return re.compile(_WORD.format(letters=of_category("L"), numbers=of_category("N"),
+                                   spaces=_SPACES))
+
+
+def find_words(text: str) -> Iterator[re.Match]:
+    """The words of `text`, which make up all of it; most begin with the blank before them."""
+    return (_ASCII_WORD if text.isascii() else _any_word()).finditer(text)
+
+
+def spell(word: str) -> list[str]:
+    """The bytes of a word as printable characters; half a surrogate pair becomes U+FFFD."""
+    try:
+        content = word.encode("utf-8")
+    except UnicodeEncodeError:
+        content = _SURROGATE.sub("\ufffd", word).encode("utf-8")
+    return list(content.decode("latin-1").translate(_BY_CODE))
+
+
+class ByteBpeTokenizer(Tokenizer):
+    """Text -> ids of byte-level BPE.
+
+    "<mask>" and the like are plain text here and never become the special token.
+    """
+
+    name = "byte_bpe"
+
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
+        """
+        Args:
+            vocabulary: `Vocabulary` whose files hold a merges.txt.
+            do_lower_case: has no effect: text is never lower-cased.
+        """
+        del do_lower_case
+        super().__init__(vocabulary)
+        special = set(vocabulary.special.values())
+        pairs = _read_merges(vocabulary.files[MERGES_FILE])
+        # Text never becomes a special token, even if merges would spell it.
+        self._ranks = {pair: rank for rank, pair in enumerate(pairs)
+                       if "".join(pair) not in special}
+        self._words = Memory(self._encode_word)
+        self._chunks = Memory(self._encode_chunk)
+
+    @staticmethod
+    def read_vocabulary(path):
+        """Reads a vocab.json with a merges.txt beside it, or GPT-2's encoder.json with a vocab.bpe.
+        Where fairseq's dict.txt is beside encoder.json, ids are in the order of dict.txt.
+
+        Args:
+            path: the file that holds the ids.
+
+        Raises:
+            InputError: a file can't be read or does not fit the other.
+        """
+        folder, name = os.path.split(path)
+        merges = os.path.join(folder, _GPT2_FILES[1] if name == _GPT2_FILES[0] else MERGES_FILE)
+        ordered = os.path.join(folder, _FAIRSEQ_FILE)
+        content = _read(path)
+        try:
+            ids = json.loads(content)
+            tokens = sorted(ids, key=ids.__getitem__)
+            if sorted(ids.values()) != list(range(len(tokens))):
+                raise ValueError("its ids are not 0, 1, 2, ...")
+        except (ValueError, AttributeError, TypeError) as error:
+            raise InputError(f"vocabulary {path!r} is not a JSON object of tokens and their ids "
+                             f"({error}); give a vocab.json of byte-level BPE.") from error
+        if name == _GPT2_FILES[0] and os.path.isfile(ordered):
+            tokens = _fairseq_tokens(tokens, ordered)
+            content = json.dumps({token: index for index, token in enumerate(tokens)}).encode()
+        return make_vocabulary(tokens, f"vocabulary {path!r}", content, _read(merges))
+
+    def encode(self, text):
+        return self.encode_lines([text])[0].tolist()
+
+    def encode_lines(self, lines):
+        return encode_blocks(lines, _BOUNDARY, self._encode_block)
+
+    def encode_with_offsets(self, text, trim=True):
+        """See `Tokenizer`. A token covers every character of which it holds at least one byte, so
+        that the offsets of two tokens may overlap.
+
+        Args:
+            text: str.
+            trim: whether the blanks with which a token begins are left out.
+        """
+        ids, offsets = [], []
+        for word in find_words(text):
+            pieces = unpack(self._words[word.group()])
+            ids += pieces
+            sources = [place for place, char in enumerate(word.group(), word.start())
+                       for _ in spell(char)]
+            end = 0
+            for piece in self.tokens(pieces):
+                start, end = end, end + len(piece)
+                first, last = sources[start], sources[end - 1] + 1
+                blanks = len(piece) - len(piece.lstrip(_BLANK)) if trim else 0
+                offsets.append((min(first + blanks, last), last))
+        return ids, offsets
+
+    def _continues(self, token):
+        return not token.startswith((_BLANK, "madeupword"))
+
+    def _encode_block(self, lines):
+        text = _LINE_START + f" {_LINE_START}".join(lines)
+        if text.count(_LINE_START) > len(lines):
+            return self._encode_block([_SURROGATE.sub("\ufffd", line) for line in lines])
+        if _ODD_SPACE.search(text):
+            chunks = []
+            for line in lines:
+                line = _LINE_START + line
+                chunks += [line] if _ODD_SPACE.search(line) else line.split(" ")
+        else:
+            chunks = text.split(" ")
+        ids = np.frombuffer(b"".join(map(self._chunks.__getitem__, chunks)), np.int32)
+        starts = np.flatnonzero(ids < 0)
+        return ids[ids >= 0], np.diff(starts, append=len(ids)).astype(np.int32) - 1
+
+    def _encode_chunk(self, chunk):
+        """The packed ids of a part of a line: the text from one single blank to the next, or, after
+        a mark that becomes -1, a line or its beginning.
+        """
+        if chunk.startswith(_LINE_START):
+            return pack([-1]) + self._encode_words(chunk[1:])
+        return self._encode_words(f" {chunk}")
+
+    def _encode_words(self, text):
+        return b"".join(self._words[word.group()] for word in find_words(text))
+
+    def _encode_word(self, word):
+        return pack(map(self.vocabulary.ids.__getitem__, self._merge(spell(word))))
+
+    def _merge(self, symbols):
+        """Merges the pair of the lowest rank, at all places from left to right, until no pair has a
+        rank.
+        """
+        ranks, count = self._ranks, len(symbols)
+        before, after = list(range(-1, count - 1)), list(range(1, count + 1))
+        heap = [(ranks[pair], place) for place, pair in enumerate(zip(symbols, symbols[1:]))
+                if pair in ranks]
+        heapq.heapify(heap)
+        while heap:
+            rank, places = heap[0][0], []
+            while heap and heap[0][0] == rank:
+                places.append(heapq.heappop(heap)[1])
+            for place in places:
+                right = after[place]
+                if (not symbols[place] or right == count
+                        or ranks.get((symbols[place], symbols[right])) != rank):
+                    continue        # a neighbour was merged in the meantime
+                symbols[place] += symbols[right]
+                symbols[right] = ""
+                after[place] = right = after[right]
+                if right < count:
+                    before[right] = place
+                for left in (before[place], place):
+                    if left >= 0 and after[left] < count:
+                        new = ranks.get((symbols[left], symbols[after[left]]))
+                        if new is not None:
+                            heapq.heappush(heap, (new, left))
+        return list(filter(None, symbols))
+
+
+def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: bytes) -> Vocabulary:
+    """The `Vocabulary` of a byte-level BPE.
+
+    Args:
+        tokens: the tokens in the order of their ids.
+        source: how errors name it.
+        ids, merges: the contents of vocab.json and merges.txt.
+
+    Raises:
+        InputError: it has the special tokens of neither RoBERTa nor GPT-2, or lacks a byte or what
+            a merge gives.
+    """
+    known = set(tokens)
+    for roles, layout in _KINDS:
+        if known.issuperset(roles.values()):
+            break
+    else:
+        raise InputError(f"{source} has neither the special tokens of RoBERTa "
+                         f"({', '.join(ROBERTA_ROLES.values())}) nor <|endoftext|> of GPT-2.")
+    for token in (*_CHARACTERS, *map("".join, _read_merges(merges))):
+        if token not in known:
+            raise InputError(f"{source} lacks {token!r}, a byte or what a merge of {MERGES_FILE} "
+                             "gives; give the two files of one tokenizer.")
+    return Vocabulary(tokens, source, {VOCAB_FILE: ids, MERGES_FILE: merges}, roles, layout)
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise InputError(f"{path!r} can't be read ({error.strerror}); byte-level BPE has "
+                         f"{VOCAB_FILE} and {MERGES_FILE} in one folder.") from error
+
+
+def _read_merges(content):
+    """The pairs of merges.txt, the first of which is merged first."""
+    lines = content.decode("utf-8", "replace").split("\n")
+    return [tuple(line.split()) for line in lines[lines[0].startswith("#version"):]
+            if len(line.split()) == 2]
+
+
+def _fairseq_tokens(tokens, path):
+    """The tokens in the order of fairseq's dict.txt, whose lines are "id of GPT-2" "count"."""
+    listed = []
+    for number, line in enumerate(_read(path).decode("utf-8", "replace").splitlines(), 1):
+        name = line.rpartition(" ")[0]
+        if name.isdecimal() and int(name) < len(tokens):
+            listed.append(tokens[int(name)])
+        elif name.startswith("madeupword"):
+            listed.append(name)
+        else:
+            raise InputError(f"{path}, line {number}: {line!r} is not an id of GPT-2 and a count.")
+    roles = ROBERTA_ROLES
+    first = [roles[role] for role in ("cls", "pad", "sep", "unk")]
+    return [*first, *listed, roles["mask"]]

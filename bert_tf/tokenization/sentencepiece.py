@@ -1,0 +1,218 @@
+"""SentencePiece as ALBERT and T5 use it: each prepares text in its own way, then the library cuts.
+
+ALBERT is google-research/albert, tokenization.py (preprocess_text, encode_pieces); T5 is seqio's
+SentencePieceVocabulary.
+"""
+
+import dataclasses
+import itertools
+import re
+import string
+import struct
+import unicodedata
+
+import numpy as np
+import sentencepiece
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization.base import MODEL_FILE, Tokenizer
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.wordpiece import encode_blocks
+
+BLANK = "\u2581"                # begins a piece that begins a word
+_BOUNDARY = re.compile(" ")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_USER_DEFINED = 4               # the type of such a piece in the model's protocol buffer
+# What _is_start_piece_sp of ALBERT's create_pretraining_data.py counts as marks: not ' < = >.
+_MARKS = frozenset(string.punctuation) - frozenset("'<=>")
+_INSIDE = _MARKS | frozenset(string.ascii_letters)
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """What a model that uses SentencePiece adds to it.
+
+    Attributes:
+        roles: {role: piece} of the special tokens.
+        layout: `Layout` of sequences.
+        prepares: whether text is prepared and numbers before commas are cut apart, as in ALBERT.
+        extra_ids: pieces <extra_id_0>, ... that are added after those of the file, the last first.
+    """
+
+    roles: dict
+    layout: Layout
+    prepares: bool = False
+    extra_ids: int = 0
+
+
+ALBERT = Style({"unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "pad": "<pad>"},
+               Layout(1, 1, 1), prepares=True)
+T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), extra_ids=100)
+
+
+class SentencepieceTokenizer(Tokenizer):
+    """Text -> ids of SentencePiece.
+
+    "[MASK]", "</s>" and the like are plain text and never become the special token; "<extra_id_0>"
+    at the beginning of a word becomes the sentinel of T5, as in the original.
+    """
+
+    name = "sentencepiece"
+
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
+        """
+        Args:
+            vocabulary: `Vocabulary` whose files hold a spiece.model.
+            do_lower_case: whether text is lower-cased; without effect for T5's style.
+        """
+        self._style = ALBERT if vocabulary.cls_id is not None else T5
+        super().__init__(vocabulary, do_lower_case and self._style.prepares)
+        self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)
+        self._cut = self._cut_before_commas() if self._style.prepares else {}
+        counts = np.ones(vocabulary.size, np.int64)
+        counts[list(self._cut)] = [len(ids) for ids in self._cut.values()]
+        self._counts = counts
+
+    @staticmethod
+    def read_vocabulary(path):
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+            return make_vocabulary(content, f"vocabulary {path!r}")
+        except OSError as error:
+            raise InputError(f"vocabulary {path!r} can't be read ({error.strerror}); give the path "
+                             f"of a {MODEL_FILE}.") from error
+        except RuntimeError as error:
+            raise InputError(f"vocabulary {path!r} is not a model of SentencePiece; give the path "
+                             f"of a {MODEL_FILE}.") from error
+
+    def encode(self, text):
+        return self.encode_lines([text])[0].tolist()
+
+    def encode_lines(self, lines):
+        return encode_blocks(lines, _BOUNDARY, self._encode_block)
+
+    def encode_with_offsets(self, text):
+        """See `Tokenizer`. A character that the model's own normalization spreads over several
+        pieces is covered by each of them."""
+        ids, _, offsets = self._pieces(text)
+        return ids, offsets
+
+    def word_starts(self, text: str) -> list[bool]:
+        """Whether each token of `text` begins a word. An unknown token is judged by its text, as
+        ALBERT does, not by the id of <unk>, as `continues` must."""
+        return [not self._continues(piece) for piece in self._pieces(text)[1]]
+
+    def _continues(self, token):
+        if not self._style.prepares:
+            return not token.startswith(BLANK)
+        return not (token.startswith((BLANK, "<")) or token in _MARKS
+                    or not _INSIDE.issuperset(token))
+
+    def _prepare(self, text):
+        """ALBERT's preprocess_text."""
+        text = " ".join(text.split())
+        if not text.isascii():
+            text = "".join(char for char in unicodedata.normalize("NFKD", text)
+                           if not unicodedata.combining(char))
+        return text.lower() if self.do_lower_case else text
+
+    def _prepare_with_positions(self, text):
+        """What `_prepare` gives, and the position in `text` of each of its characters."""
+        chars, positions = [], []
+        for word in re.finditer(r"\S+", text):
+            if chars:
+                chars.append(" ")
+                positions.append(word.start() - 1)
+            for position, char in enumerate(word.group(), word.start()):
+                for part in unicodedata.normalize("NFKD", char):
+                    if not unicodedata.combining(part):
+                        chars.append(part)
+                        positions.append(position)
+        prepared = "".join(chars)
+        return prepared.lower() if self.do_lower_case else prepared, positions
+
+    def _encode_block(self, lines):
+        texts = [self._prepare(line) for line in lines] if self._style.prepares else lines
+        found = self._run(list(texts), "numpy")
+        ids = np.concatenate(found).astype(np.int32, copy=False)
+        lengths = np.fromiter(map(len, found), np.int32, len(found))
+        if self._cut:
+            counts = self._counts[ids]
+            if counts.max(initial=1) > 1:
+                line = np.repeat(np.arange(len(lengths)), lengths)
+                lengths = np.bincount(line, counts, len(lengths)).astype(np.int32)
+                cut = self._cut
+                ids = np.fromiter(itertools.chain.from_iterable(
+                    cut.get(index, (index,)) for index in ids.tolist()), np.int32, counts.sum())
+        return ids, lengths
+
+    def _run(self, texts, return_type):
+        """The library's answer for a text or a list of texts."""
+        try:
+            return self._model.encode(texts, return_type=return_type, num_threads=1)
+        except (RuntimeError, TypeError):       # half of a surrogate pair
+            whole = ([_SURROGATE.sub("\ufffd", text) for text in texts] if isinstance(texts, list)
+                     else _SURROGATE.sub("\ufffd", texts))
+            return self._model.encode(whole, return_type=return_type, num_threads=1)
+
+    def _pieces(self, text):
+        """The ids of a text, its pieces (those of unknown tokens as written) and their offsets."""
+        prepared, positions = (self._prepare_with_positions(text) if self._style.prepares
+                               else (text, range(len(text))))
+        found = self._run(prepared, "offset_mapping")
+        ids, pieces, offsets = [], [], []
+        for index, piece, (start, end) in zip(found["ids"], found["pieces"], found["offsets"]):
+            while start < end and prepared[start].isspace():
+                start += 1
+            parts = self._cut.get(index, (index,))
+            # The comma is the last character; what is before it is one piece, but for odd models.
+            bounds = [(start, end)] if len(parts) == 1 else [
+                *[(start, end - 1)] * (len(parts) - 1), (end - 1, end)]
+            ids += parts
+            pieces += [piece] if len(parts) == 1 else self.tokens(parts)
+            offsets += [(positions[first], positions[last - 1] + 1) if first < last
+                        else (place := positions[last - 1] + 1 if last else 0, place)
+                        for first, last in bounds]
+        return ids, pieces, offsets
+
+    def _cut_before_commas(self):
+        """{id: ids}: pieces that end in a digit and a comma become the number and the comma."""
+        comma = self._model.piece_to_id(",")
+        return {index: (*self._model.encode(token[:-1].replace(BLANK, "")), comma)
+                for index, token in enumerate(self.vocabulary.tokens)
+                if len(token) > 1 and token[-1] == "," and token[-2].isdigit()}
+
+
+def make_vocabulary(content: bytes, source: str) -> Vocabulary:
+    """The `Vocabulary` of a model.
+
+    Args:
+        content: the model's file.
+        source: how errors name it.
+
+    Raises:
+        InputError: it has the special tokens of neither ALBERT nor T5.
+        RuntimeError: it is no model of SentencePiece.
+    """
+    model = _load(content)
+    tokens = [model.id_to_piece(index) for index in range(model.get_piece_size())]
+    for style in (ALBERT, T5):
+        if set(tokens).issuperset(style.roles.values()):
+            extra = (f"{BLANK}<extra_id_{number}>" for number in reversed(range(style.extra_ids)))
+            return Vocabulary([*tokens, *extra], source, {MODEL_FILE: content}, style.roles,
+                              style.layout)
+    raise InputError(f"{source} has the special tokens of neither ALBERT "
+                     f"({', '.join(ALBERT.roles.values())}) nor T5 "
+                     f"({', '.join(T5.roles.values())}).")
+
+
+def _load(content, extra_ids=0):
+    """The model in the bytes of its file, with sentinels added as user-defined pieces."""
+    for number in reversed(range(extra_ids)):
+        # Fields of a protocol buffer: ModelProto.pieces (1) with piece (1), score (2), type (3).
+        name = f"{BLANK}<extra_id_{number}>".encode()
+        piece = (b"\x0a" + bytes([len(name)]) + name + b"\x15" + struct.pack("<f", 0.0)
+                 + b"\x18" + bytes([_USER_DEFINED]))
+        content += b"\x0a" + bytes([len(piece)]) + piece
+    return sentencepiece.SentencePieceProcessor(model_proto=content)

@@ -1,0 +1,182 @@
+"""Byte-level BPE against the original's outputs and against another library."""
+
+import gzip
+import json
+import pickle
+
+import hypothesis
+import numpy as np
+import pytest
+import tokenizers
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization import byte_bpe, open_tokenizer, wordpiece
+from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from hard_lines import HARD_LINES, any_text, random_lines
+
+SPACES = ["", " ", "  ", "a ", " a", "  a  b  ", "a\tb", "a \t\n b", "a\xa0b \u3000c", "\x1c\x1fa",
+          "don't 'tis 's 'S", "snake_case e\u0301 1½²", "\x00a\x00", "中文 " * 30, "a" * 70]
+
+
+def rows(tokenizer, lines):
+    ids, lengths = tokenizer.encode_lines(lines)
+    assert ids.dtype == lengths.dtype == np.int32 and len(ids) == lengths.sum()
+    return [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])] if lines else []
+
+
+def make_files(folder, merges, special=("<s>", "<pad>", "</s>", "<unk>"), last=("<mask>",)):
+    """Writes vocab.json and merges.txt and gives the path of the first."""
+    tokens = dict.fromkeys([*special, *byte_bpe.byte_characters(), *map("".join, merges), *last])
+    folder.mkdir(exist_ok=True)
+    (folder / "vocab.json").write_text(json.dumps({t: i for i, t in enumerate(tokens)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in merges))
+    return str(folder / "vocab.json")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    """A tokenizer with few merges, some of which compete."""
+    merges = ["e r", "t h", "th e", "Ġ a", "Ġ th", "Ġth e", "i n", "in g", "a a", "aa aa", "Ġ Ġ",
+              "ä ¸", "Ġ (", "a b", "b c", "ab c", "a bc", "abc a", "c a", "< s", "<s >"]
+    path = make_files(tmp_path_factory.mktemp("bpe"), [tuple(m.split()) for m in merges])
+    return open_tokenizer(path)
+
+
+@pytest.fixture(scope="module")
+def golden(test_data):
+    with gzip.open(test_data / "golden/roberta/tokenization_seed1.jsonl.gz", "rt") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.fixture(scope="module")
+def roberta(test_data):
+    return open_tokenizer(str(test_data / "vocabs/roberta-base"), do_lower_case=True)
+
+
+def test_golden_lines_of_the_original(golden, roberta, test_data):
+    texts = [row["text"] for row in golden]
+    assert rows(roberta, texts) == [row["roberta"] for row in golden]
+    for row in golden:
+        ids, offsets = roberta.encode_with_offsets(row["text"], trim=False)
+        assert (ids, offsets) == (row["roberta"], list(map(tuple, row["offsets"])))
+        # At the beginning of a text the library that made these keeps a blank, as part of a word.
+        trimmed = [tuple(trimmed) if trimmed[0] or first or row["text"][:1] != " " else
+                   (1, max(last, 1)) for trimmed, (first, last)
+                   in zip(row["trimmed_offsets"], row["offsets"])]
+        assert roberta.encode_with_offsets(row["text"])[1] == trimmed, ascii(row["text"])
+    gpt2 = open_tokenizer(str(test_data / "vocabs/gpt2/vocab.json"))
+    assert rows(gpt2, texts) == [row["gpt2"] for row in golden]
+    assert gpt2.vocabulary.cls_id is None and gpt2.tokens([gpt2.vocabulary.sep_id]) == [
+        "<|endoftext|>"]
+
+
+def test_words_of_roberta(roberta, test_data):
+    starts = np.load(test_data / "golden/roberta/masking_seed1.npz")["word_starts"]
+    starts = np.unpackbits(starts)[:50265].astype(bool)
+    starts[roberta.vocabulary.mask_id] = True       # any special token begins a word
+    np.testing.assert_array_equal(roberta.continues, ~starts)
+
+
+def test_special_tokens_and_packing(roberta, test_data):
+    vocabulary = roberta.vocabulary
+    assert (vocabulary.cls_id, vocabulary.pad_id, vocabulary.sep_id, vocabulary.unk_id,
+            vocabulary.mask_id) == (0, 1, 2, 3, 50264)
+    with open(test_data / "golden/roberta/special_seed1.jsonl", encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            a, b = roberta.encode(row["text_a"]), roberta.encode(row["text_b"])
+            assert row["single"] == [0, *a, 2] and row["pair"] == [0, *a, 2, 2, *b, 2]
+
+
+def test_ids_in_the_order_of_fairseq(roberta, golden, test_data, tmp_path):
+    folder = test_data / "vocabs"
+    gpt2 = json.loads((folder / "gpt2/vocab.json").read_text(encoding="utf-8"))
+    (tmp_path / "encoder.json").write_bytes((folder / "gpt2/vocab.json").read_bytes())
+    (tmp_path / "vocab.bpe").write_bytes((folder / "gpt2/merges.txt").read_bytes())
+    names = [gpt2.get(token, token) for token in roberta.vocabulary.tokens[4:-1]]
+    (tmp_path / "dict.txt").write_text("".join(f"{name} 7\n" for name in names))
+    made = open_tokenizer(str(tmp_path))
+    assert made.vocabulary.tokens == roberta.vocabulary.tokens
+    assert made.encode(golden[-1]["text"]) == golden[-1]["roberta"]
+    (tmp_path / "dict.txt").write_text("13 7\nword 7\n")
+    with pytest.raises(InputError, match="dict.txt, line 2: 'word 7'"):
+        open_tokenizer(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def peer(tokenizer, tmp_path_factory):
+    """The same tokenizer by the library `tokenizers`."""
+    folder = tmp_path_factory.mktemp("peer")
+    tokenizer.save(str(folder))
+    return tokenizers.ByteLevelBPETokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+
+
+def check(tokenizer, peer, lines):
+    expected = [peer.encode(line) for line in lines]
+    # The library merges "<" "s" ">" to what is a special token here.
+    special = tokenizer.vocabulary.cls_id
+    kept = [row.ids for row in expected if special not in row.ids]
+    found = rows(tokenizer, lines)
+    assert [ids for ids, row in zip(found, expected) if special not in row.ids] == kept
+    for line, ids, row in zip(lines, found, expected):
+        assert tokenizer.encode(line) == ids and special not in ids
+        again, offsets = tokenizer.encode_with_offsets(line, trim=False)
+        assert again == ids and (special in row.ids or offsets == row.offsets)
+        text = "".join(tokenizer.tokens(ids))
+        assert text == "".join(byte_bpe.byte_characters()[byte] for byte in line.encode())
+
+
+def test_hard_lines_as_another_library(tokenizer, peer):
+    check(tokenizer, peer, [*SPACES, *HARD_LINES, *random_lines(300, seed=5), "<s> <mask> a"])
+
+
+@hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
+    hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(any_text)
+def test_any_text(tokenizer, line):
+    (ids,) = rows(tokenizer, [line])
+    assert tokenizer.encode(line) == ids
+    again, offsets = tokenizer.encode_with_offsets(line, trim=False)
+    assert again == ids
+    covered = set().union(*(range(*offset) for offset in offsets)) if offsets else set()
+    assert covered == set(range(len(line)))
+    trimmed = tokenizer.encode_with_offsets(line)[1]
+    assert all(a <= c <= d == b for (a, b), (c, d) in zip(offsets, trimmed))
+
+
+def test_long_lines_are_read_in_slices(tokenizer, peer, monkeypatch):
+    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 5)
+    check(tokenizer, peer, [*SPACES, " ".join(SPACES), " ".join(HARD_LINES)])
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", "", ""], ["a", "", " b  c"], ["\ud800a", "b"]])
+def test_lengths_of_odd_batches(tokenizer, lines):
+    expected = [tokenizer.encode(line.replace("\ud800", "\ufffd")) for line in lines]
+    assert rows(tokenizer, lines) == expected
+
+
+def test_other_processes_and_folders_get_the_same_tokenizer(tokenizer, tmp_path):
+    tokenizer.save(str(tmp_path))
+    for copy in (pickle.loads(pickle.dumps(tokenizer)), open_tokenizer(str(tmp_path))):
+        assert isinstance(copy, ByteBpeTokenizer)
+        assert copy.vocabulary.hash == tokenizer.vocabulary.hash
+        assert copy.describe() == {"name": "byte_bpe", "do_lower_case": False}
+        assert rows(copy, HARD_LINES) == rows(tokenizer, HARD_LINES)
+
+
+def test_refusals(tmp_path):
+    path = make_files(tmp_path / "a", [("a", "b")], special=["[CLS]"])
+    with pytest.raises(InputError, match="special tokens of RoBERTa"):
+        open_tokenizer(path)
+    path = make_files(tmp_path / "b", [("a", "b")])
+    (tmp_path / "b" / "merges.txt").write_text("#version: 0.2\nx y\n")
+    with pytest.raises(InputError, match="lacks 'xy'"):
+        open_tokenizer(path)
+    (tmp_path / "b" / "merges.txt").unlink()
+    with pytest.raises(InputError, match=r"merges.txt' can't be read"):
+        open_tokenizer(path)
+    for content in ("[]", "{\"a\": 1}", "{\"a\": [1]}", "nothing"):
+        (tmp_path / "b" / "vocab.json").write_text(content)
+        with pytest.raises(InputError, match="is not a JSON object of tokens"):
+            open_tokenizer(path)
+    with pytest.raises(InputError, match="there is no vocabulary in"):
+        open_tokenizer(str(tmp_path))

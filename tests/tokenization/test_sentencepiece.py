@@ -1,0 +1,156 @@
+"""SentencePiece as ALBERT and T5 use it, against the originals' outputs."""
+
+import gzip
+import io
+import json
+import pickle
+
+import hypothesis
+import numpy as np
+import pytest
+import sentencepiece
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization import Layout, open_tokenizer, wordpiece
+from bert_tf.tokenization.sentencepiece import ALBERT, T5, make_vocabulary
+from hard_lines import HARD_LINES, any_text, random_lines
+
+
+def read_golden(path):
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def rows(tokenizer, lines):
+    ids, lengths = tokenizer.encode_lines(lines)
+    assert ids.dtype == lengths.dtype == np.int32 and len(ids) == lengths.sum()
+    return [row.tolist() for row in np.split(ids, np.cumsum(lengths)[:-1])] if lines else []
+
+
+@pytest.mark.parametrize("name", ["uncased", "cased"])
+def test_golden_lines_of_albert(test_data, name):
+    golden = read_golden(test_data / "golden/albert/tokenization.jsonl.gz")
+    tokenizer = open_tokenizer(str(test_data / "vocabs/albert"), name == "uncased")
+    assert rows(tokenizer, [row["text"] for row in golden]) == [row[name] for row in golden]
+    for row in golden:
+        assert tokenizer.encode_with_offsets(row["text"])[0] == row[name]
+        starts = "".join("01"[start] for start in tokenizer.word_starts(row["text"]))
+        assert starts == row[f"{name}_start"], ascii(row["text"])
+
+
+def test_vocabulary_of_albert(test_data):
+    tokenizer = open_tokenizer(str(test_data / "vocabs/albert"))
+    vocabulary = tokenizer.vocabulary
+    assert tokenizer.do_lower_case and vocabulary.size == 30000
+    assert (vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id,
+            vocabulary.mask_id) == (0, 1, 2, 3, 4)
+    starts = np.load(test_data / "golden/albert/start_pieces.npz")["is_start"].astype(bool)
+    starts[2:5] = True          # any special token begins a word
+    np.testing.assert_array_equal(tokenizer.continues, ~starts)
+
+
+def test_golden_lines_of_t5(test_data):
+    golden = read_golden(test_data / "golden/t5/tokenization_seed1.jsonl.gz")
+    tokenizer = open_tokenizer(str(test_data / "vocabs/t5/spiece.model"), do_lower_case=True)
+    assert rows(tokenizer, [row["text"] for row in golden]) == [row["ids"] for row in golden]
+    for row in golden:
+        assert tokenizer.encode_with_offsets(row["text"])[0] == row["ids"]
+    vocabulary = tokenizer.vocabulary
+    assert vocabulary.size == 32100 and vocabulary.tokens[32099] == "\u2581<extra_id_0>"
+    assert (vocabulary.sep_id, vocabulary.cls_id, vocabulary.pad_id) == (1, None, 0)
+    assert vocabulary.layout == Layout(0, 0, 1) and not tokenizer.do_lower_case
+    assert tokenizer.encode("<extra_id_3> </s>")[0] == 32096
+
+
+# A model of our own: no files, and pieces that end in commas and are more than one without.
+
+@pytest.fixture(scope="module")
+def content():
+    """A small model with the special tokens of ALBERT."""
+    text = [line for line in [*HARD_LINES, *random_lines(300, seed=6)] if line.strip("\0 ")]
+    text += ["in 1998, and 2010, 19 3, the cat (sat) on mats, 7, x7, 5"] * 40
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_writer=file, vocab_size=1000, pad_id=0, unk_id=1,
+        bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"], num_threads=1,
+        user_defined_symbols=["\u25817,"], character_coverage=0.98, hard_vocab_limit=False,
+        minloglevel=2)
+    return file.getvalue()
+
+
+@pytest.fixture(params=[True, False], ids=["lower", "cased"])
+def tokenizer(request, content, tmp_path):
+    (tmp_path / "own.model").write_bytes(content)
+    return open_tokenizer(str(tmp_path), request.param)
+
+
+def check(tokenizer, lines):
+    for line, ids in zip(lines, rows(tokenizer, lines)):
+        assert tokenizer.encode(line) == ids, ascii(line)
+        again, offsets = tokenizer.encode_with_offsets(line)
+        assert again == ids and len(tokenizer.word_starts(line)) == len(ids)
+        assert all(0 <= start <= end <= len(line) for start, end in offsets)
+        assert [start for start, _ in offsets] == sorted(start for start, _ in offsets)
+        for index, (start, end) in zip(ids, offsets):
+            part = line[start:end]
+            assert not part[:1].isspace(), ascii((part, line))
+            piece = tokenizer.vocabulary.tokens[index].lstrip("\u2581")
+            # What the model's own normalization drops belongs to a neighbour.
+            if line.isascii() and line.isprintable() and index > 4:
+                assert (part.lower() if tokenizer.do_lower_case else part) == piece
+
+
+def test_hard_and_random_lines(tokenizer):
+    check(tokenizer, [*HARD_LINES, *random_lines(200, seed=7), "", " ", "7, x 7,8 \t 17,"])
+
+
+@hypothesis.settings(deadline=None, max_examples=150, suppress_health_check=[
+    hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(any_text)
+def test_any_text(tokenizer, line):
+    check(tokenizer, [line])
+
+
+def test_a_number_and_its_comma_are_two_pieces(tokenizer):
+    vocabulary = tokenizer.vocabulary
+    assert "\u25817," in vocabulary.ids
+    ids, offsets = tokenizer.encode_with_offsets(" a 7, b")
+    found = [(vocabulary.tokens[index], *offset) for index, offset in zip(ids, offsets)]
+    assert (",", 4, 5) in found and "\u25817," not in [piece for piece, *_ in found]
+
+
+def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
+    lines = [" ".join(random_lines(100, seed=8)), "the cat sat, 7, 8 " * 300]
+    lines = [" ".join(line.replace("\0", "").split()) for line in lines]
+    expected = rows(tokenizer, lines)
+    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 100)
+    assert rows(tokenizer, lines) == expected
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", "", ""], ["a", "", " b  c"], ["\ud800a", "b"]])
+def test_lengths_of_odd_batches(tokenizer, lines):
+    assert rows(tokenizer, lines) == [
+        tokenizer.encode(line.replace("\ud800", "\ufffd")) for line in lines]
+
+
+def test_other_processes_and_folders_get_the_same_tokenizer(tokenizer, content, tmp_path):
+    (tmp_path / "copy").mkdir()
+    tokenizer.save(str(tmp_path / "copy"))
+    assert (tmp_path / "copy" / "spiece.model").read_bytes() == content
+    lower = tokenizer.describe()["do_lower_case"]
+    for copy in (pickle.loads(pickle.dumps(tokenizer)),
+                 open_tokenizer(str(tmp_path / "copy"), lower)):
+        assert copy.describe() == tokenizer.describe() and copy.describe()["name"] == "sentencepiece"
+        assert rows(copy, HARD_LINES) == rows(tokenizer, HARD_LINES)
+
+
+def test_refusals(tmp_path, content):
+    path = tmp_path / "spiece.model"
+    with pytest.raises(InputError, match="can't be read"):
+        open_tokenizer(str(path))
+    path.write_bytes(b"nothing")
+    with pytest.raises(InputError, match="is not a model of SentencePiece"):
+        open_tokenizer(str(path))
+    with pytest.raises(InputError, match="neither ALBERT .* nor T5"):
+        make_vocabulary(content.replace(b"[CLS]", b"[KLS]"), "it")
+    assert set(T5.roles) < set(ALBERT.roles)
