@@ -31,6 +31,8 @@ FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")
 _WITHOUT_NAMES = ("multi_label", "regression")
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
              "max_answer_length": 30}
+# Of text models, by the number of texts that an example has.
+_SIGNATURES = {1: "serving_default", 2: "pair"}
 
 
 @dataclasses.dataclass
@@ -95,6 +97,9 @@ def resolve(job: ExportFlags) -> ExportFlags:
     saved = tasks.SavedTask.read(folder)
     found = {"task": "encoder", **_DEFAULTS}
     if saved:
+        if job.format == "text" and saved.num_texts in _SIGNATURES:
+            print(f"note: the model was trained on examples of {saved.num_texts} text(s): call its "
+                  f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
         name, head = saved.task.kind.head(saved.task, saved.options)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
                   "do_lower_case": saved.do_lower_case}

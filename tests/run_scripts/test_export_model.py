@@ -130,3 +130,15 @@ def test_the_log_is_shown_on_request(tmp_path):
         assert done.stdout == f"{tmp_path / 'out' / version}: signatures serving_default\n"
         logs.append(done.stderr)
     assert not logs[0] and "Assets written" in logs[1]
+
+
+@pytest.mark.parametrize("num_texts, said", [
+    (1, "1 text(s): call its signature serving_default"), (2, "2 text(s): call its signature pair"),
+    (None, "")])
+def test_the_signature_for_what_the_model_was_trained_on_is_named(tmp_path, capsys, num_texts,
+                                                                  said):
+    task = Task("own", "classification", {}, ("no", "yes"))
+    SavedTask(task, 16, True, {}, num_texts).write(tmp_path)
+    export_model.resolve(job(tmp_path, init_checkpoint=str(tmp_path)))
+    out = capsys.readouterr().out
+    assert said in out and bool(said) == bool(out)
