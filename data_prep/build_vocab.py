@@ -1,46 +1,60 @@
-"""Trains a WordPiece vocabulary on one's own text and writes it as vocab.txt.
+"""Trains a vocabulary on one's own text: of WordPiece, byte-level BPE or SentencePiece.
 
-The words are cut exactly as `WordpieceTokenizer` cuts them, so every piece can be reached. The
-same text and flags give the same file.
+Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
+flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and its merges.txt is
+written beside --output_file; SentencePiece has the special tokens of ALBERT.
 
 Example:
     bert-build-vocab --input_file=text.txt --output_file=vocab.txt --vocab_size=8000
+    bert-build-vocab --input_file=text.txt --tokenizer=byte_bpe --output_file=bpe/vocab.json
+    bert-build-vocab --input_file=text.txt --tokenizer=sentencepiece --output_file=spiece.model
 """
 
 import collections
 import dataclasses
+import io
+import json
 import os
+from collections.abc import Mapping, Sequence
+
+import lazy_loader
+import sentencepiece
 
 from bert_tf import flags
 from bert_tf.data import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN, Vocabulary
-from bert_tf.tokenization.wordpiece import (
-    MAX_WORD_CHARS,
-    WordpieceTokenizer,
-    split_chunks,
-    split_words,
-)
+from bert_tf.tokenization import Tokenizer, byte_bpe, open_tokenizer, split_chunks, split_words
+from bert_tf.tokenization.sentencepiece import ALBERT, prepare
+from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
+from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
+
+tokenizers = lazy_loader.load("tokenizers")
 
 _PIECE_BYTES = 1 << 22
+_ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model"}
+# The marks that ALBERT's vocabulary holds as pieces of their own.
+_ALBERT_MARKS = list("()\"-.–£€")
 
 
 @dataclasses.dataclass
-class Job:
+class BuildVocabFlags:
     """The flags."""
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
-    output_file: str = option(REQUIRED, "Where vocab.txt goes.")
+    output_file: str = option(REQUIRED, "Where the vocabulary goes: vocab.txt, vocab.json with "
+                              "byte_bpe, spiece.model with sentencepiece.")
+    tokenizer: str = option("wordpiece", "The kind of tokenizer.", choices=tuple(_ENDINGS))
     vocab_size: int = option(30522, "Most tokens, special and unused ones included. A small text "
                              "gives fewer.")
-    do_lower_case: bool = option(True, "Lower-case the text and drop accents.")
-    min_frequency: int = option(2, "How often two pieces must meet to become one.")
+    do_lower_case: bool = option(True, "Lower-case the text and drop accents (not byte_bpe).")
+    min_frequency: int = option(2, "How often two pieces must meet to become one (not "
+                                "sentencepiece).")
     limit_alphabet: int = option(1000, "Most different characters; words that hold a rarer one "
-                                 "become [UNK].")
+                                 "become [UNK] (wordpiece).")
     num_unused: int = option(0, "Slots [unused0], [unused1], ... to fill later (Google's "
-                             "vocabularies have 994).")
+                             "vocabularies have 994; wordpiece).")
 
     def check(self):
         """Raises InputError for values that cannot work."""
@@ -48,30 +62,41 @@ class Job:
                             ("num_unused", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+        ending = _ENDINGS[self.tokenizer]
+        if not self.output_file.endswith(ending):
+            raise InputError(f"--output_file is {self.output_file}; with --tokenizer="
+                             f"{self.tokenizer} its name must end in {ending}.")
 
 
-def count_words(paths, lower):
-    """How often each word stands in the files.
+def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Counter:
+    """How often each word of the tokenizer is in the files.
 
     Raises:
         InputError: a file is not UTF-8, is a damaged .gz, or no file has a word.
     """
-    chunks = collections.Counter()
+    parts: collections.Counter = collections.Counter()
+    cut = {"wordpiece": split_chunks,
+           "byte_bpe": lambda line: [word.group() for word in byte_bpe.find_words(line)],
+           "sentencepiece": lambda line: prepare(line.replace("\0", ""), job.do_lower_case).split(),
+           }[job.tokenizer]
     for piece in corpus.read_pieces(paths, _PIECE_BYTES):
         for line in corpus.decode(piece, paths):
-            chunks.update(split_chunks(line))
-    words = collections.Counter()
-    for chunk, count in chunks.items():
-        for word in split_words(chunk, lower):
-            words[word] += count
-    if not words:
+            parts.update(cut(line))
+    words = parts
+    if job.tokenizer == "wordpiece":
+        words = collections.Counter()
+        for chunk, count in parts.items():
+            for word in split_words(chunk, job.do_lower_case):
+                words[word] += count
+    if not any(map(str.strip, words)):
         raise InputError(f"there is no word in {', '.join(map(str, paths))}; give files with text.")
     return words
 
 
-def alphabet(words, limit):
+def alphabet(words: Mapping[str, int], limit: int) -> tuple[list[str], list[str]]:
     """The `limit` most frequent characters of `words`, and those that continue a word."""
-    counts, inside = collections.Counter(), set()
+    counts: collections.Counter = collections.Counter()
+    inside: set[str] = set()
     for word, count in words.items():
         inside.update(word[1:])
         for char in word:
@@ -80,39 +105,92 @@ def alphabet(words, limit):
     return sorted(kept), sorted(inside.intersection(kept))
 
 
-def train(words, job):
-    """The tokens of a vocabulary for `words`, in the order of their ids.
+def _check_room(first, job, what, advice):
+    if len(first) > job.vocab_size:
+        raise InputError(f"--vocab_size={job.vocab_size} is too small: {what} take {len(first)}; "
+                         f"{advice}.")
+
+
+def train_wordpiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
+    """The content of vocab.txt for `words`: {"": text}.
 
     Raises:
         InputError: --vocab_size has no room for the characters alone.
     """
-    # Imported here, so that those who only tokenize don't need the library.
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
     starts, continuations = alphabet(words, job.limit_alphabet)
     first = [PADDING, UNKNOWN, CLS, SEP, MASK, *(f"[unused{i}]" for i in range(job.num_unused)),
              *starts, *(f"##{char}" for char in continuations)]
-    if len(first) > job.vocab_size:
-        raise InputError(
-            f"--vocab_size={job.vocab_size} is too small: special tokens and single characters "
-            f"take {len(first)}; raise it or lower --limit_alphabet.")
+    _check_room(first, job, "special tokens and single characters",
+                "raise it or lower --limit_alphabet")
     known = set(starts)
-    trained = (f"{word} " * count for word, count in sorted(words.items())
-               if len(word) <= MAX_WORD_CHARS and known.issuperset(word))
-    tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    # The trainer numbers continuing characters in the random order of a hash table, and breaks
-    # ties by these numbers; as "special tokens" they are numbered in our order.
-    tokenizer.train_from_iterator(trained, trainers.WordPieceTrainer(
-        vocab_size=job.vocab_size, min_frequency=job.min_frequency, special_tokens=first,
-        show_progress=False))
-    ids = tokenizer.get_vocab()
-    return sorted(ids, key=ids.get)
+    model = tokenizers.models.WordPiece(unk_token=UNKNOWN)
+    trained = _train(model, tokenizers.trainers.WordPieceTrainer, first, job, {
+        word: count for word, count in words.items()
+        if len(word) <= MAX_WORD_CHARS and known.issuperset(word)})
+    ids = trained.get_vocab()
+    return {"": "".join(f"{token}\n" for token in sorted(ids, key=ids.get))}
 
 
-def report(words, vocabulary, lower):
-    """A sentence on how `vocabulary` covers `words`."""
-    tokenizer = WordpieceTokenizer(vocabulary, lower)
+def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
+    """The contents of vocab.json and merges.txt for `words`.
+
+    Raises:
+        InputError: --vocab_size has no room for the bytes alone.
+    """
+    first = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters()]
+    _check_room(first, job, "special tokens and single bytes", "raise it")
+    trained = _train(tokenizers.models.BPE(), tokenizers.trainers.BpeTrainer, first, job,
+                     {"".join(byte_bpe.spell(word)): count for word, count in words.items()})
+    ids = trained.get_vocab()
+    merges = json.loads(trained.to_str())["model"]["merges"]
+    return {"": json.dumps({token: ids[token] for token in sorted(ids, key=ids.get)}),
+            byte_bpe.MERGES_FILE: "#version: 0.2\n" + "".join(
+                f"{left} {right}\n" for left, right in merges)}
+
+
+def _train(model, trainer, first, job, words):
+    """A tokenizer of the library, trained on {word without spaces: count}."""
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    # The trainer numbers single characters in the random order of a hash table, and breaks ties by
+    # these numbers; as "special tokens" they are numbered in our order.
+    tokenizer.train_from_iterator(
+        (f"{word} " * count for word, count in sorted(words.items())),
+        trainer(vocab_size=job.vocab_size, min_frequency=job.min_frequency, special_tokens=first,
+                show_progress=False))
+    return tokenizer
+
+
+def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, bytes]:
+    """The content of spiece.model for `words`, a unigram model with ALBERT's special tokens and
+    marks.
+
+    Raises:
+        InputError: --vocab_size has no room for the characters alone.
+    """
+    roles, file = ALBERT.roles, io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(f"{word}\t{count}" for word, count in sorted(words.items())),
+            input_format="tsv", model_writer=file, model_type="unigram", vocab_size=job.vocab_size,
+            hard_vocab_limit=False, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
+            pad_piece=roles["pad"], unk_piece=roles["unk"],
+            control_symbols=[roles["cls"], roles["sep"], roles["mask"]],
+            user_defined_symbols=_ALBERT_MARKS, character_coverage=0.99995,
+            max_sentence_length=1 << 20, num_threads=1, minloglevel=2)
+    except RuntimeError as error:
+        raise InputError(f"--vocab_size={job.vocab_size}: the text gives no vocabulary ({error}); "
+                         "raise --vocab_size or give more text.") from error
+    return {"": file.getvalue()}
+
+
+_TRAINERS = {"wordpiece": train_wordpiece, "byte_bpe": train_byte_bpe,
+             "sentencepiece": train_sentencepiece}
+
+
+def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
+    """A sentence on how the vocabulary covers `words`."""
+    vocabulary = tokenizer.vocabulary
     pieces = unknown = 0
     for word, count in words.items():
         ids = tokenizer.encode(word)
@@ -120,10 +198,11 @@ def report(words, vocabulary, lower):
         unknown += count * ids.count(vocabulary.unk_id)
     total = sum(words.values())
     return (f"{vocabulary.size} tokens from {total} words ({len(words)} different): "
-            f"{pieces / total:.3f} pieces a word, {100 * unknown / total:.3f}% [UNK].")
+            f"{pieces / total:.3f} pieces a word, {100 * unknown / total:.3f}% "
+            f"{vocabulary.special['unk']}.")
 
 
-def main(job):
+def main(job: BuildVocabFlags) -> None:
     """Trains and writes the vocabulary.
 
     Raises:
@@ -131,19 +210,22 @@ def main(job):
     """
     job.check()
     paths = find_files(job.input_file, "input_file")
-    make_folder(os.path.dirname(job.output_file), "output_file")
-    words = count_words(paths, job.do_lower_case)
-    vocabulary = Vocabulary(train(words, job))
-    with write_aside(job.output_file, newline="\n") as file:
-        file.writelines(f"{token}\n" for token in vocabulary.tokens)
-    print(f"{job.output_file}: {report(words, vocabulary, job.do_lower_case)}")
-    if vocabulary.size < job.vocab_size:
+    folder = os.path.dirname(job.output_file)
+    make_folder(folder, "output_file")
+    words = count_words(paths, job)
+    for name, content in _TRAINERS[job.tokenizer](words, job).items():
+        path = os.path.join(folder, name) if name else job.output_file
+        with write_aside(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+    tokenizer = open_tokenizer(job.output_file, job.do_lower_case)
+    print(f"{job.output_file}: {report(words, tokenizer)}")
+    if tokenizer.vocabulary.size < job.vocab_size:
         print(f"The text gave fewer tokens than --vocab_size={job.vocab_size}.")
 
 
-def run():
+def run() -> None:
     """The command bert-build-vocab."""
-    flags.run(main, Job)
+    flags.run(main, BuildVocabFlags)
 
 
 if __name__ == "__main__":

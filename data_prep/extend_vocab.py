@@ -15,12 +15,18 @@ from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, open_unpacked, write_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS, split_chunks, split_words
+from bert_tf.tokenization import (
+    Vocabulary,
+    is_unused,
+    open_tokenizer,
+    split_chunks,
+    split_words,
+)
+from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
 
 @dataclasses.dataclass
-class Job:
+class ExtendVocabFlags:
     """The flags."""
 
     vocab_file: str = option(REQUIRED, "The vocabulary, one token a line.")
@@ -82,7 +88,11 @@ def main(job):
     Raises:
         InputError: a flag or a file can't be used.
     """
-    vocabulary = Vocabulary.from_file(job.vocab_file)
+    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    if tokenizer.name != "wordpiece":
+        raise InputError(f"--vocab_file: words can be added to a vocabulary of WordPiece only, "
+                         f"{job.vocab_file} is {tokenizer.name}; train another one.")
+    vocabulary = tokenizer.vocabulary
     words = read_words(job)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))
     make_folder(os.path.dirname(job.output_file), "output_file")
@@ -95,7 +105,7 @@ def main(job):
 
 def run():
     """The command bert-extend-vocab."""
-    flags.run(main, Job)
+    flags.run(main, ExtendVocabFlags)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def _make_vocabulary(text, vocab):
     if os.path.exists(vocab):
         print(f"{vocab} is there already")
         return
-    build_vocab.main(build_vocab.Job(input_file=[text], output_file=vocab,
+    build_vocab.main(build_vocab.BuildVocabFlags(input_file=[text], output_file=vocab,
                                      vocab_size=_VOCAB_SIZE))
 
 

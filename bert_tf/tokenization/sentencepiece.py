@@ -50,6 +50,15 @@ ALBERT = Style({"unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"
 T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), extra_ids=100)
 
 
+def prepare(text: str, lower: bool) -> str:
+    """ALBERT's preprocess_text: blanks joined, accents dropped after NFKD, lower-cased if wanted."""
+    text = " ".join(text.split())
+    if not text.isascii():
+        text = "".join(char for char in unicodedata.normalize("NFKD", text)
+                       if not unicodedata.combining(char))
+    return text.lower() if lower else text
+
+
 class SentencepieceTokenizer(Tokenizer):
     """Text -> ids of SentencePiece.
 
@@ -109,16 +118,8 @@ class SentencepieceTokenizer(Tokenizer):
         return not (token.startswith((BLANK, "<")) or token in _MARKS
                     or not _INSIDE.issuperset(token))
 
-    def _prepare(self, text):
-        """ALBERT's preprocess_text."""
-        text = " ".join(text.split())
-        if not text.isascii():
-            text = "".join(char for char in unicodedata.normalize("NFKD", text)
-                           if not unicodedata.combining(char))
-        return text.lower() if self.do_lower_case else text
-
     def _prepare_with_positions(self, text):
-        """What `_prepare` gives, and the position in `text` of each of its characters."""
+        """What `prepare` gives, and the position in `text` of each of its characters."""
         chars, positions = [], []
         for word in re.finditer(r"\S+", text):
             if chars:
@@ -133,8 +134,9 @@ class SentencepieceTokenizer(Tokenizer):
         return prepared.lower() if self.do_lower_case else prepared, positions
 
     def _encode_block(self, lines):
-        texts = [self._prepare(line) for line in lines] if self._style.prepares else lines
-        found = self._run(list(texts), "numpy")
+        texts = ([prepare(line, self.do_lower_case) for line in lines] if self._style.prepares
+                 else list(lines))
+        found = self._run(texts, "numpy")
         ids = np.concatenate(found).astype(np.int32, copy=False)
         lengths = np.fromiter(map(len, found), np.int32, len(found))
         if self._cut:

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.tokenization import WordpieceTokenizer, open_tokenizer
 from data_prep import build_vocab
 
 TEXT = ("The lowest newer wider newest low lower. Café, café!\nNo newspapers 中文 here; lower "
@@ -25,9 +24,10 @@ def text_file(tmp_path):
 
 def build(text_file, name="vocab.txt", **options):
     output = text_file.parent / name
-    build_vocab.main(build_vocab.Job(
+    build_vocab.main(build_vocab.BuildVocabFlags(
         input_file=[str(text_file)], output_file=str(output), **{"vocab_size": 90, **options}))
-    return Vocabulary.from_file(output)
+    opened = open_tokenizer(str(output))
+    return opened.vocabulary if opened.name == "wordpiece" else opened
 
 
 def test_special_tokens_come_first_and_the_text_is_covered(text_file, capsys):
@@ -41,7 +41,7 @@ def test_special_tokens_come_first_and_the_text_is_covered(text_file, capsys):
 
 
 def test_every_piece_is_of_the_tokenizers_words(text_file):
-    words = build_vocab.count_words([str(text_file)], lower=True)
+    words = build_vocab.count_words([str(text_file)], build_vocab.BuildVocabFlags([], ""))
     pieces = [token for token in build(text_file).tokens[5:] if len(token.removeprefix("##")) > 1]
     for token in pieces:
         piece = token.removeprefix("##")
@@ -65,6 +65,36 @@ def test_the_file_is_the_same_in_every_process(text_file):
     assert len(contents) == 1
 
 
+@pytest.mark.parametrize("kind, name, others, size", [
+    ("byte_bpe", "vocab.json", ["merges.txt"], 300), ("sentencepiece", "spiece.model", [], 70)])
+def test_other_tokenizers_are_the_same_in_every_process(text_file, kind, name, others, size):
+    contents = set()
+    for seed in "01":
+        output = text_file.parent / seed / name
+        subprocess.run([sys.executable, "-m", "data_prep.build_vocab", f"--input_file={text_file}",
+                        f"--output_file={output}", f"--vocab_size={size}", f"--tokenizer={kind}"],
+                       check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        assert sorted(os.listdir(output.parent)) == sorted([name, *others])
+        contents.add(tuple((output.parent / n).read_bytes() for n in (name, *others)))
+    assert len(contents) == 1
+
+
+def test_byte_bpe_covers_any_text(text_file, capsys):
+    tokenizer = build(text_file, "vocab.json", tokenizer="byte_bpe", vocab_size=300)
+    assert tokenizer.vocabulary.tokens[:5] == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    assert tokenizer.vocabulary.size == 300 and "Ġlower" in tokenizer.vocabulary.ids
+    assert tokenizer.vocabulary.unk_id not in tokenizer.encode("any 말 <unk>")
+    assert "0.000% <unk>" in capsys.readouterr().out
+
+
+def test_sentencepiece_is_that_of_albert(text_file):
+    tokenizer = build(text_file, "spiece.model", tokenizer="sentencepiece", vocab_size=70)
+    assert tokenizer.vocabulary.tokens[:8] == [
+        "<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "(", ")", '"']
+    assert "\u2581lower" in tokenizer.vocabulary.ids and tokenizer.do_lower_case
+    assert tokenizer.vocabulary.unk_id not in tokenizer.encode(TEXT.replace("\u00ad", ""))
+
+
 def test_a_small_alphabet_makes_rare_characters_unknown(text_file):
     vocabulary = build(text_file, limit_alphabet=12)
     assert sum(len(token) == 1 for token in vocabulary.tokens) == 12
@@ -82,6 +112,10 @@ def test_gzip_gives_the_same(text_file):
     (b"good\nbad \xff\n", {}, ["text.txt", "line 2", "byte 5"]),
     (b"words of text", {"vocab_size": 10}, ["--vocab_size=10", "22"]),
     (b"words", {"min_frequency": 0}, ["--min_frequency"]),
+    (b"words", {"tokenizer": "byte_bpe"}, ["--output_file", "vocab.txt", ".json"]),
+    (b"words", {"tokenizer": "byte_bpe", "name": "v.json"}, ["--vocab_size=90", "261"]),
+    (b"words of text", {"tokenizer": "sentencepiece", "name": "v.model", "vocab_size": 20},
+     ["--vocab_size=20"]),
 ])
 def test_refusals(text_file, content, options, parts):
     text_file.write_bytes(content)

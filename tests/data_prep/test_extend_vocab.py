@@ -5,7 +5,7 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
-from data_prep import extend_vocab
+from data_prep import build_vocab, extend_vocab
 
 TOKENS = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "the", "##s"]
 
@@ -16,9 +16,9 @@ def extend(tmp_path):
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
 
     def run(**flags):
-        extend_vocab.main(extend_vocab.Job(
-            vocab_file=str(tmp_path / "vocab.txt"), output_file=str(tmp_path / "new" / "vocab.txt"),
-            **flags))
+        extend_vocab.main(extend_vocab.ExtendVocabFlags(
+            **{"vocab_file": str(tmp_path / "vocab.txt"),
+               "output_file": str(tmp_path / "new" / "vocab.txt"), **flags}))
         return Vocabulary.from_file(tmp_path / "new" / "vocab.txt")
     return run
 
@@ -60,3 +60,11 @@ def test_a_file_that_is_not_text(extend, tmp_path):
     (tmp_path / "words.txt").write_bytes(b"one\n\xff\xfe\n")
     with pytest.raises(InputError, match="words.txt, line 2"):
         extend(input_file=[str(tmp_path / "words.txt")])
+
+
+def test_other_tokenizers_are_refused(extend, tmp_path):
+    build_vocab.main(build_vocab.BuildVocabFlags(
+        [str(tmp_path / "vocab.txt")], str(tmp_path / "vocab.json"), "byte_bpe", 270))
+    with pytest.raises(InputError, match="of WordPiece only, .*vocab.json is byte_bpe"):
+        extend(vocab_file=str(tmp_path / "vocab.json"), words=["word"])
+    assert not (tmp_path / "new").exists()
