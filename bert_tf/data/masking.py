@@ -149,15 +149,16 @@ class StaticMasks:
         vocabulary: `Vocabulary`; random replacements are drawn from all of it.
         quotas: most predictions by length of the sequence, see `quotas`.
         max_predictions_per_seq: P.
+        room: most tokens of a sequence without its special ones.
         continues: uint8 [T] beside the token array: 1 where a token goes on with the unit before
             it; None where every token is a unit.
     """
 
     def __init__(self, masking: MaskTokens, stream: PythonRandom, vocabulary: Vocabulary,
-                 quotas: Sequence[int], max_predictions_per_seq: int,
+                 quotas: Sequence[int], max_predictions_per_seq: int, room: int,
                  continues: np.ndarray | None = None) -> None:
         self._choose, self._layout = MASKINGS[masking.choose].choose, vocabulary.layout
-        self._stream = stream
+        self._stream, self._room = stream, room
         self._continues = None if continues is None else continues.tobytes()
         # The original draws a token and looks up its id, which is not the same as drawing an id
         # where a vocabulary holds a token twice, as the released Chinese one holds the empty token.
@@ -166,16 +167,15 @@ class StaticMasks:
         rest = 1 - masked
         # The original's second coin, for the tokens that do not become [MASK]: 0.5 for 80/10/10.
         self._limits = masked, round((rest - drawn) / rest, 12) if rest else 0.0
-        self._quotas, self._predictions = quotas, max_predictions_per_seq
+        # By the number of texts, then of tokens without special ones.
+        self._quotas = [[quotas[min(n + vocabulary.layout.special(pair), len(quotas) - 1)]
+                         for n in range(room + 1)] for pair in (False, True)]
+        self._predictions = max_predictions_per_seq
         self._forget()
 
     def _forget(self):
         self._a_lengths, self._counts = [], []
         self._chosen, self._replacements = [], []
-
-    def __len__(self) -> int:
-        """Sequences drawn since the last `place`."""
-        return len(self._counts)
 
     def draw(self, a_start: int, a_length: int, b_start: int, b_length: int) -> None:
         """Draws the predictions of one sequence (slices of the token array)."""
@@ -190,8 +190,8 @@ class StaticMasks:
                     units[-1].append(candidate)
                 else:
                     units.append([candidate])
-        chosen = self._choose(units, self._quotas[self._layout.length(a_length, b_length)],
-                              self._stream)
+        quota = self._quotas[b_length > 0][a_length + b_length]
+        chosen = self._choose(units, quota, self._stream)
         self._chosen += chosen
         self._note(a_length, len(chosen))
 
@@ -228,8 +228,8 @@ class SubwordMasks(StaticMasks):
 
     def draw(self, a_start, a_length, b_start, b_length):
         n = a_length + b_length
-        self._stream.skip_shuffle(n, len(self._quotas))
-        self._note(a_length, min(self._quotas[self._layout.length(a_length, b_length)], n))
+        self._stream.skip_shuffle(n, self._room)
+        self._note(a_length, min(self._quotas[b_length > 0][n], n))
 
     def _candidates(self, used):
         return self._stream.take_shuffles(self._predictions).astype(np.int64)
@@ -331,7 +331,7 @@ class DynamicMasks:
 
 
 def static_masks(masking: MaskTokens, continues: np.ndarray, *args) -> StaticMasks:
-    """The `StaticMasks` of a recipe; `args` are its stream, vocabulary, quotas and P."""
+    """The `StaticMasks` of a recipe; `args` are its stream, vocabulary, quotas, P and room."""
     if masking.choose == "units" and masking.units == "subwords":
         return SubwordMasks(masking, *args)
     return StaticMasks(masking, *args, continues if masking.units == "words" else None)

@@ -1,7 +1,7 @@
 """Pre-training instances of one piece of corpus: segments and masks, held as arrays."""
 
-import array
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bert_tf.data.python_random import PythonRandom
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
-_PLACED_AT_ONCE = 4096      # sequences whose masks become arrays together
+_BLOCK = 8192       # sequences that become arrays together
 
 
 def feature_names(recipe: Recipe) -> list[str]:
@@ -98,24 +98,30 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     """
     stream = PythonRandom(seed)
     pairing = PAIRINGS[recipe.segments.pairing]
+    room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
     masks = None
     if not recipe.corruption.dynamic:
         masks = masking.static_masks(
             recipe.corruption, documents.continues, stream, vocabulary,
             masking.quotas(options.max_seq_length, options.masked_lm_prob,
-                           options.max_predictions_per_seq), options.max_predictions_per_seq)
-    slices, parts = array.array("i"), []
-    room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
-    for found in pairing.draw(documents, stream, room, options):
-        slices.extend(found)
+                           options.max_predictions_per_seq),
+            options.max_predictions_per_seq, room)
+    slices, parts = [np.zeros((0, 5), np.int32)], []
+    drawn = pairing.draw(documents, stream, room, options)
+    more = True
+    while more:
+        # Masks are drawn between the draws of one sequence and of the next.
+        block = []
+        for found in itertools.islice(drawn, _BLOCK):
+            block.append(found)
+            if masks is not None:
+                masks.draw(*found[:4])
+        more = len(block) == _BLOCK
+        slices.append(np.array(block, np.int32).reshape(-1, 5))
         if masks is not None:
-            masks.draw(*found[:4])
-            if len(masks) == _PLACED_AT_ONCE:
-                parts.append(masks.place())
-    if masks is not None:
-        parts.append(masks.place())
-    order = list(range(len(slices) // 5))
+            parts.append(masks.place())
+    slices = np.concatenate(slices)
+    order = list(range(len(slices)))
     stream.shuffle(order)
-    return Instances(
-        documents, np.array(slices, np.int32).reshape(-1, 5), Masks.join(parts) if parts else None,
-        np.array(order, np.int64), feature_names(recipe))
+    return Instances(documents, slices, Masks.join(parts) if parts else None,
+                     np.array(order, np.int64), feature_names(recipe))

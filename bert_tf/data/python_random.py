@@ -48,18 +48,15 @@ class PythonRandom:
         self._words = np.concatenate([self._words[self._position:], fresh])
         self._position = 0
         high, low = self._words[:-1] >> 5, self._words[1:] >> 6
-        self._view = memoryview(self._words)
+        self._view, self._end = memoryview(self._words), len(self._words)
         # uniforms[i] is what `random()` returns when the position is i.
         self._uniforms = memoryview((high * 67108864.0 + low) * (1.0 / 9007199254740992.0))
         self._heads = (self._words < (1 << 31)).tobytes()
         self._text = (self._words >> (32 - _TEXT_BITS)).astype("<u2").tobytes().decode("utf-16-le")
 
-    def _has(self, count: int) -> bool:
-        return self._position + count <= len(self._view)
-
     def random(self) -> float:
         """A float in [0, 1), as `random.Random.random`."""
-        if not self._has(2):
+        if self._position + 2 > self._end:
             self._refill()
         self._position += 2
         return self._uniforms[self._position - 2]
@@ -68,7 +65,7 @@ class PythonRandom:
         """An int in [0, n), as `random.Random._randbelow`: `randint(1, n)` is 1 + below(n)."""
         shift = 32 - n.bit_length()
         while True:
-            if self._position >= len(self._view):
+            if self._position >= self._end:
                 self._refill()
             value = self._view[self._position] >> shift
             self._position += 1
@@ -79,9 +76,9 @@ class PythonRandom:
         """bytes [count]: 1 where each of the next `count` `random()` is less than 0.5."""
         drawn = []
         while count:
-            if not self._has(2):
+            if self._position + 2 > self._end:
                 self._refill()
-            part = min(count, (len(self._view) - self._position) // 2)
+            part = min(count, (self._end - self._position) // 2)
             drawn.append(self._heads[self._position:self._position + 2 * part:2])
             self._position += 2 * part
             count -= part
@@ -99,7 +96,7 @@ class PythonRandom:
             For each throw -2 where a first `random()` is less than limits[0], else -1 where a
             second one is less than limits[1], else one of `items`, drawn by `below`.
         """
-        while not self._has(8 * count + _SPARE):
+        while self._position + 8 * count + _SPARE > self._end:
             self._refill()
         first, second = limits
         uniforms, position, thrown = self._uniforms, self._position, []
@@ -133,7 +130,7 @@ class PythonRandom:
             longest: the largest n of this job, below 32,768; its shuffles are the fastest.
         """
         # A draw takes 2 words on average at most; the block must hold them all.
-        while not self._has(4 * longest + _SPARE):
+        while self._position + 4 * longest + _SPARE > self._end:
             self._refill()
         self._skipped.append((self._position, n))
         first, matches = _plan(n, longest)
