@@ -212,9 +212,14 @@ def test_a_folder_of_others_is_not_emptied(prepare, tmp_path, text):
 
 def test_a_second_job_on_the_same_records_is_refused(prepare, tmp_path, text):
     (tmp_path / "out").mkdir()
-    with files.locked(str(tmp_path / "out/r.manifest.json"), "test"), pytest.raises(
-            InputError, match=f"records: process {os.getpid()} on .* is at work on"):
-        prepare(text)
+    code = ("import sys; from bert_tf import files\n"
+            "with files.locked(sys.argv[1], 'test'): print(flush=True); sys.stdin.read()")
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "out/r.manifest.json")],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(InputError, match=f"records: process {other.pid} on .* is at work on"):
+            prepare(text)
+        other.stdin.close()
     prepare(text)
     assert sorted(os.listdir(tmp_path / "out")) == ["r.manifest.json", "r.tfrecord"]
 
@@ -263,7 +268,7 @@ def test_a_killed_job_redoes_only_what_is_missing(prepare, killed):
     assert 0 < len(shards) < len(expected) - 1
     for name in shards:     # what has its final name is whole
         assert (out / name).read_bytes() == expected[name]
-    noted = [json.loads(path.read_text())["shards"][0]["name"]
+    noted = [json.loads(path.read_text())["result"]["shards"][0]["name"]
              for path in (out / "r.progress").glob("piece-?????.json")]
     prepare(None, piece_bytes=PIECE_BYTES, num_workers=2)
     assert content(out) == expected
