@@ -1,7 +1,7 @@
 """Fine-tuning records in memory, without their padding, and batches of them.
 
-Which examples come at which step is a function of (seed, epoch, step), as of the larger sets of
-pre-training records (pipeline.py), and the state of the input is one integer.
+Which examples come at which step is a function of (seed, epoch, step), as it is for the larger sets
+of pre-training records (pipeline.py). The state of the input is one integer.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from bert_tf.data import bucketing, manifest, tfrecord
 from bert_tf.errors import InputError
 
 _READ_RECORDS = 1 << 12     # at a time
+_AGAIN = "remove the manifest and make the records again."
 
 
 class ExampleSet:
@@ -23,21 +24,21 @@ class ExampleSet:
     Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S.
 
     Args:
-        path: the manifest's.
-        is_padded: whether every batch is as long as S, as in the original; by default each has the
-            least of `bucketing.padded_lengths` that its examples need.
+        path: the manifest's path.
+        is_padded: whether every batch has the length S, as in the original. By default a batch has
+            the least of `bucketing.padded_lengths` that its examples fit.
 
     Raises:
-        InputError: a shard is not there or not as it was written.
+        InputError: a shard is absent or damaged; names the file and the record.
 
     Attributes:
-        manifest: what the manifest says, a dict.
+        manifest: the content of the manifest, a dict.
         size: N.
         max_seq_length: S.
-        lengths: int [N], the tokens of each example; of the longest of its choices.
+        lengths: int [N], the number of tokens of each example; of the longest of its choices.
     """
 
-    def __init__(self, path, is_padded=False):
+    def __init__(self, path: str, is_padded: bool = False) -> None:
         self.manifest = manifest.load_manifest(path)
         wanted, sizes = manifest.record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
@@ -45,69 +46,26 @@ class ExampleSet:
         # Features as long as the sequence are kept end to end, others as [N, length].
         self._along = {f.name for f in wanted if f.axis in ("S", "C*S")}
         self._choices = {f.name for f in wanted if f.axis == "C*S"}
-        self._spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], tf.as_dtype(f.dtype)) for f in wanted
-                      if f.name != "is_real_example"}
+        spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], tf.as_dtype(f.dtype))
+                for f in wanted if f.name != "is_real_example"}
         folder = os.path.dirname(os.path.abspath(path))
-        parts = [self._unpadded(batch) for shard in self.manifest["shards"]
-                 for batch in self._read(os.path.join(folder, shard["name"]), shard)]
+        shards = [(os.path.join(folder, shard["name"]), shard["bytes"])
+                  for shard in self.manifest["shards"]]
+        parts = [_unpadded(batch, self.max_seq_length, self._along)
+                 for shard, size in shards for batch in _read_shard(shard, size, spec)]
         self.lengths = np.concatenate([lengths for lengths, _ in parts])
         self.size = len(self.lengths)
         self._starts = np.cumsum(self.lengths) - self.lengths
         self._features = {name: np.concatenate([features[name] for _, features in parts])
-                          for name in self._spec}
-
-    def _read(self, path, shard):
-        """Yields dicts of numpy arrays [up to _READ_RECORDS, length]."""
-        if not os.path.exists(path) or os.path.getsize(path) != shard["bytes"]:
-            raise InputError(f"{path} is not as its manifest says, which is {shard['bytes']} "
-                             "bytes; remove the manifest and make the records again.")
-        compression = "GZIP" if path.endswith(".gz") else ""
-        messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
-        try:
-            yield from messages.map(
-                lambda batch: tf.io.parse_example(batch, self._spec)).as_numpy_iterator()
-        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-            raise InputError(self._locate_damage(path)) from error
-
-    def _locate_damage(self, path):
-        """The sentence that names the first record of a shard that can't be read."""
-        number = -1
-        again = "remove the manifest and make the records again."
-        try:
-            for number, message in enumerate(tfrecord.read_records(path)):
-                example = tfrecord.parse_example(message)
-                for name, spec in self._spec.items():
-                    values = example.get(name)
-                    if getattr(values, "dtype", None) != spec.dtype.as_numpy_dtype or (
-                            len(values) != spec.shape[0]):
-                        raise ValueError(f"has no {name} of {spec.shape[0]} values")
-        except InputError as error:
-            return f"{str(error).partition('; ')[0].removesuffix('.')}; {again}"
-        except ValueError as error:
-            return f"{path}: record {number} {str(error).removesuffix('.')}; {again}"
-        return f"{path} can't be read; {again}"
-
-    def _unpadded(self, batch):
-        """Lengths [B], and features whose rows are cut to them and put end to end."""
-        masks = batch["input_mask"].reshape(len(batch["input_mask"]), -1, self.max_seq_length)
-        lengths = masks.sum(-1).max(-1)
-        is_kept = np.arange(self.max_seq_length) < lengths[:, None]
-        features = {}
-        for name, values in batch.items():
-            values = values.astype(np.int32) if values.dtype == np.int64 else values
-            if name in self._along:
-                rows = values.reshape(len(values), -1, self.max_seq_length)
-                values = np.moveaxis(rows, 1, 2)[is_kept]       # [tokens, C]
-            features[name] = values
-        return lengths, features
+                          for name in spec}
 
     def identity(self):
         """What must be equal for a position in the stream to mean the same examples."""
         text = json.dumps(self.manifest.get("fingerprint"), sort_keys=True)
         return [self.size, hashlib.sha256(text.encode()).hexdigest()]
 
-    def locate_damage(self):
-        """Nothing: all records were read and checked when this was made."""
+    def locate_damage(self) -> None:
+        """Does nothing: the constructor has read and checked all records."""
 
     def padded(self, name):
         """All values of a feature, [N, length], padded with 0."""
@@ -205,3 +163,62 @@ class ExampleSet:
     def _dataset(self, generate, batch_size, ahead, length=None):
         return tf.data.Dataset.from_generator(
             generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead)
+
+
+def _read_shard(path, size, spec):
+    """Yields the features of a shard: dicts of arrays [up to _READ_RECORDS, length].
+
+    Args:
+        path: the TFRecord file.
+        size: its number of bytes according to the manifest.
+        spec: dict of `tf.io.FixedLenFeature` by name.
+    """
+    if not os.path.exists(path) or os.path.getsize(path) != size:
+        raise InputError(f"{path} does not have the {size:,} bytes that its manifest names; "
+                         f"{_AGAIN}")
+    compression = "GZIP" if path.endswith(".gz") else ""
+    messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
+    try:
+        yield from messages.map(
+            lambda batch: tf.io.parse_example(batch, spec)).as_numpy_iterator()
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        raise InputError(f"{_find_damage(path, spec)}; {_AGAIN}") from error
+
+
+def _find_damage(path, spec):
+    """Names the first record of a shard that can't be read, and what is wrong with it."""
+    number = 0
+    try:
+        for number, message in enumerate(tfrecord.read_records(path)):
+            example = tfrecord.parse_example(message)
+            for name, feature in spec.items():
+                values = example.get(name)
+                if getattr(values, "dtype", None) != feature.dtype.as_numpy_dtype or (
+                        len(values) != feature.shape[0]):
+                    raise ValueError(f"has no {name} of {feature.shape[0]} values")
+    except InputError as error:
+        return str(error).partition(";")[0]
+    except ValueError as error:
+        return f"{path}: record {number} {str(error).removesuffix('.')}"
+    return f"{path} can't be read"
+
+
+def _unpadded(batch, max_seq_length, along):
+    """Lengths [B], and the features, whose rows are cut to these lengths and put end to end.
+
+    Args:
+        batch: dict of arrays [B, length].
+        max_seq_length: S.
+        along: names of the features as long as the sequence.
+    """
+    masks = batch["input_mask"].reshape(len(batch["input_mask"]), -1, max_seq_length)
+    lengths = masks.sum(-1).max(-1)
+    is_kept = np.arange(max_seq_length) < lengths[:, None]      # [B, S]
+    features = {}
+    for name, values in batch.items():
+        values = values.astype(np.int32) if values.dtype == np.int64 else values
+        if name in along:
+            rows = values.reshape(len(values), -1, max_seq_length)      # [B, C, S]
+            values = np.moveaxis(rows, 1, 2)[is_kept]                   # [tokens, C]
+        features[name] = values
+    return lengths, features
