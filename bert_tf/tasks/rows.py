@@ -113,7 +113,7 @@ def _jsonl_rows(path):
 def _tfds_rows(path):
     """`path` is name:split of tensorflow_datasets; bytes become text, classes their names."""
     try:
-        import tensorflow_datasets as tfds  # pylint: disable=import-outside-toplevel
+        import tensorflow_datasets as tfds
     except ImportError as error:
         raise InputError("--tfds_name needs tensorflow_datasets: pip install "
                          "'bert_tf[tfds]'.") from error
