@@ -3,8 +3,8 @@
 # systems aren't installed: bash run_scripts/test_peers.sh [pytest's arguments]
 #
 # .venv-peers has transformers, keras-hub and ONNX; .venv-official has tf-models-official, which
-# needs another version of absl-py. Together they take 9 GB on disk; with PyTorch for CPUs, which
-# "pip config set global.extra-index-url https://download.pytorch.org/whl/cpu" prefers, less.
+# needs another version of absl-py. They take 3.7 and 3.4 GB on disk with PyTorch for CPUs, which
+# PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu before the command chooses.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 venv=.venv-peers

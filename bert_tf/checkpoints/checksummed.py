@@ -6,8 +6,10 @@ any order, and equal contents shall be equal files.
 """
 
 import json
+from typing import Any
 
 import google_crc32c
+import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
@@ -15,7 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 
 _UNSEALED = b"0" * 8
-# What stands before the checksum, after the eight bytes of the header's length.
+# What comes before the checksum, after the eight bytes of the header's length.
 _BEFORE_SEAL = b'{"__metadata__":{"bert_tf":"'
 _HEAD_SIZE = 8 + len(_BEFORE_SEAL)
 
@@ -24,7 +26,7 @@ class DamagedError(InputError):
     """A checksummed file is not as it was written."""
 
 
-def write(path, tensors, extra):
+def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
     """Writes a dict of NumPy arrays and a JSON value, whole or not at all."""
     data = save(tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
     head, rest = data[:_HEAD_SIZE], memoryview(data)[_HEAD_SIZE + len(_UNSEALED):]
@@ -32,7 +34,7 @@ def write(path, tensors, extra):
         file.writelines((head, b"%08x" % google_crc32c.value(data), rest))
 
 
-def verify(path):
+def verify(path: str) -> None:
     """Raises DamagedError if any byte of a checksummed file is not as it was written."""
     try:
         with open(path, "rb") as file:
@@ -48,7 +50,7 @@ def verify(path):
                            "is wrong; remove it to go on from the one before.")
 
 
-def read(path):
+def read(path: str) -> tuple[dict[str, np.ndarray], Any]:
     """The tensors and the JSON value of a checksummed file.
 
     Raises:

@@ -28,7 +28,7 @@ class Changes:
             vocabulary suggests, if None.
         max_position_embeddings: how many positions to keep.
         vocab_size: how many rows of the vocabulary to keep, to cut padding off.
-        hidden_act: the activation to write, whatever the configuration says.
+        hidden_act: the activation to write, in place of the configuration's.
         dtype: the type to round all tensors to.
         task: the head that a classifier is, where the files leave it open.
         leave_out: heads not to write.
@@ -71,8 +71,8 @@ def _change(weights, changes):
         weights = dataclasses.replace(weights, config=dataclasses.replace(
             weights.config, hidden_act=changes.hidden_act))
     for step in (resizing.cut, resizing.grow, resizing.round_to):
-        weights, said = step(weights, changes)
-        notes += said
+        weights, more = step(weights, changes)
+        notes += more
     if weights.vocab_file:
         lower = weights.do_lower_case if changes.do_lower_case is None else changes.do_lower_case
         tokenizer = open_tokenizer(weights.vocab_file, lower)
@@ -114,6 +114,10 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
     Raises:
         InputError: the checkpoint can't be used, or the format can't hold it.
     """
+    writable = [name for name, candidate in FORMATS.items() if candidate.writable]
+    if form not in writable:
+        raise InputError(f"there is no format {form!r} to write; choose from "
+                         f"{', '.join(writable)}.")
     weights, notes = _change(_read(path, changes), changes)
     writer = FORMATS[form].module
     table = writer.table_for(weights)

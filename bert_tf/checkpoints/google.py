@@ -47,7 +47,7 @@ def read(prefix: str, task: str | None = None) -> Source:
 
     Args:
         prefix: what `find` gave.
-        task: the head that `output_weights` is; the file doesn't tell it apart from others.
+        task: the head that `output_weights` is, which the file doesn't name.
 
     Raises:
         InputError: a file is damaged.

@@ -1,7 +1,7 @@
 """Reads the plain part of HDF5 that Keras writes, without HDF5's library.
 
-That library can be made to crash or hang by a file, and follows links into other files. Here every
-length and address is checked before it is believed, and whatever is not a group or an array that
+A file can make that library crash or hang, and the library follows links into other files. Here
+every length and address is checked before it is used, and whatever is not a group or an array that
 lies in the file in one piece is refused. Format: "HDF5 File Format Specification Version 3.0",
 superblock version 0.
 """
@@ -139,7 +139,7 @@ class _File:
         return shape, name, np.frombuffer(self._take(address, size), dtype).reshape(shape)
 
 
-def tensors(data, source):
+def tensors(data: bytes, source: str) -> dict[str, Tensor]:
     """A dict of the `Tensor`s of an HDF5 file by their paths.
 
     Args:

@@ -1,5 +1,5 @@
-"""Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, or of
-a model around one, as TensorFlow 2 tracks them, beside a `bert_config.json`.
+"""Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, or of a
+model around one, as TensorFlow 2 tracks them, beside a `bert_config.json`.
 
 The encoder may be saved alone or in a model, by either of its two classes; `_standard_name` brings
 all of these to the names that a `tf.train.Checkpoint(encoder=..., model=...)` gives. The models are
@@ -98,7 +98,7 @@ def read(prefix: str, task: str | None = None) -> Source:
 
     Args:
         prefix: what `find` gave.
-        task: the head of a BertClassifier; the file doesn't tell it apart from others.
+        task: the head of a BertClassifier, which the file doesn't name.
 
     Raises:
         InputError: a file is damaged, or two of its tensors are one and the same of the encoder.

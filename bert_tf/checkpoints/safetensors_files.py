@@ -29,7 +29,7 @@ def _of_file(file):
 
 
 def _of_shards(index):
-    """The tensors that an index names, each of which must be in the file that it says."""
+    """The tensors that an index names, each of which must be in the file that it gives."""
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not all(
             isinstance(shard, str) and shard.endswith(".safetensors")
@@ -46,7 +46,7 @@ def _of_shards(index):
     return found
 
 
-def tensors(file):
+def tensors(file: str) -> dict[str, Tensor]:
     """A dict of `Tensor` by name.
 
     Args:

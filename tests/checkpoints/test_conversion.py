@@ -394,3 +394,9 @@ def test_heads_can_be_left_out(tmp_path):
     assert config["architectures"] == ["BertModel"]
     with pytest.raises(InputError, match="no tagging to leave out"):
         convert(GOLDEN / "google_gelu", tmp_path / "x", "google", Changes(leave_out=("tagging",)))
+
+
+@pytest.mark.parametrize("form", ["training", "pickle"])
+def test_what_is_not_written_is_named(form, tmp_path):
+    with pytest.raises(InputError, match=f"no format {form!r} to write; choose from google, hugg"):
+        convert(GOLDEN / "google_gelu", tmp_path / "out", form)
