@@ -6,7 +6,7 @@ import os
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import keras_file
-from bert_tf.config import EncoderConfig, settle
+from bert_tf.config import EncoderConfig, read_config, settle
 from bert_tf.errors import InputError
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import (
@@ -84,7 +84,7 @@ def _config(flags, path):
     if not (path or flags.bert_config_file):
         raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
                          "random weights.")
-    config = flags.bert_config_file and EncoderConfig.from_json_file(flags.bert_config_file)
+    config = flags.bert_config_file and read_config(flags.bert_config_file)
     if not path:
         return config
     return checkpoints.read_for(path, config).config if config else checkpoints.read_config(path)
