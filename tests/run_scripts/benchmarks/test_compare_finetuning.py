@@ -154,7 +154,7 @@ def test_both_follow_one_recipe(job):
         # 21 examples / 4 * 2.5 = 13.1 steps, and 3.9 of warm-up.
         assert (settings.num_train_steps, settings.num_warmup_steps) == (13, 3)
         assert settings.optimizer == "adamw"
-        assert peer["num_labels"] == labels and peer["kind"] == comparison.task.kind
+        assert peer["num_labels"] == labels and peer["kind"] == comparison.task.kind.name
         for mine, theirs in (("random_seed", "seed"), ("learning_rate", "learning_rate"),
                              ("train_batch_size", "batch_size"), ("weight_decay", "weight_decay"),
                              ("num_train_epochs", "num_train_epochs"),
