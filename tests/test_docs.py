@@ -1,0 +1,241 @@
+"""README and docs name only what exists, and their short commands work."""
+
+import ast
+import configparser
+import dataclasses
+import functools
+import importlib
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from absl import flags as absl_flags
+
+import bert_tf
+from bert_tf import flags
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").glob("*.md"))
+TEXTS = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
+# Flags of other programs.
+FOREIGN = {"logdir", "na-prob-file", "help"}
+SHELL_SCRIPTS = {"run_scripts/quickstart.sh": "bert-quickstart"}
+
+
+@functools.cache
+def modules():
+    """{name of a command: the name of its module}."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    lines = config["options.entry_points"]["console_scripts"].strip().splitlines()
+    return {name.strip(): target.strip().partition(":")[0]
+            for name, _, target in (line.partition("=") for line in lines)}
+
+
+@dataclasses.dataclass
+class Program:
+    """What a command gives to `flags.run`."""
+
+    main: object
+    classes: tuple
+    defaults: object
+
+
+@functools.cache
+def program(command):
+    """The `Program` of a command."""
+    found = []
+    original, flags.run = flags.run, lambda main, *classes, defaults=None: found.append(
+        Program(main, classes, defaults))
+    try:
+        importlib.import_module(modules()[command]).run()
+    finally:
+        flags.run = original
+    return found[0]
+
+
+@functools.cache
+def fields(command):
+    """{flag: the field of a dataclass that it fills}, with both spellings."""
+    known = {}
+    for kind in program(command).classes:
+        for field in dataclasses.fields(kind):
+            if "help" in field.metadata:
+                known[field.name] = known[field.metadata["alias"]] = field
+    return known
+
+
+def command_lines(text):
+    """The commands in the indented blocks of a page, each a list of words."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    lines = re.findall(r"^ {4,}(?:\$ )?((?:bert-[a-z]|bash run_scripts/).*)$", joined, re.M)
+    for line in lines:
+        words = shlex.split(line.replace("...", ""), comments=True)
+        if words[0] == "bash":
+            words = [SHELL_SCRIPTS.get(words[1], ""), *words[2:]]
+        if words[0]:
+            yield words
+
+
+def find_command(page, beginning, number=0):
+    """The words of a command of a page that begins with these words."""
+    found = [words for words in command_lines(TEXTS[page])
+             if " ".join(words).startswith(beginning)]
+    return found[number]
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_commands_and_their_flags_exist(page):
+    for command, *arguments in command_lines(TEXTS[page]):
+        known = fields(command)
+        for argument in arguments:
+            assert argument.startswith("--"), f"{command} {argument}"
+            name, _, value = argument[2:].partition("=")
+            if name == "help":
+                continue
+            field = known.get(name) or (known[name[2:]] if name.startswith("no") else None)
+            assert field, f"{command} has no --{name}"
+            choices = field.metadata["choices"]
+            assert not choices or value in choices, f"{command} {argument}"
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_names_in_the_text_exist(page):
+    text = TEXTS[page]
+    assert set(re.findall(r"\bbert-[a-z-]+[a-z]\b(?!\.)", text)) - {
+        "bert-tiny", "bert-base-uncased"} <= modules().keys()
+    known = set().union(*map(fields, modules()))
+    for name in re.findall(r"`--([\w-]+)", text):
+        assert name in known | FOREIGN, f"--{name} is no flag of any command"
+    paths = re.findall(r"\b((?:bert_tf|data_prep|run_scripts|tests|docs)/[\w./]*)", text)
+    for path in paths:
+        assert (ROOT / path.rstrip(".")).exists(), f"there is no {path}"
+
+
+def anchors(text):
+    """What headings of a page can be linked to."""
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_somewhere(page):
+    folder = next(path.parent for path in PAGES if path.name == page)
+    without_code = re.sub(r"```.*?```", "", TEXTS[page], flags=re.S)
+    for target in re.findall(r"\]\(([^)]+)\)", without_code):
+        if not target.startswith("http"):
+            name, _, anchor = target.partition("#")
+            path = folder / name if name else folder / page
+            assert path.exists(), target
+            assert not anchor or anchor in anchors(path.read_text(encoding="utf-8")), target
+
+
+def test_every_command_is_in_the_pages():
+    text = " ".join(TEXTS.values())
+    named = set(re.findall(r"bert-[a-z-]+[a-z]", text)) | {
+        command for script, command in SHELL_SCRIPTS.items() if script in text}
+    assert modules().keys() <= named
+
+
+def test_the_front_page_is_short_and_links_every_page():
+    readme = TEXTS["README.md"]
+    assert readme.count("\n") <= 200
+    for path in (ROOT / "docs").glob("*.md"):
+        assert f"docs/{path.name}" in readme
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_python_in_the_pages_uses_public_names(page):
+    for block in re.findall(r"```python\n(.*?)```", TEXTS[page], re.S):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "bert_tf":
+                assert hasattr(bert_tf, node.attr)
+
+
+# The short commands
+
+def run(words, **changes):
+    """A command in this process, with some flags changed; None leaves one out."""
+    command, *arguments = words
+    what, values = program(command), absl_flags.FlagValues()
+    arguments = [argument for argument in arguments
+                 if argument[2:].partition("=")[0] not in changes]
+    arguments += [f"--{name}={value}" for name, value in changes.items() if value is not None]
+    for kind in what.classes:
+        flags.define(kind, values)
+    values([command, *arguments])
+    if what.defaults:
+        flags.take_defaults(what.defaults, what.classes, values)
+    what.main(*[flags.read(kind, values) for kind in what.classes])
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """A folder with a text in books/, in which the commands of the page about pre-training ran."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "books").mkdir()
+    nouns = "cat dog bird fish tree house river stone cloud road".split()
+    text = "\n\n\n".join("\n".join(
+        f"The {noun} and the {nouns[index % 10]} were near the {nouns[index // 7 % 10]} that day."
+        for index, noun in enumerate(nouns, number)) for number in range(30))
+    (folder / "books" / "one.txt").write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run(find_command("pretraining.md", "bert-extract-text"))
+        run(find_command("pretraining.md", "bert-build-vocab"))
+        make = "bert-create-pretraining-data"
+        run(find_command("pretraining.md", make, 0), dupe_factor=1, num_workers=1)
+        run(find_command("pretraining.md", make, 1), num_workers=1)
+        code = re.search(r'python -c "(.*?)"', TEXTS["pretraining.md"], re.S)[1]
+        subprocess.run([sys.executable, "-c", code.replace("\\\n", "").replace("'mini'", "'tiny'")],
+                       check=True, cwd=folder, env={"PYTHONPATH": str(ROOT)})
+        run(find_command("pretraining.md", "bert-run-pretraining"), num_train_steps=2,
+            num_warmup_steps=1, train_batch_size=4, deterministic="false")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def fixture_here(request, monkeypatch):
+    """Tests that use the folder are in it."""
+    if "folder" in request.fixturenames:
+        monkeypatch.chdir(request.getfixturevalue("folder"))
+
+
+def test_pretraining_writes_what_the_page_lists(folder):
+    run(find_command("pretraining.md", "bert-verify-records"))
+    run(find_command("pretraining.md", "bert-show-pretraining"))
+    made = {path.name for path in (folder / "run").iterdir()}
+    assert {"metrics.jsonl", "tensorboard", "eval_results.txt", "model.keras"} <= made
+    assert (folder / "curves.png").stat().st_size > 10_000
+
+
+def test_weights_are_converted(folder):
+    run(find_command("weights.md", "bert-convert-checkpoint"), input="run/model.keras",
+        vocab_file="vocab.txt")
+    assert {"config.json", "model.safetensors", "vocab.txt"} <= {
+        path.name for path in (folder / "hf").iterdir()}
+
+
+def test_words_are_added(folder):
+    run(find_command("weights.md", "bert-extend-vocab"), vocab_file="vocab.txt",
+        output_file="more/vocab.txt")
+    words = (folder / "more" / "vocab.txt").read_text(encoding="utf-8").split()
+    assert "covid" in words and "ehealth" in words
+
+
+def test_features_are_extracted(folder):
+    (folder / "lines.txt").write_text("Who wrote Emma?\nWho wrote Emma? ||| Jane Austen did.\n")
+    run(find_command("using_a_model.md", "bert-extract-features", 1), vocab_file="vocab.txt",
+        init_checkpoint="run/model.keras")
+    lines = (folder / "vectors.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [line[:17] for line in lines] == ['{"linex_index": 0', '{"linex_index": 1']
+
+
+def test_a_model_of_ids_is_exported(folder):
+    run(find_command("serving.md", "bert-export-model"), init_checkpoint="run/model.keras",
+        vocab_file="vocab.txt", format="ids", task="encoder", labels=None, max_seq_length=16)
+    assert (folder / "serving" / "questions" / "1" / "saved_model.pb").exists()
