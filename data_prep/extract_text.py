@@ -2,7 +2,7 @@
 
 Without --input_file the text is English that is on every machine with our dependencies: the
 documentation inside the standard library and the installed packages. The docstrings of a module
-make one document; no sentence comes twice. With --input_file it is one's own plain text: the end of
+make one document; no sentence comes twice. With --input_file it is your own plain text: the end of
 a file ends a document, and so do two blank lines, or one in a file where no two follow each other.
 
 Example:
@@ -36,13 +36,13 @@ _LONGEST = 50       # sentences of a document of one's own text, so that part of
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class ExtractTextFlags:
+    """What is extracted, and where it goes."""
 
     output_file: str = option(REQUIRED, "Where the text goes.")
-    input_file: list[str] = option([], "One's own plain text in place of documentation: files, "
+    input_file: list[str] = option([], "Your own plain text, instead of documentation: files, "
                                    "globs or folders, plain or .gz.")
-    packages: list[str] = option([], "Packages whose documentation is taken; stdlib is Python's "
+    packages: list[str] = option([], "Packages to take the documentation of; stdlib is Python's "
                                  "own. By default all that are installed.")
     max_megabytes: float = option(8.0, "Stop at this much documentation (10^6 bytes). Which "
                                   "modules are taken depends on their names alone.")
@@ -221,7 +221,7 @@ class _Output:
 
 def run():
     """The command bert-extract-text."""
-    flags.run(main, Job)
+    flags.run(main, ExtractTextFlags)
 
 
 if __name__ == "__main__":

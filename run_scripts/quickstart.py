@@ -62,8 +62,8 @@ def _make_text(job, text, held_out):
     if os.path.exists(text) and os.path.exists(held_out):
         print(f"{text} and {held_out} are there already")
         return
-    extract_text.main(extract_text.Job(output_file=text, input_file=job.input_file,
-                                       eval_file=held_out))
+    extract_text.main(extract_text.ExtractTextFlags(
+        output_file=text, input_file=job.input_file, eval_file=held_out))
     if os.path.getsize(held_out) == 0:
         os.remove(held_out)
         raise InputError("the text is too short to hold out documents; give more of it.")

@@ -54,7 +54,7 @@ DOCSTRING = '''Computes the *mean* of a :class:`~numpy.ndarray`.
 
 
 def extract(output, **options):
-    extract_text.main(extract_text.Job(output_file=str(output), **options))
+    extract_text.main(extract_text.ExtractTextFlags(output_file=str(output), **options))
     text = output.read_text(encoding="utf-8")
     return [document.split("\n") for document in text.rstrip("\n").split("\n\n")]
 
