@@ -41,8 +41,8 @@ class ExportFlags:
 
     init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
                                   "convert_checkpoint reads.")
-    output: str = option(REQUIRED, "Of the formats text and ids, the model's folder, in which a "
-                         "folder of the version is made; of the others, the file.")
+    output: str = option(REQUIRED, "Formats text and ids: the model's folder, in which a "
+                         "folder of the version is made. Other formats: the file.")
     task: str | None = option(None, "What the model does. By default what it was fine-tuned for, "
                               "if a task.json is beside it, else encoder.", choices=TASKS)
     labels: list[str] = option([], "Names of the labels of classification and tagging, in the "

@@ -64,7 +64,7 @@ class ExtractFeaturesFlags:
     do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
                                         "default as in the checkpoint, or as its vocabulary "
                                         "suggests.")
-    max_seq_length: int = option(128, "Most tokens of a line; what is too long is cut.")
+    max_seq_length: int = option(128, "Most tokens of a line; longer lines lose their last tokens.")
     batch_size: int = option(32, "Lines that the model reads at a time.")
     dtype: str = option("float32", "Type of the computation; what is written is float32.",
                         choices=tuple(POLICIES))

@@ -43,7 +43,7 @@ class TaskFlags:
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
     train_file: str = option("", "File to train on, .tsv, .csv or .jsonl; for tagging, a word a "
                              "line and a blank line between sentences.")
-    dev_file: str = option("", "File to choose on.")
+    dev_file: str = option("", "File with labels that scores and choices are made on.")
     test_file: str = option("", "File to predict.")
     labelled_test: bool = option(False, "The test file has the label's column too.")
     text_a_column: str = option("", "Column of the text, by name or number from 0; for tagging, of "

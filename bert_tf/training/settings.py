@@ -50,12 +50,12 @@ class TrainSettings:
         True, "Give up a little speed so that the same run ends with the same bits, stopped and "
         "started again or not.")
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
-    use_tpu: bool = option(False, "The original's way to say --distribution_strategy=tpu.")
+    use_tpu: bool = option(False, "The original's flag for --distribution_strategy=tpu.")
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
     tpu_zone: str = option("", "Zone of the TPU.")
     gcp_project: str = option("", "Project of the TPU.")
-    master: str = option("", "Of TensorFlow 1: taken from old command lines, without effect.")
-    num_tpu_cores: int = option(8, "Likewise: TensorFlow 2 finds the cores by itself.")
+    master: str = option("", "Accepted for old command lines of TensorFlow 1; has no effect.")
+    num_tpu_cores: int = option(8, "Accepted like --master: TensorFlow 2 finds the cores itself.")
 
     def __post_init__(self):
         if self.use_tpu:
@@ -110,12 +110,13 @@ class FineTuneSettings(TrainSettings):
     num_train_epochs: float = option(0.0, "Times through the examples; 0: the task's own.")
     num_train_steps: int = option(0, "Steps, instead of --num_train_epochs.")
     warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
-    num_warmup_steps: int = option(0, "Steps of that, instead of --warmup_proportion.")
+    num_warmup_steps: int = option(
+        0, "Steps in which the rate rises, instead of --warmup_proportion.")
     iterations_per_loop: int = option(50, "Steps between reports, taken in one call.")
     keep_checkpoint_max: int = option(1, "Checkpoints to keep of a run that is not finished.")
     eval_steps: int = option(0, "Evaluate every so many steps while training; 0: at the end, or "
                              "with --early_stopping after every epoch.")
-    max_eval_steps: int = option(0, "Of pre-training: here all examples are evaluated.")
+    max_eval_steps: int = option(0, "Has no effect in fine-tuning: all examples are evaluated.")
     early_stopping: int = option(
         0, "Stop after so many evaluations without a better headline metric, and keep the weights "
         "of the best; 0: train to the end.")
