@@ -1,5 +1,7 @@
 """A model of random weights for each task, and what Python gives for texts."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -29,7 +31,8 @@ def vocabulary():
 
 @pytest.fixture(scope="session")
 def make_model():
-    """A function that gives the model of a task ("encoder" or one of `HEADS`)."""
+    """A function that gives the model of a task ("encoder" or one of `HEADS`), built once."""
+    @functools.cache
     def make(task, size, hidden_act="gelu"):
         keras.utils.set_random_seed(3)
         config = EncoderConfig.preset("tiny", vocab_size=size, hidden_size=32,

@@ -1,5 +1,6 @@
 """Models that take strings: equal to Python, in a process that knows neither us nor Keras."""
 
+import functools
 import json
 import os
 import subprocess
@@ -44,6 +45,15 @@ def serve(tmp_path):
                         tmp_path / "out.npz"], check=True, cwd=tmp_path)
         return dict(np.load(tmp_path / "out.npz"))
     return run
+
+
+@pytest.fixture(scope="module")
+def exported(make_model, vocabulary):
+    """A function that gives the text model of a kind and a task, built once."""
+    @functools.cache
+    def make(kind, task):
+        return kind(make_model(task, vocabulary.size), vocabulary, max_seq_length=64)
+    return make
 
 
 def test_one_text(make_model, vocabulary, tokenizer, serve, check_equal):
@@ -130,25 +140,23 @@ def test_an_answer_is_text_of_the_passage(make_model, vocabulary, tokenizer, ser
 
 
 @pytest.mark.parametrize("passage", ["", " ", "a " * 60])
-def test_an_answer_needs_the_whole_passage(passage, make_model, vocabulary):
-    ask = AnswerModel(make_model("answer_span", vocabulary.size), vocabulary,
-                      max_seq_length=64).functions["serving_default"]
+def test_an_answer_needs_the_whole_passage(passage, exported):
+    ask = exported(AnswerModel, "answer_span").functions["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="empty or too long; cut it"):
         ask(tf.constant(["what?"]), tf.constant([passage]))
 
 
-def test_texts_come_in_pairs(make_model, vocabulary):
-    module = TextModel(make_model("encoder", vocabulary.size), vocabulary, max_seq_length=64)
+def test_texts_come_in_pairs(exported):
+    module = exported(TextModel, "encoder")
     for counts in ((1, 2), (2, 1)):
         with pytest.raises(tf.errors.InvalidArgumentError, match="as many second texts as first"):
             module.functions["pair"](*(tf.constant(["a b"] * count) for count in counts))
 
 
-def test_no_text_and_a_short_one(make_model, vocabulary):
+def test_no_text_and_a_short_one(exported):
     for kind, task, inputs in ((TextModel, "encoder", 1), (TaggerModel, "tagging", 1),
                                (AnswerModel, "answer_span", 2)):
-        function = kind(make_model(task, vocabulary.size), vocabulary,
-                        max_seq_length=64).functions["serving_default"]
+        function = exported(kind, task).functions["serving_default"]
         for texts in ([], ["a"]):
             outputs = function(*[tf.constant(texts, tf.string)] * inputs)
             assert {len(value) for value in outputs.values()} == {len(texts)}
@@ -162,9 +170,8 @@ def test_a_tagger_cuts_nothing_off(make_model, vocabulary):
         tag(tf.constant(["a " * 15]))
 
 
-def test_what_the_graph_is_not_sure_of_is_refused(make_model, vocabulary, tmp_path):
-    path = save_model(TextModel(make_model("encoder", vocabulary.size), vocabulary,
-                                max_seq_length=64), tmp_path)
+def test_what_the_graph_is_not_sure_of_is_refused(exported, tmp_path):
+    path = save_model(exported(TextModel, "encoder"), tmp_path)
     serve = tf.saved_model.load(path).signatures["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="younger than .* leave it out"):
         serve(tf.constant(["fine", "\ua7c0"]))
