@@ -1,4 +1,4 @@
-"""Trains a vocabulary on one's own text: of WordPiece, byte-level BPE or SentencePiece.
+"""Trains a vocabulary on your own text: of WordPiece, byte-level BPE or SentencePiece.
 
 Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
 flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and its merges.txt is
