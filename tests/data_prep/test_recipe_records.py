@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf import data, recipes
+from bert_tf import data, recipes, tokenization
 from bert_tf.data import features, manifest, tfrecord
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
@@ -112,8 +112,7 @@ def test_sentences_of_one_document(prepare, tmp_path, vocab_file, random_text, s
     assert "random next" not in output and "have one sentence" not in output
     assert ("are left out" in output) == (size < 128)
 
-    tokenizer = create_pretraining_data.WordpieceTokenizer(
-        create_pretraining_data.Vocabulary.from_file(job.vocab_file))
+    tokenizer = tokenization.open_tokenizer(job.vocab_file, job.do_lower_case)
     documents = [[tokenizer.encode(line) for line in document.split("\n") if line]
                  for document in text.split("\n\n")]
     expected = 2 * reference_blocks(documents, size - 2)
