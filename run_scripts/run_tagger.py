@@ -61,7 +61,8 @@ class HeadFlags:
                 raise InputError(f"--{name} is {getattr(settings, name)}, but --feature_layers "
                                  "takes the whole encoder as it is: leave out one of them.")
         return dataclasses.replace(
-            settings, frozen_layers=-1, learning_rate=settings.learning_rate or 1e-3,
+            settings, frozen_layers=-1,
+            learning_rate=1e-3 if settings.learning_rate is None else settings.learning_rate,
             train_batch_size=settings.train_batch_size or 32)
 
 

@@ -117,9 +117,12 @@ class RecordSet:
         known.locate_damage(_SAMPLE)
         return known
 
-    def identity(self) -> list:
-        """What must be equal for a position in the stream to mean the same records."""
-        return [self.counts, *self.format.sizes.values()]
+    def identity(self) -> dict:
+        """What must be equal for a position in the stream to mean the same records.
+
+        Earlier versions kept the list of the first values: new names come last.
+        """
+        return {"counts": self.counts, **self.format.sizes}
 
     def locate_damage(self, most: int | None = None) -> None:
         """Reads the files, or the first `most` records of each, to find what is wrong with them.

@@ -13,7 +13,7 @@ tf = lazy_loader.load("tensorflow")
 
 
 def dense(gradient):
-    """A gradient as a tensor; rows of an embedding table that were used twice are added up."""
+    """A gradient as a tensor, in which the parts of rows that were used repeatedly are summed."""
     if keras.config.backend() != "tensorflow":
         return gradient
     return tf.convert_to_tensor(gradient)
@@ -29,16 +29,17 @@ def all_reduce_sum(tensors):
     return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
-def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
+def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None,
+                  gcp_project: str | None = None) -> "tf.distribute.Strategy":
     """The tf.distribute strategy of a flag.
 
     Args:
         name: one of `settings.STRATEGIES`. "mirrored" takes all GPUs of this machine (or all
             logical CPUs where there is no GPU); "multi_worker" reads the cluster from TF_CONFIG.
-        tpu, tpu_zone, gcp_project: what TPUClusterResolver wants.
+        tpu, tpu_zone, gcp_project: arguments of TPUClusterResolver.
 
     Raises:
-        InputError: the devices are not there.
+        InputError: the devices are absent.
     """
     if name == "one_device":
         return tf.distribute.get_strategy()
@@ -66,8 +67,8 @@ def make_strategy(name, tpu=None, tpu_zone=None, gcp_project=None):
     return tf.distribute.TPUStrategy(resolver)
 
 
-def mean_over_workers(strategy, number):
-    """The mean of a number over all workers, which must ask at the same time."""
+def mean_over_workers(strategy: "tf.distribute.Strategy", number: float) -> float:
+    """The mean of a number over all workers, each of which must call this."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return float(number)
     return float(_mean_over_workers(strategy)(tf.constant(number, tf.float64)))
@@ -79,18 +80,18 @@ def _mean_over_workers(strategy):
         "MEAN", strategy.run(tf.identity, args=(number,)), axis=None))
 
 
-def has_accelerator(strategy):
+def has_accelerator(strategy: "tf.distribute.Strategy") -> bool:
     """Whether the replicas run where XLA makes the step faster: on GPUs or a TPU."""
     return (isinstance(strategy, tf.distribute.TPUStrategy)
             or bool(tf.config.list_physical_devices("GPU")))
 
 
-def needs_static_shapes(strategy):
+def needs_static_shapes(strategy: "tf.distribute.Strategy") -> bool:
     """Whether the devices must know every shape beforehand, as TPUs do."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
-def is_chief(strategy):
+def is_chief(strategy: "tf.distribute.Strategy") -> bool:
     """Whether this process writes the files of a run: the first worker, or the only one."""
     resolver = strategy.cluster_resolver
     return not (resolver and resolver.task_type == "worker" and resolver.task_id)

@@ -48,7 +48,61 @@ class Goal:
     scored_on: object = None
 
 
-class FineTuning:
+class _Models:
+    """Makes the models of a goal, and measures them: the half of `FineTuning` without folders."""
+
+    def __init__(self, settings: FineTuneSettings, strategy: tf.distribute.Strategy,
+                 config: EncoderConfig, goal: Goal, init_checkpoint: str = "",
+                 keep_head: bool = False) -> None:
+        self._settings, self._strategy, self._config = settings, strategy, config
+        self._goal, self._init_checkpoint = goal, init_checkpoint
+        self._keep_head = keep_head
+        self._chief = is_chief(strategy)
+
+    def make_trainer(self, settings: FineTuneSettings) -> Trainer:
+        """A Trainer for one trial."""
+        def make_learner(dtype):
+            learner = Learner(networks.build(self._config, dtype=dtype),
+                              [self._goal.make_objective(self._config, dtype=dtype)])
+            transfer.freeze(learner.encoder, settings.frozen_layers)
+            return learner
+
+        return make_trainer(
+            self._strategy, settings, make_learner,
+            transfer.layer_decay_factors(self._config, settings.layer_decay))
+
+    def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
+        """Gives a new Trainer the weights with which training begins."""
+        path = self._init_checkpoint
+        if path and self._keep_head:
+            print(_load_all(path, trainer.learner), flush=True)
+        elif path:
+            print(checkpoints.load(path, trainer.learner.encoder), flush=True)
+        transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
+
+    def load(self, path: str) -> Trainer:
+        """A Trainer with the weights at `path`, head included, to evaluate and to predict.
+
+        Raises:
+            InputError: they are of another model, or there is no head.
+        """
+        keras.backend.clear_session()
+        settings = self._settings.resolve(self._goal.defaults, 1)
+        trainer = self.make_trainer(settings)
+        _load_all(path, trainer.learner)
+        return trainer
+
+    def predict(self, trainer: Trainer, examples, measures: bool = True) -> tuple[dict, dict]:
+        """See `batches.predict`."""
+        return batches.predict(trainer, examples, self._settings.eval_batch_size, measures)
+
+    def evaluate(self, trainer: Trainer) -> dict:
+        """The metrics of a trainer."""
+        return self._goal.evaluate(
+            lambda examples, measures=True: self.predict(trainer, examples, measures))
+
+
+class FineTuning(_Models):
     """Trains, evaluates and predicts under an output folder.
 
     A trial has a folder of its own, where its curves and its `result.json` stay; the weights of the
@@ -62,14 +116,6 @@ class FineTuning:
         init_checkpoint: where training begins, of any format; "" for random weights.
         keep_head: whether training goes on with the head of that checkpoint.
     """
-
-    def __init__(self, settings: FineTuneSettings, strategy: tf.distribute.Strategy,
-                 config: EncoderConfig, goal: Goal, init_checkpoint: str = "",
-                 keep_head: bool = False) -> None:
-        self._settings, self._strategy, self._config = settings, strategy, config
-        self._goal, self._init_checkpoint = goal, init_checkpoint
-        self._keep_head = keep_head
-        self._chief = is_chief(strategy)
 
     def check(self, examples) -> tuple[dict, dict]:
         """Checks that the trials fit the devices, and what the output folder holds.
@@ -95,8 +141,7 @@ class FineTuning:
                                  evaluates=bool(self._goal.evaluate))
             folder = self._folder(trial, examples)
             folder.check()
-            if result := folder.result():
-                results[name] = result
+            results |= {name: result} if (result := folder.result()) else {}
         trials.check_output(self._settings.output_dir, list(settings), bool(results))
         return settings, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
 
@@ -121,9 +166,9 @@ class FineTuning:
         return sole_writer(self._settings.output_dir, self._strategy)
 
     def _train(self, settings, results, examples):
-        first = next(iter(settings.values()))
-        print(f"{examples.size:,} examples, {len(settings)} trial(s), the first of "
-              f"{first.num_train_steps:,} steps", flush=True)
+        steps = next(iter(settings.values())).num_train_steps
+        print(f"{examples.size:,} examples, {len(settings)} trial(s), the first of {steps:,} steps",
+              flush=True)
         headline = self._goal.headline
         for name, trial in settings.items():
             if name not in results:
@@ -173,9 +218,8 @@ class FineTuning:
             return None
         step, metrics = self._measure(run, best, evaluate, settings)
         result = {"metrics": metrics, "step": step, "seed": settings.random_seed,
-                  "train_batch_size": settings.train_batch_size,
-                  "learning_rate": settings.learning_rate,
-                  "num_train_epochs": settings.num_train_epochs,
+                  **{name: getattr(settings, name) for name in (
+                      "train_batch_size", "learning_rate", "num_train_epochs")},
                   "degenerate": bool(metrics.pop("degenerate", 0)),
                   "seconds": round(time.monotonic() - start, 1),
                   "scored_on": self._goal.scored_on, "number": len(earlier)}
@@ -208,48 +252,6 @@ class FineTuning:
                                                 "metrics.jsonl")) as aside:
                     shutil.copyfile(curves, aside)
         folder.end(result)
-
-    def make_trainer(self, settings: FineTuneSettings) -> Trainer:
-        """A Trainer for one trial."""
-        def make_learner(dtype):
-            learner = Learner(networks.build(self._config, dtype=dtype),
-                              [self._goal.make_objective(self._config, dtype=dtype)])
-            transfer.freeze(learner.encoder, settings.frozen_layers)
-            return learner
-
-        return make_trainer(
-            self._strategy, settings, make_learner,
-            transfer.layer_decay_factors(self._config, settings.layer_decay))
-
-    def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
-        """Gives a new Trainer the weights with which training begins."""
-        path = self._init_checkpoint
-        if path and self._keep_head:
-            print(_load_all(path, trainer.learner), flush=True)
-        elif path:
-            print(checkpoints.load(path, trainer.learner.encoder), flush=True)
-        transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
-
-    def load(self, path: str) -> Trainer:
-        """A Trainer with the weights at `path`, head included, to evaluate and to predict.
-
-        Raises:
-            InputError: they are of another model, or there is no head.
-        """
-        keras.backend.clear_session()
-        settings = self._settings.resolve(self._goal.defaults, 1)
-        trainer = self.make_trainer(settings)
-        _load_all(path, trainer.learner)
-        return trainer
-
-    def predict(self, trainer: Trainer, examples, measures: bool = True) -> tuple[dict, dict]:
-        """See `batches.predict`."""
-        return batches.predict(trainer, examples, self._settings.eval_batch_size, measures)
-
-    def evaluate(self, trainer: Trainer) -> dict:
-        """The metrics of a trainer."""
-        return self._goal.evaluate(
-            lambda examples, measures=True: self.predict(trainer, examples, measures))
 
 
 def _load_all(path, learner):

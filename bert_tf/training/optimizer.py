@@ -7,6 +7,7 @@ the replicas, clipped by their global norm, and then applied.
 """
 
 import re
+from collections.abc import Sequence
 
 import keras
 from keras import ops
@@ -26,7 +27,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     peak * (1 - t / total_steps).
     """
 
-    def __init__(self, peak, total_steps, warmup_steps=0):
+    def __init__(self, peak: float, total_steps: int, warmup_steps: int = 0) -> None:
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
 
     def __call__(self, step):
@@ -52,16 +53,20 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         bias_correction: whether the moments are corrected for starting at 0; False is the update of
             google-research/bert.
         clip_norm: largest global norm of the gradient; 0 for no clipping.
-        skip_nonfinite: leave everything as it is where the gradient's norm is not finite (needed
+        skip_nonfinite: whether to take no step where the gradient's norm is not finite (needed
             with a loss scale).
         not_decayed: regular expressions searched in the variables' paths.
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
-            is found counts, and where none is, the factor is 1.
+            is found counts. A variable whose path has none learns at the full rate.
     """
 
-    def __init__(self, learning_rate=1e-4, weight_decay=0.01, beta_1=0.9, beta_2=0.999,
-                 epsilon=1e-6, bias_correction=True, clip_norm=1.0, skip_nonfinite=False,
-                 not_decayed=NOT_DECAYED, rate_factors=(), name="adamw", **kwargs):
+    def __init__(
+            self, learning_rate: float | WarmupLinearDecay = 1e-4, weight_decay: float = 0.01,
+            beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-6,
+            bias_correction: bool = True, clip_norm: float = 1.0, skip_nonfinite: bool = False,
+            not_decayed: Sequence[str] = NOT_DECAYED,
+            rate_factors: Sequence[tuple[str, float]] = (), name: str = "adamw",
+            **kwargs) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
@@ -71,8 +76,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.not_decayed = tuple(not_decayed)
         self.rate_factors = tuple((pattern, float(factor)) for pattern, factor in rate_factors)
 
-    def build(self, variables):
-        """Creates two moments a variable."""
+    def build(self, variables: list) -> None:
+        """Creates two moments for each variable."""
         if self.built:
             return
         super().build(variables)
@@ -83,10 +88,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._rate_factors = [next((factor for pattern, factor in self.rate_factors
                                     if re.search(pattern, v.path)), 1.0) for v in variables]
 
-    def apply(self, grads, trainable_variables=None):
+    def apply(self, grads: list, trainable_variables: list | None = None):
         """Reduces, clips and applies the gradients; returns their global norm before clipping.
 
-        In a replica of a strategy each replica hands in its own addend of the gradient.
+        Under a strategy, each replica gives its own addend of the gradient.
         """
         grads, norm = reduce_and_clip(grads, self.clip_norm)
         super().apply(grads, trainable_variables)
@@ -95,7 +100,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return grads_and_vars       # `apply` has done it, before clipping
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient, variable, learning_rate) -> None:
         """Updates one variable and its moments."""
         index = self._get_variable_index(variable)
         m, v = self._momentums[index], self._velocities[index]
@@ -106,7 +111,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         if self._rate_factors[index] != 1:
             rate = rate * self._rate_factors[index]
         delta = self._delta(index, variable, new_m, new_v)
-        updates = ((m, new_m), (v, new_v), (variable, variable - rate * delta))
+        updates = [(m, new_m), (v, new_v), (variable, variable - rate * delta)]
         if self.skip_nonfinite:
             # Clipping has made all of the gradient NaN if its norm was not finite.
             is_finite = ops.all(ops.isfinite(gradient))
@@ -149,7 +154,7 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
         return delta * ops.where(known, length / ops.where(step > 0, step, 1.0), 1.0)
 
 
-def reduce_and_clip(grads, clip_norm):
+def reduce_and_clip(grads: list, clip_norm: float) -> tuple:
     """Sums dense gradients over the replicas and scales them to a norm of at most `clip_norm`.
 
     Returns:
@@ -166,7 +171,8 @@ def reduce_and_clip(grads, clip_norm):
     return grads, norm
 
 
-def make_optimizer(name, learning_rate, **options):
+def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
+                   **options) -> AdamWeightDecay:
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction) or "lamb"."""
     if name == "lamb":
         return LayerwiseAdaptiveMoments(learning_rate, **options)

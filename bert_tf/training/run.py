@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from bert_tf.checkpoints import checksummed, keras_file
-from bert_tf.config import differing_options
+from bert_tf.config import same_options
 from bert_tf.errors import InputError
 from bert_tf.files import locked, make_folder, replace_aside
 from bert_tf.training import resume
@@ -24,8 +24,8 @@ from bert_tf.training.trainer import Trainer
 class Run:
     """Training of one `Trainer` on one set of records, under `TrainSettings`.
 
-    The state on disk is the checkpoints in `settings.output_dir`; with them is kept where in the
-    records the run is. Records other than before are begun from their start.
+    The state on disk is the checkpoints in `settings.output_dir`, which also keep the run's
+    settings and its place in the records.
 
     Args:
         trainer: a Trainer freshly made.
@@ -44,9 +44,7 @@ class Run:
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
         self._description = resume.describe(settings, trainer.learner)
-        self._order = {"records": records and records.identity(), "seed": settings.random_seed}
-        # The records that had been taken at one step.
-        self._taken, self._taken_at = 0, 0
+        self._place = _Place(records, settings)
         self._reporter: Reporter | None = None
 
     @property
@@ -82,20 +80,11 @@ class Run:
             InputError: it is of another model.
         """
         saved = resume.restore(path, self._trainer)
-        # Records other than before, or in another order, begin at their start.
-        is_same = _is_same_order(self._order, saved["order"])
-        if saved["taken"] and not is_same:
-            print("the records, or their order, are not those of before: they begin at the first",
-                  flush=True)
-        self._taken = saved["taken"] if is_same else 0
-        self._taken_at = self.step
+        self._place.restore(saved, self.step)
         if "run" in saved:      # earlier versions did not keep it
             _, recipe = resume.compare(self._description, saved["run"], self._settings)
             if recipe:
                 print(f"going on with another {', '.join(recipe)}", flush=True)
-
-    def _records_taken(self):
-        return self._taken + (self.step - self._taken_at) * self._settings.train_batch_size
 
     def train(self) -> None:
         """Trains to `settings.last_step`; evaluates on the way if asked to.
@@ -112,13 +101,13 @@ class Run:
             return
         self._reporter = self._report_to()
         feed = Feed(trainer, self._records,
-                    (settings.random_seed, self._records_taken(), settings.train_batch_size))
+                    (settings.random_seed, self._place.taken(self.step), settings.train_batch_size))
         self._reporter.start(self.step)
         with _Signals() as signals:
             stopped = False
             while not (stopped or self._is_over()):
                 with named_errors(self._records):
-                    metrics = feed.train(self._steps_to_pause())
+                    metrics = feed.train(_steps_to_pause(settings, self.step))
                 self._reporter.train(self.step, metrics)
                 self._pause()
                 stopped = self._mean(signals.is_noted) > 0
@@ -126,15 +115,6 @@ class Run:
             self._save()
             raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
                              "command goes on from there.")
-
-    def _steps_to_pause(self):
-        """Steps until something is to be done besides training."""
-        settings = self._settings
-        steps = [settings.iterations_per_loop, settings.last_step - self.step]
-        for every in (settings.save_checkpoints_steps, settings.eval_steps):
-            if every:
-                steps.append(every - self.step % every)
-        return min(steps)
 
     def _is_over(self):
         """Whether this invocation has no step to take."""
@@ -164,7 +144,7 @@ class Run:
         if self._chief:
             resume.save_checkpoint(
                 self._settings.output_dir, self._trainer,
-                {"order": self._order, "taken": self._records_taken(), "run": self._description},
+                {**self._place.describe(self.step), "run": self._description},
                 self._settings.keep_checkpoint_max)
 
     def _mean(self, number):
@@ -190,6 +170,54 @@ class Run:
         """Writes the Learner as `model.keras` and its `bert_config.json`."""
         if self._chief:
             save_model(self._settings.output_dir, self._trainer.learner)
+
+
+def _steps_to_pause(settings, step):
+    """Steps until something is to be done besides training."""
+    steps = [settings.iterations_per_loop, settings.last_step - step]
+    for every in (settings.save_checkpoints_steps, settings.eval_steps):
+        if every:
+            steps.append(every - step % every)
+    return min(steps)
+
+
+class _Place:
+    """Where in the records a run is: how many it has taken, and in which order.
+
+    What identifies records is a dict, in which an absent name equals None, or a list. Earlier
+    versions wrote lists for all of them, of the first values of the dict.
+    """
+
+    def __init__(self, records, settings):
+        self._order = {"records": records and records.identity(), "seed": settings.random_seed}
+        self._batch_size = settings.train_batch_size
+        # So many records had been taken at one step.
+        self._taken, self._taken_at = 0, 0
+
+    def taken(self, step):
+        """The number of records that have been taken at a step."""
+        return self._taken + (step - self._taken_at) * self._batch_size
+
+    def describe(self, step):
+        """What a checkpoint keeps."""
+        return {"order": self._order, "taken": self.taken(step)}
+
+    def restore(self, saved, step):
+        """Goes on from what a checkpoint kept; other records, or another order, begin at 0."""
+        is_same = self._is_same(saved["order"])
+        if saved["taken"] and not is_same:
+            print("the records, or their order, are not those of before: they begin at the first",
+                  flush=True)
+        self._taken, self._taken_at = saved["taken"] if is_same else 0, step
+
+    def _is_same(self, order):
+        mine, theirs = self._order["records"], order["records"]
+        if isinstance(mine, dict) and isinstance(theirs, list):
+            theirs = dict(zip(mine, theirs))
+        is_same = mine == theirs
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            is_same = same_options(mine, theirs, {})
+        return is_same and self._order["seed"] == order["seed"]
 
 
 class _Signals:
@@ -277,17 +305,3 @@ def save_model(folder: str, learner: Learner) -> None:
     with replace_aside(path, ".keras") as aside:
         learner.save(aside)
     print(f"wrote {path}", flush=True)
-
-
-def _is_same_order(mine, theirs):
-    """Whether two checkpoints walk the same records in the same order.
-
-    What identifies records is a dict, in which an absent name equals None, or a list, of which
-    earlier versions wrote the first values of the dict.
-    """
-    records, others = mine["records"], theirs["records"]
-    if isinstance(records, dict) and isinstance(others, list):
-        others = dict(zip(records, others))
-    if isinstance(records, dict) and isinstance(others, dict):
-        return not differing_options(records, others, {}) and mine["seed"] == theirs["seed"]
-    return mine == theirs

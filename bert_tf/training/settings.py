@@ -8,7 +8,8 @@ from bert_tf.data.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 
-# What training/optimizer.py and training/distribution.py make; flags are read before TensorFlow is.
+# What training/optimizer.py and training/distribution.py make, named here because flags are read
+# before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 # Keras names of the policies: computation in the type, weights in float32.
@@ -47,8 +48,8 @@ class TrainSettings:
     jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
                               choices=("auto", "true", "false"))
     deterministic: bool = option(
-        True, "Give up a little speed so that the same run ends with the same bits, stopped and "
-        "started again or not.")
+        True, "Give up a little speed so that the same run ends with the same bits, whether or not "
+        "it was stopped and started again.")
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
     use_tpu: bool = option(False, "The original's flag for --distribution_strategy=tpu.")
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
@@ -62,32 +63,33 @@ class TrainSettings:
             self.distribution_strategy = "tpu"
         self.check()
 
-    def check(self):
+    def check(self) -> None:
         """Raises InputError if a flag can't be used."""
         self.check_least(_LEAST)
         self.check_warmup()
         if self.random_seed >= 1 << 31:
             raise InputError(f"--random_seed is {self.random_seed}; it must be below 2**31.")
 
-    def check_least(self, bounds):
-        """Raises InputError if a flag is below its bound; `bounds` is a dict by name."""
+    def check_least(self, bounds: dict[str, float]) -> None:
+        """Raises InputError if a flag that has a value is below its bound, given by name."""
         for name, bound in bounds.items():
-            if not getattr(self, name) >= bound:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {bound}.")
+            value = getattr(self, name)
+            if value is not None and not value >= bound:
+                raise InputError(f"--{name} is {value}; it must be at least {bound}.")
 
-    def check_warmup(self):
+    def check_warmup(self) -> None:
         """Raises InputError if the rate would still rise at the end."""
         if self.num_warmup_steps > self.num_train_steps:
             raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
                              f"--num_train_steps ({self.num_train_steps}); give fewer.")
 
     @property
-    def last_step(self):
+    def last_step(self) -> int:
         """The step at which this invocation ends."""
         return min(self.stop_at_step or self.num_train_steps, self.num_train_steps)
 
-    def check_replicas(self, replicas, trains=True, evaluates=True):
-        """Raises InputError if the batches can't be shared out among `replicas`."""
+    def check_replicas(self, replicas: int, trains: bool = True, evaluates: bool = True) -> None:
+        """Raises InputError if the batches can't be divided among `replicas`."""
         parts = replicas * self.gradient_accumulation_steps
         if trains and self.train_batch_size % parts:
             raise InputError(
@@ -101,13 +103,16 @@ class TrainSettings:
 
 @dataclasses.dataclass
 class FineTuneSettings(TrainSettings):
-    """How to fine-tune; where a flag says nothing the task does (`bert_tf.tasks.task.Defaults`)."""
+    """How to fine-tune; the task decides what no flag does (`bert_tf.tasks.task.Defaults`)."""
 
     train_batch_size: int = option(0, "Examples a step, over all devices; 0: the task's own.")
     eval_batch_size: int = option(32, "Examples a step of evaluation and prediction.",
                                   alias="predict_batch_size")
-    learning_rate: float = option(0.0, "Peak of the learning rate; 0: the task's own.")
-    num_train_epochs: float = option(0.0, "Times through the examples; 0: the task's own.")
+    learning_rate: float | None = option(
+        None, "Peak of the learning rate; by default the task's own.")
+    num_train_epochs: float | None = option(
+        None, "Times through the examples; by default the task's own. 0: no training, the model is "
+        "evaluated as it is.")
     num_train_steps: int = option(0, "Steps, instead of --num_train_epochs.")
     warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
     num_warmup_steps: int = option(
@@ -122,22 +127,24 @@ class FineTuneSettings(TrainSettings):
         "of the best; 0: train to the end.")
     layer_decay: float = option(
         1.0, "Factor of the learning rate from each layer to the one below.")
-    reinit_layers: int = option(0, "Top layers that begin anew, and the pooler with them.")
+    reinit_layers: int = option(
+        0, "Top layers that start from random weights, and the pooler with them.")
     frozen_layers: int = option(0, "Lowest layers that are not trained, and the embeddings with "
                                 "them; -1: the whole encoder.")
-    label_smoothing: float = option(0.0, "Probability that is given to all labels alike.")
+    label_smoothing: float = option(0.0, "Probability that all labels share equally.")
     class_weights: list[str] = option(
-        [], "Weight of each label's examples in the loss, or balanced: each label counts alike.")
+        [], "Weight of each label's examples in the loss, or balanced: all labels count the same.")
     pad_to_max_length: bool = option(
-        False, "Pad every batch to --max_seq_length, as the original does; by default it is as "
-        "long as its longest example needs.")
-    num_trials: int = option(1, "Runs, with seeds from --random_seed on; the best one is kept.")
+        False, "Pad every batch to --max_seq_length, as the original does; by default a batch is "
+        "only as long as its longest example needs.")
+    num_trials: int = option(
+        1, "Runs, with consecutive seeds from --random_seed; the best one is kept.")
     grid: bool = option(False, "Try all combinations of the three lists below, and keep the best.")
     grid_train_batch_size: list[str] = option(["16", "32"], "Batch sizes of --grid.")
     grid_learning_rate: list[str] = option(["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.")
     grid_num_train_epochs: list[str] = option(["2", "3", "4"], "Epochs of --grid.")
 
-    def check(self):
+    def check(self) -> None:
         self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
                           "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
@@ -152,29 +159,31 @@ class FineTuneSettings(TrainSettings):
                 raise InputError(f"--grid_{name} is {','.join(getattr(self, f'grid_{name}'))}; "
                                  "give numbers above 0 with commas between.") from None
 
-    def resolve(self, defaults, examples):
-        """These settings, with the number of steps and all that the task decides.
+    def resolve(self, defaults, examples: int) -> "FineTuneSettings":
+        """These settings, with the number of steps and everything that the task decides.
 
         Args:
             defaults: `bert_tf.tasks.task.Defaults`.
             examples: how many there are to train on.
         """
         batch = self.train_batch_size or defaults.train_batch_size
-        epochs = self.num_train_epochs or defaults.num_train_epochs
+        rate, epochs = (getattr(defaults if getattr(self, name) is None else self, name)
+                        for name in ("learning_rate", "num_train_epochs"))
         # Fewer examples than a batch come again until it is full.
-        steps = self.num_train_steps or max(int(max(examples / batch, 1) * epochs), 1)
+        steps = self.num_train_steps or (
+            max(int(max(examples / batch, 1) * epochs), 1) if epochs else 0)
         every = steps_of_epoch(examples, batch) if self.early_stopping else 0
         return dataclasses.replace(
             self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
-            learning_rate=self.learning_rate or defaults.learning_rate,
+            learning_rate=rate,
             num_warmup_steps=self.num_warmup_steps or int(steps * self.warmup_proportion),
             eval_steps=self.eval_steps or every)
 
-    def trials(self):
-        """The settings of each trial, under the name that tells it from the others: a dict.
+    def trials(self) -> dict[str, "FineTuneSettings"]:
+        """The settings of each trial, under a name that no other trial has.
 
         Raises:
-            InputError: the grid's epochs would not count.
+            InputError: --num_train_steps is given, so that the grid's epochs would not count.
         """
         if self.grid and self.num_train_steps:
             raise InputError("--grid tries several numbers of epochs: leave out --num_train_steps.")

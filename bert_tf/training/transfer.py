@@ -1,47 +1,52 @@
-"""What is done to a pre-trained network before it is fine-tuned: slower, frozen or new layers."""
+"""Changes to a pre-trained network before it is fine-tuned: slower, frozen or new layers."""
 
 from keras import ops
 
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 
 
-def check(config, frozen_layers=0, reinit_layers=0, layer_decay=1.0):
-    """Raises InputError if a network can't be treated so.
+def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
+          layer_decay: float = 1.0) -> None:
+    """Checks that a network has the layers that are to be changed.
 
     Args:
-        config: `EncoderConfig`.
+        config: of the network.
         frozen_layers: see `freeze`.
         reinit_layers: see `reinitialize_top`.
         layer_decay: see `layer_decay_factors`.
+
+    Raises:
+        InputError: it does not have them, or the decay is out of range; names the flag.
     """
     most = config.num_hidden_layers
     if not -1 <= frozen_layers <= most:
         raise InputError(f"--frozen_layers is {frozen_layers}; it must be from 0 to {most}, the "
-                         "layers there are, or -1 for the whole encoder.")
+                         "number of layers, or -1 for the whole encoder.")
     if not 0 <= reinit_layers <= most:
         raise InputError(f"--reinit_layers is {reinit_layers}; it must be from 0 to {most}, the "
-                         "layers there are.")
+                         "number of layers.")
     if not 0 < layer_decay <= 1:
         raise InputError(f"--layer_decay is {layer_decay}; it must be above 0 and at most 1.")
 
 
-def layer_decay_factors(config, decay):
+def layer_decay_factors(config: EncoderConfig, decay: float) -> tuple[tuple[str, float], ...]:
     """`rate_factors` of an optimizer with which each layer learns slower than the one above it.
 
-    Of L layers, layer i, counted from 0, has decay**(L - i) of the learning rate, the embeddings
-    have decay**(L + 1), the pooler and the heads all of it (arXiv:1801.06146, section 3.2;
-    arXiv:1905.05583, section 5.3.4). google-research/electra, which has no pooler and leaves its
-    place free, has one power more in all layers and in the embeddings.
+    Layer i of L, counted from 0, learns at decay**(L - i) times the learning rate, the embeddings
+    at decay**(L + 1), the pooler and the heads at the full rate (arXiv:1801.06146, section 3.2;
+    arXiv:1905.05583, section 5.3.4). google-research/electra counts the pooler, which it lacks, as
+    a layer: there all layers and the embeddings have one power more.
 
     Args:
-        config: `EncoderConfig`.
+        config: of the network.
         decay: above 0, at most 1.
 
     Returns:
-        A tuple of (regular expression, factor), empty if `decay` is 1.
+        Pairs of a regular expression and a factor; none if `decay` is 1.
 
     Raises:
-        InputError: `decay` is something else.
+        InputError: `decay` is out of this range.
     """
     check(config, layer_decay=decay)
     if decay == 1:
@@ -51,18 +56,19 @@ def layer_decay_factors(config, decay):
             *((f"encoder/layer_{i}/", decay**(layers - i)) for i in range(layers)))
 
 
-def freeze(encoder, layers):
+def freeze(encoder, layers: int) -> None:
     """Makes the embeddings and the lowest layers keep their weights in training.
 
-    A `Learner` gives an encoder that is frozen as a whole no dropout, one that is not all of it.
+    A `Learner` applies no dropout in an encoder that is frozen as a whole, and all of it in one
+    that is frozen in part.
 
     Args:
-        encoder: `BertEncoder`.
-        layers: how many layers, and the embeddings with them; 0 for nothing at all, -1 for the
+        encoder: the network.
+        layers: how many layers to freeze, and the embeddings with them; 0 for nothing, -1 for the
             whole encoder, with its pooler.
 
     Raises:
-        InputError: there are not so many.
+        InputError: there are fewer layers.
     """
     check(encoder.config, frozen_layers=layers)
     if layers < 0:
@@ -72,18 +78,17 @@ def freeze(encoder, layers):
             layer.trainable = False
 
 
-def reinitialize_top(encoder, layers):
-    """Draws the pooler and the top layers anew, as if they had not been trained
-    (arXiv:2006.05987, section 5).
+def reinitialize_top(encoder, layers: int) -> None:
+    """Draws new random weights for the pooler and the top layers (arXiv:2006.05987, section 5).
 
     The values are a function of the seed of `keras.utils.set_random_seed`.
 
     Args:
-        encoder: `BertEncoder`.
-        layers: how many layers, and the pooler with them; 0 for nothing at all.
+        encoder: the network.
+        layers: how many layers to draw, and the pooler with them; 0 for nothing.
 
     Raises:
-        InputError: there are not so many.
+        InputError: there are fewer layers.
     """
     check(encoder.config, reinit_layers=layers)
     if not layers:

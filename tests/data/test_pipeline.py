@@ -282,7 +282,7 @@ def test_a_set_holds_the_features_of_its_records(tmp_path):
                          unknown=ids)
     records = open_records(path).check("f", LENGTH, 99, VOCAB)
     assert [feature.name for feature in records.format.features] == ["input_ids", "input_mask"]
-    assert records.identity() == [[5], LENGTH]
+    assert records.identity() == {"counts": [5], "max_seq_length": LENGTH}
     assert set(records.training_batches(1, 0, 2, 1).element_spec) == {"input_ids", "input_mask"}
     found = next(iter(records.evaluation_batches(8, 0, 1)))
     assert found["is_real_example"].numpy().tolist() == [1.0] * 5 + [0.0] * 3

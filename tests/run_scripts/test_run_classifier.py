@@ -263,7 +263,7 @@ def test_two_workers_write_once_what_one_does(flags, tmp_path):
         stderr=subprocess.STDOUT, env={**os.environ, "TF_CONFIG": json.dumps(
             {"cluster": cluster, "task": {"type": "worker", "index": index}})})
                for index in range(2)]
-    said = [worker.communicate(timeout=300)[0] for worker in workers]
+    said = [worker.communicate(timeout=1800)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0], said
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     (trial,) = read_json(tmp_path / "out" / "results.json")["trials"].values()

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import threading
 
 import numpy as np
 import pytest
@@ -27,6 +27,8 @@ GOOGLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "goo
 # Records of two lengths; the model fits both.
 SHORT = {"max_seq_length": 16, "max_predictions_per_seq": 3}
 LONG = {"max_seq_length": 32, "max_predictions_per_seq": 5}
+# Seconds after which a process hangs, however busy the machine is.
+LIMIT = 1800
 JOB_FLAGS = {field.name for field in dataclasses.fields(run_pretraining.Job)}
 
 
@@ -76,7 +78,7 @@ def start(flags, **environment):
 
 def finish(process, status=0):
     """What a process said, after it has ended with this status."""
-    said, _ = process.communicate(timeout=300)
+    said, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == status, said
     return said
 
@@ -98,13 +100,16 @@ def listing(folder):
 
 # Going on
 
-def signal_after_first_checkpoint(process, folder, number):
-    """Signals a process as soon as its folder has a checkpoint."""
-    deadline = time.monotonic() + 300
-    while not resume.checkpoints(folder):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(number)
+def after_first_checkpoint(process):
+    """Waits until a process that saves every other report has reported three times."""
+    watch = threading.Timer(LIMIT, process.kill)
+    watch.start()
+    said = []
+    while sum(line.startswith("step ") for line in said) < 3:
+        said.append(process.stdout.readline())
+        assert said[-1], "".join(said)
+    watch.cancel()
+    return process
 
 
 def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path, capsys):
@@ -114,8 +119,8 @@ def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path, capsys)
     # The number of threads changes no bit either; 0 is TensorFlow's own choice.
     whole = start(command["whole"], TF_NUM_INTRAOP_THREADS="0", TF_NUM_INTEROP_THREADS="0")
     killed, stopped = (start(command[name]) for name in names[1:])
-    signal_after_first_checkpoint(killed, str(tmp_path / "killed"), signal.SIGKILL)
-    signal_after_first_checkpoint(stopped, str(tmp_path / "stopped"), signal.SIGTERM)
+    after_first_checkpoint(killed).kill()
+    after_first_checkpoint(stopped).terminate()
     finish(whole)
     finish(killed, -signal.SIGKILL)
     said = finish(stopped, 1)
@@ -148,6 +153,100 @@ def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, ca
     written = {path.name for path in after if before.get(path) != after[path]}
     assert {name for name in written if "tfevents" not in name} <= {"model.keras"}
     assert [line["step"] for line in read_metrics(tmp_path / "out", "eval")] == [8]
+
+
+@pytest.mark.parametrize("changes, phrases", [
+    ({"learning_rate": 1e-3, "random_seed": 5}, ["learning_rate (0.01, now 0.001)",
+                                                 "random_seed (0, now 5)"]),
+    ({"optimizer": "bert_adamw", "weight_decay": 0.1}, ["optimizer (adamw, now bert_adamw)",
+                                                        "weight_decay (0.01, now 0.1)"]),
+    ({"train_batch_size": 4, "num_train_steps": 6}, ["train_batch_size (8, now 4)",
+                                                     "num_train_steps (8, now 6)"]),
+    ({"bert_config_file": "plain.json"}, ["bert_config_file (hidden_dropout_prob 0.1, now 0.0)"]),
+    # What changes no weight is nobody's business.
+    ({"eval_steps": 2, "keep_checkpoint_max": 2, "eval_batch_size": 4}, [])])
+def test_another_recipe_is_reported_and_goes_on(flags, folder, tmp_path, capsys, changes, phrases):
+    main(flags(do_train=True, stop_at_step=4))
+    capsys.readouterr()
+    if "bert_config_file" in changes:
+        changes = {"bert_config_file": str(folder / changes["bert_config_file"])}
+    main(flags(do_train=True, **changes))
+    said = [line for line in capsys.readouterr().out.splitlines() if "with another" in line]
+    assert len(said) == bool(phrases) and all(f"--{phrase}" in said[0] for phrase in phrases), said
+    assert int(checksummed.read(latest(tmp_path / "out"))[0]["trainer/step"]) >= 6
+
+
+@pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"layer_norm_eps": 1e-5}])
+def test_another_network_is_refused(flags, tmp_path, change):
+    main(flags(do_train=True, stop_at_step=2))
+    other = str(tmp_path / "other.json")
+    config_of(0.1, **change).to_json_file(other)
+    before = listing(tmp_path)
+    (name,) = change
+    parts = latest(tmp_path / "out"), "another network", f"--bert_config_file ({name} "
+    refusal(flags(do_train=True, bert_config_file=other), *parts)
+    assert listing(tmp_path) == before
+    refusal(flags(do_train=True, bert_config_file=other, output_dir=str(tmp_path / "new"),
+                  init_checkpoint=str(tmp_path / "out")), *parts)
+
+
+def test_a_checkpoint_of_an_earlier_version_goes_on_without_a_word(flags, tmp_path, capsys):
+    """It knows nothing of its settings, and names its records by a list."""
+    main(flags(do_train=True, stop_at_step=4))
+    tensors, extra = checksummed.read(latest(tmp_path / "out"))
+    del extra["run"]
+    extra["order"]["records"] = list(extra["order"]["records"].values())
+    assert extra["order"]["records"] == [[40], 16, 3]
+    checksummed.write(latest(tmp_path / "out"), tensors, extra)
+    capsys.readouterr()
+    main(flags(do_train=True, learning_rate=1e-3))
+    said = capsys.readouterr().out
+    assert "with another" not in said and "begin at the first" not in said
+    assert checksummed.read(latest(tmp_path / "out"))[1]["taken"] == 64
+
+
+def test_other_records_begin_at_the_first_and_that_is_reported(flags, folder, capsys):
+    main(flags(do_train=True, stop_at_step=4))
+    main(flags(do_train=True, **LONG, input_file=[str(folder / "long.tfrecord")]))
+    assert "they begin at the first" in capsys.readouterr().out
+
+
+def test_another_type_of_computation_has_its_own_loss_scale(flags, tmp_path):
+    def loss_scale():
+        return float(checksummed.read(latest(tmp_path / "out"))[0]["trainer/loss_scale"])
+
+    for step, dtype, scale in ((2, "float16", 2.0**15), (4, "float32", 1.0),
+                               (6, "float16", 2.0**15)):
+        main(flags(do_train=True, dtype=dtype, stop_at_step=step))
+        assert loss_scale() == scale
+
+
+def test_a_second_command_at_once_is_refused(flags, tmp_path):
+    command = flags(do_train=True, num_train_steps=100_000)
+    first = after_first_checkpoint(start(command))
+    said = finish(start(command), 1)
+    assert "Traceback" not in said
+    assert f"error: --output_dir: process {first.pid} on {socket.gethostname()} is at work" in said
+    first.terminate()
+    finish(first, 1)
+    assert ".lock" not in os.listdir(tmp_path / "out")
+    steps = [line["step"] for line in read_metrics(tmp_path / "out", "train")]
+    assert len(set(steps)) == len(steps)
+
+
+def test_a_folder_with_the_name_of_a_checkpoint_is_refused(flags, tmp_path):
+    path = tmp_path / "out" / "checkpoint-000000002.safetensors"
+    path.mkdir(parents=True)
+    refusal(flags(do_train=True), path, "no file")
+
+
+def test_damaged_curves_do_not_stop_a_run(flags, tmp_path, capsys):
+    main(flags(do_train=True, stop_at_step=4))
+    path = tmp_path / "out" / "metrics.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"loss", b"lo\xffs", 1))
+    main(flags(do_train=True))
+    assert f"warning: {path}, line 1 is damaged" in capsys.readouterr().out
+    assert [line["step"] for line in read_metrics(tmp_path / "out", "train")] == [4, 6, 8]
 
 
 # Phases and initial weights
@@ -256,7 +355,7 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
 def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
     workers = start_workers(command, command)
-    signal_after_first_checkpoint(workers[1], str(tmp_path / "out"), signal.SIGTERM)
+    after_first_checkpoint(workers[1]).terminate()
     for process in workers:
         assert "error: stopped by a signal at step" in finish(process, 1)
     checksummed.read(latest(tmp_path / "out"))
@@ -322,6 +421,7 @@ def test_a_bad_record_met_while_training_is_named(flags, tmp_path, is_readable):
     ({"output_dir": "short.tfrecord/out"}, ["--output_dir", "short.tfrecord/out"]),
     ({"gradient_accumulation_steps": 3}, ["--train_batch_size (8)", "(3)"]),
     ({"init_checkpoint": "absent"}, ["absent"]),
+    ({"input_file": ["bad*"]}, ["--input_file", r"bad\udcff", "bytes that are not UTF-8"]),
     ({"init_checkpoint": GOOGLE}, [GOOGLE, "num_attention_heads"]),
     ({"carry_optimizer": True}, ["--carry_optimizer", "none is not one"]),
     ({"carry_optimizer": True, "init_checkpoint": GOOGLE}, ["--carry_optimizer", GOOGLE]),
@@ -335,6 +435,7 @@ def test_bad_input_is_refused_before_work_starts(
     records.write_bytes((folder / "short.tfrecord").read_bytes())
     (tmp_path / "cut").write_bytes(records.read_bytes()[:-5])
     (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / os.fsdecode(b"bad\xff")).write_bytes(records.read_bytes())
     spoil(records, tmp_path / "flipped", 40)
     config_of(vocab_size=20).to_json_file("small_vocab.json")
     before = listing(tmp_path)
@@ -357,6 +458,8 @@ def test_settings_that_cannot_be(flags, changes, part):
     (["--optimizer=adam"], "--optimizer=adam: value should be one of <adamw|bert_adamw|lamb>"),
     (["--bert_config_file=absent.json", "--input_file=x", "--output_dir=x", "--do_train"],
      "absent.json"),
+    (["--bert_config_file=a", "--input_file=x", b"--output_dir=bad\xff"],
+     r"error: --output_dir: 'bad\udcff' holds bytes that are not UTF-8"),
 ])
 def test_the_command_says_one_sentence(arguments, message):
     done = subprocess.run([sys.executable, "-m", "run_scripts.run_pretraining", *arguments],

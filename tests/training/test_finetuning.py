@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import statistics
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -18,12 +20,12 @@ from bert_tf.errors import InputError
 from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
-from bert_tf.training.trainer import open_strategy
-from bert_tf.training.finetuning import FineTuning, Goal
 from bert_tf.training.batches import predict
+from bert_tf.training.finetuning import FineTuning, Goal
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.run import Run
 from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.trainer import open_strategy
 from tests.training import tiny
 
 ONE = tf.distribute.get_strategy()
@@ -147,7 +149,7 @@ def test_a_grid_is_all_combinations():
 
 @pytest.mark.parametrize("changes, examples, expected", [
     ({}, 40, (8, 10, 1, 0)), ({"num_train_epochs": 0.5}, 40, (8, 2, 0, 0)),
-    ({"num_train_epochs": 0.01}, 40, (8, 1, 0, 0)),
+    ({"num_train_epochs": 0.01}, 40, (8, 1, 0, 0)), ({"num_train_epochs": 0}, 40, (8, 0, 0, 0)),
     ({"train_batch_size": 16}, 41, (16, 5, 0, 0)),
     # One batch is an epoch where the examples are fewer.
     ({"train_batch_size": 64, "num_train_epochs": 7.0}, 40, (64, 7, 0, 0)),
@@ -160,6 +162,15 @@ def test_what_the_task_decides(changes, examples, expected):
     found = FineTuneSettings(output_dir="out", **changes).resolve(DEFAULTS, examples)
     assert (found.train_batch_size, found.num_train_steps, found.num_warmup_steps,
             found.eval_steps) == expected
+
+
+def test_zero_is_a_rate_and_not_the_tasks_own():
+    for rate, expected in ((None, 1e-2), (0.0, 0.0), (0.5, 0.5)):
+        settings = FineTuneSettings(output_dir="out", learning_rate=rate)
+        assert settings.resolve(DEFAULTS, 40).learning_rate == expected
+    for name in ("learning_rate", "num_train_epochs"):
+        with pytest.raises(InputError, match=f"--{name} is -1; it must be at least 0"):
+            FineTuneSettings(output_dir="out", **{name: -1})
 
 
 def test_only_batches_that_are_needed_are_shared_out():
@@ -259,6 +270,45 @@ def test_a_folder_is_that_of_one_run(eagerly, tune, examples, dev, tmp_path):
     with pytest.raises(InputError, match="model.keras, is gone"):
         tune(**one).train(examples)
     assert {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()} == before
+
+
+def test_settings_that_an_earlier_version_did_not_know(eagerly, tune, examples, tmp_path):
+    """Absent in its file, they have their defaults."""
+    tune(num_train_steps=1).train(examples)
+    path = tmp_path / "out" / "trials" / "seed1" / "settings.json"
+    settings = json.loads(path.read_text())
+    for name in ("layer_decay", "label_smoothing", "deterministic", "class_weights"):
+        del settings[name]
+    path.write_text(json.dumps({**settings, "eval_steps": 7}))
+    tune(num_train_steps=1).train(examples)
+    with pytest.raises(InputError, match=r"another --layer_decay \(1.0, now 0.9\); name"):
+        tune(num_train_steps=1, layer_decay=0.9).train(examples)
+
+
+@pytest.mark.parametrize("changes", [{}, {"early_stopping": 1}, {"evaluate": False}])
+def test_no_epoch_leaves_the_model_as_it_is(eagerly, tune, examples, tmp_path, changes):
+    tuning = tune(num_train_steps=0, num_train_epochs=0, **changes | {"evaluate": None})
+    if changes.get("evaluate") is False:
+        tuning._goal = dataclasses.replace(tuning._goal, evaluate=None)
+    summary = tuning.train(examples)
+    assert summary["trials"]["seed1"]["step"] == 0
+    begun = tuning.make_trainer(tuning._settings.resolve(DEFAULTS, examples.size)).learner
+    found = tuning.load(str(tmp_path / "out" / "model.keras")).learner
+    assert all(np.array_equal(one, other) for one, other in zip(
+        begun.get_weights(), found.get_weights(), strict=True))
+
+
+def test_two_runs_in_one_folder_are_refused(tune, examples, tmp_path):
+    (tmp_path / "out").mkdir()
+    holder = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from bert_tf.files import locked\n"
+         "with locked(sys.argv[1], 'x'): print(flush=True); sys.stdin.read()",
+         str(tmp_path / "out")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    with pytest.raises(InputError, match=f"--output_dir: process {holder.pid} on .* is at work"):
+        tune().train(examples)
+    holder.communicate()
+    assert not os.listdir(tmp_path / "out")
 
 
 @pytest.mark.parametrize("changes, part", [

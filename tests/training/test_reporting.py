@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_tf.errors import InputError
 from bert_tf.training.reporting import Reporter, duration, read_metrics
 
 METRICS = {"loss": 3.5, "masked_lm/loss": 3.0, "learning_rate": 1e-4, "grad_norm": 2.0}
@@ -53,6 +54,26 @@ def test_a_line_without_an_end_spoils_no_other(tmp_path, ending, steps):
         file.write(ending)
     report(tmp_path, 15, (20,))
     assert steps_of(tmp_path, "train") == steps
+
+
+@pytest.mark.parametrize("line", [b"\xff{}", b"[1]", b'{"step": 3}', b"{"])
+def test_a_damaged_line_is_removed_or_named(tmp_path, capsys, line):
+    report(tmp_path, 0, (10,))
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(line + b"\n" + path.read_bytes())
+    with pytest.raises(InputError, match=f"{path}, line 1 is damaged"):
+        read_metrics(tmp_path, "train")
+    report(tmp_path, 15, (20,))
+    assert f"warning: {path}, line 1 is damaged" in capsys.readouterr().out
+    assert steps_of(tmp_path, "train") == [10, 20]
+
+
+def test_curves_that_cannot_be_read(tmp_path):
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(InputError, match="metrics.jsonl can't be read"):
+        report(tmp_path, 0, ())
+    with pytest.raises(InputError, match="holds no metrics.jsonl"):
+        read_metrics(tmp_path, "train")
 
 
 def test_workers_that_write_no_files_report_to_the_console(tmp_path, monkeypatch, capsys):

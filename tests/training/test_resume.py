@@ -255,6 +255,6 @@ def test_place_in_the_records(records, finished, tmp_path):
     for options, taken in (({}, 4 * BATCH), ({"train_batch_size": 2}, 4 * BATCH),
                            ({"random_seed": 2}, 0)):
         again = run(records, tmp_path, **options)
-        assert again.resume() and again._records_taken() == taken
+        assert again.resume() and again._place.taken(again.step) == taken
     again = run(RecordSet.open(str(other), "input_file"), tmp_path)
-    assert again.resume() and (again.step, again._records_taken()) == (4, 0)
+    assert again.resume() and (again.step, again._place.taken(again.step)) == (4, 0)
