@@ -1,7 +1,6 @@
 """How programs end on Ctrl-C (SIGINT) or SIGTERM: with one line, and nothing half-written."""
 
 import contextlib
-import os
 import signal
 import sys
 import threading
@@ -17,18 +16,6 @@ class Terminated(BaseException):
 
 def _raise(number: int, _: FrameType | None) -> None:
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
-
-
-def quiet_imports() -> None:
-    """Makes Ctrl-C end a program without a traceback while the program is still importing.
-
-    Packages of programs call this first. It changes nothing for those who import such a package
-    into a program of their own.
-    """
-    program = os.path.basename(sys.argv[0]) if sys.argv else ""
-    if (program == "-m" or program.startswith("bert-")) and (
-            threading.current_thread() is threading.main_thread()):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

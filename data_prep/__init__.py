@@ -1,5 +1,22 @@
 """Jobs that turn text and task files into records."""
 
-from bert_tf.signals import quiet_imports
+import signal
+import sys
+import threading
+
+
+def quiet_imports() -> None:
+    """Makes Ctrl-C end a program without a traceback while the program is still importing.
+
+    Packages of programs call this before anything else: it is here, and not in the library, because
+    already the library's own import takes long enough to be interrupted. It changes nothing for
+    those who import such a package into a program of their own. See `bert_tf.signals` for the rest
+    of a program's life.
+    """
+    program = sys.argv[0].rpartition("/")[2] if sys.argv else ""
+    if (program == "-m" or program.startswith("bert-")) and (
+            threading.current_thread() is threading.main_thread()):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 
 quiet_imports()

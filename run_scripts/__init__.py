@@ -1,5 +1,5 @@
 """Programs that train, evaluate, convert, export and measure."""
 
-from bert_tf.signals import quiet_imports
+from data_prep import quiet_imports
 
 quiet_imports()
