@@ -213,6 +213,12 @@ def test_pretraining_writes_what_the_page_lists(folder):
     assert (folder / "curves.png").stat().st_size > 10_000
 
 
+def test_vocabularies_of_every_kind_are_trained(folder):
+    for number, name in enumerate(("bpe/vocab.json", "spiece.model"), 1):
+        run(find_command("pretraining.md", "bert-build-vocab", number))
+        assert bert_tf.tokenization.open_tokenizer(name).encode("The cat")
+
+
 def test_weights_are_converted(folder):
     run(find_command("weights.md", "bert-convert-checkpoint"), input="run/model.keras",
         vocab_file="vocab.txt")
