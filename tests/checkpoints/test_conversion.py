@@ -99,7 +99,7 @@ def test_every_pair(source, target, tmp_path, vocab_file):
 
 @pytest.mark.parametrize("target", FORMATS)
 def test_training_checkpoints(target, tmp_path):
-    trainer = tiny.trainer()
+    trainer = tiny.trainer(layers=2)
     resume.save_checkpoint(str(tmp_path), trainer, {}, keep=1)
     trainer.learner.encoder.config.to_json_file(tmp_path / "bert_config.json")
     account = convert(tmp_path, tmp_path / "out", target)

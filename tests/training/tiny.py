@@ -49,14 +49,16 @@ def batch(features, rows):
             for name, value in features.items()}
 
 
-def trainer(strategy=None, optimizer="adamw", rate=1e-2, dropout=0.0, dtype=None, **options):
+def trainer(strategy=None, optimizer="adamw", rate=1e-2, dropout=0.0, dtype=None, layers=1,
+            **options):
     """A Trainer whose weights are the same at every call."""
+    sizes = config(dropout, num_hidden_layers=layers)
     strategy = strategy or tf.distribute.get_strategy()
     keras.utils.set_random_seed(5)
     with strategy.scope():
-        learner = Learner(BertEncoder(config(dropout), dtype=dtype),
-                          [MaskedLM(config(dropout), dtype=dtype),
-                           SentencePrediction(config(dropout), dtype=dtype)])
+        learner = Learner(BertEncoder(sizes, dtype=dtype),
+                          [MaskedLM(sizes, dtype=dtype),
+                           SentencePrediction(sizes, dtype=dtype)])
         optimizer = make_optimizer(optimizer, rate, skip_nonfinite=dtype == "mixed_float16")
     return Trainer(learner, optimizer, strategy, **options)
 
