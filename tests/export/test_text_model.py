@@ -26,23 +26,35 @@ import json, sys
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
-model = tf.saved_model.load(sys.argv[1])
-inputs = json.load(open(sys.argv[3], encoding="utf-8"))
-outputs = model.signatures[sys.argv[2]](**{k: tf.constant(v) for k, v in inputs.items()})
-np.savez(sys.argv[4], **{k: v.numpy().astype("S" if v.dtype == tf.string else v.numpy().dtype)
-                         for k, v in outputs.items()})
-assert "bert_tf" not in sys.modules
+for line in sys.stdin:
+    path, signature, inputs, out = json.loads(line)
+    model = tf.saved_model.load(path)
+    outputs = model.signatures[signature](**{k: tf.constant(v) for k, v in inputs.items()})
+    np.savez(out, **{k: v.numpy().astype("S" if v.dtype == tf.string else v.numpy().dtype)
+                     for k, v in outputs.items()})
+    assert "bert_tf" not in sys.modules
+    print("served", flush=True)
 """
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A process that loads modules and calls them."""
+    with subprocess.Popen([sys.executable, "-c", SERVE], text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, cwd=tmp_path_factory.mktemp("server")) as process:
+        yield process
+        process.stdin.close()
+    assert process.returncode == 0
+
+
 @pytest.fixture
-def serve(tmp_path):
-    """A function that saves a module, and gives its outputs in a fresh process."""
+def serve(server, tmp_path):
+    """A function that saves a module, and gives its outputs in another process."""
     def run(module, signature="serving_default", **inputs):
         path = save_model(module, tmp_path / "served")
-        (tmp_path / "in.json").write_text(json.dumps(inputs), encoding="utf-8")
-        subprocess.run([sys.executable, "-c", SERVE, path, signature, tmp_path / "in.json",
-                        tmp_path / "out.npz"], check=True, cwd=tmp_path)
+        server.stdin.write(json.dumps([str(path), signature, inputs, str(tmp_path / "out")]) + "\n")
+        server.stdin.flush()
+        assert server.stdout.readline() == "served\n"
         return dict(np.load(tmp_path / "out.npz"))
     return run
 
