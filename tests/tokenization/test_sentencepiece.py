@@ -9,11 +9,11 @@ import hypothesis
 import numpy as np
 import pytest
 import sentencepiece
+from hard_lines import HARD_LINES, any_text, random_lines
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization import Layout, open_tokenizer, wordpiece
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, make_vocabulary
-from hard_lines import HARD_LINES, any_text, random_lines
 
 
 def read_golden(path):

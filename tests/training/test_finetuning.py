@@ -1,6 +1,7 @@
 """Trials: each runs once, a killed one ends as if it had not been, and the best one is kept."""
 
 import dataclasses
+import functools
 import itertools
 import json
 import os
@@ -363,11 +364,11 @@ def test_killed_anywhere_it_ends_the_same(
     first, stride = 1, 7
     for folder in itertools.count():
         tuning = tune(str(folder), **options)
-        ended, kills = killed_at(first, monkeypatch, lambda: tuning.train(examples)), 0
+        ended, kills = killed_at(first, monkeypatch, functools.partial(tuning.train, examples)), 0
         if ended:
             break
         # Killed again as it goes on.
-        while not killed_at(11, monkeypatch, lambda: tuning.train(examples)):
+        while not killed_at(11, monkeypatch, functools.partial(tuning.train, examples)):
             kills += 1
             assert kills < 20
         summary = tune(str(folder), **options).train(examples)
