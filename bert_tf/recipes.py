@@ -121,6 +121,22 @@ def find(name: str) -> Recipe:
     return RECIPES[name]
 
 
+def fill(settings: type, recipe: str, **given: Any) -> Any:
+    """An instance of a dataclass of settings, such as `TrainSettings`, with a recipe's defaults.
+
+    Args:
+        settings: the dataclass. Its field `recipe`, if it has one, is set.
+        recipe: the name of the recipe.
+        given: values that come before the recipe's.
+
+    Raises:
+        InputError: there is no such recipe.
+    """
+    names = {field.name for field in dataclasses.fields(settings)}
+    values = {**find(recipe).defaults, "recipe": recipe}
+    return settings(**{name: value for name, value in values.items() if name in names} | given)
+
+
 def from_description(description: Mapping[str, Any] | None) -> Recipe:
     """The recipe that a manifest describes; a field that is absent has its default.
 

@@ -1,7 +1,8 @@
-"""Checks records: every byte, every record, and what the manifest says of them.
+"""Checks records: every byte, every record, and the manifest's figures.
 
-Each problem is printed with its file and record (counted from 0); the exit status is 1 if there is
-any. Without a manifest beside the shards only the records themselves are checked.
+The records may be those of any recipe or task. Each problem is printed with its file and record
+(counted from 0); the exit status is 1 if there is any. Without a manifest beside the shards only
+the records themselves are checked.
 
 Example:
     bert-verify-records --input_file=/tmp/text.manifest.json
@@ -10,22 +11,27 @@ Example:
 import dataclasses
 import itertools
 import os
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from bert_tf import flags
-from bert_tf.data import features, manifest, tfrecord
+from bert_tf.data import manifest, tfrecord
+from bert_tf.data.features import RecordFormat
+from bert_tf.data.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
-from data_prep.record_checks import find_problems, label_count
+from bert_tf.tokenization.vocabulary import Layout
 
 _BATCH = 2048
+_NOTHING = "nothing is masked."
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class VerifyRecordsFlags:
+    """Which records."""
 
     input_file: list[str] = option(
         REQUIRED, "Manifests (all their shards are checked) or record files, globs, folders.")
@@ -50,7 +56,8 @@ def _shards(paths):
         yield path, *known.get(path, (None, None))
 
 
-def check_shard(path, record, entry, vocab_size=0):
+def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: int = 0
+                ) -> Iterator[str]:
     """Yields a sentence for each problem of a shard.
 
     Args:
@@ -62,19 +69,18 @@ def check_shard(path, record, entry, vocab_size=0):
     if not os.path.exists(path):
         yield f"{path}: the manifest names it, but it is not there."
         return
-    if record:
-        vocab_size = vocab_size or record["vocabulary"]["size"]
     count = 0
     try:
+        form = _read_format(path, record, vocab_size)
         for batch in _batches(path):
-            for row, problem in _check_messages(batch, vocab_size, record):
+            for row, problem in _check_messages(batch, form, record):
                 yield f"{path}: record {count + row}: {problem}"
             count += len(batch)
     except InputError as error:
         yield str(error)
         return
     if entry and count != entry["records"]:
-        yield f"{path}: holds {count} records, the manifest says {entry['records']}."
+        yield f"{path}: holds {count} records, the manifest has {entry['records']}."
     if entry and tfrecord.file_checksum(path) != entry["crc32c"]:
         yield f"{path}: its checksum is not the manifest's: the file was changed after it was made."
 
@@ -85,45 +91,108 @@ def _batches(path):
         yield batch
 
 
-def _check_messages(messages, vocab_size, record):
-    """Yields (row, problem) for the records that can't be what a job writes."""
-    wanted, sizes = manifest.record_features(record) if record else (features.PRETRAINING, None)
-    arrays = {feature.name: [] for feature in wanted}
-    rows = []
+def _read_format(path, record, vocab_size):
+    """The `RecordFormat` that the manifest describes; that of the first record if there is none."""
+    if not record:
+        return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
+    recipe, task = record.get("recipe"), record.get("task")
+    # Manifests without a recipe are of the kind of record that has two such labels.
+    num_labels = PAIRINGS[recipe["segments"]["pairing"]].num_labels if recipe else 2
+    return RecordFormat(*manifest.record_features(record),
+                        vocab_size or record["vocabulary"]["size"],
+                        label_count(task) if task else num_labels)
+
+
+def _check_messages(messages, form, record):
+    """Yields (row, problem) for the records that no job writes."""
+    columns, rows = {name: [] for name in form.names}, []
     for row, message in enumerate(messages):
         try:
             values = tfrecord.parse_example(message)
-            if sizes is None:
-                sizes = {"max_seq_length": len(values["input_ids"]),
-                         "max_predictions_per_seq": len(values["masked_lm_positions"])}
-            _check_lengths(values, wanted, sizes)
-        except (ValueError, KeyError) as error:
+            form.check_lengths(values)
+        except ValueError as error:
             yield row, str(error)
             continue
         rows.append(row)
-        for name, column in arrays.items():
+        for name, column in columns.items():
             column.append(values[name])
     if rows:
-        columns = {name: np.array(column) for name, column in arrays.items()}
-        num_labels = label_count(record["task"]) if record and "task" in record else None
-        for problem, wrong in find_problems(columns, sizes, vocab_size, num_labels).items():
+        arrays = {name: np.array(column) for name, column in columns.items()}
+        for problem, wrong in find_problems(arrays, form, record or {}).items():
             for row in np.flatnonzero(wrong):
                 yield rows[row], problem
 
 
-def _check_lengths(values, wanted, sizes):
-    for feature in wanted:
-        if feature.name not in values:
-            raise ValueError(f"has no {feature.name}.")
-        length = feature.length(**sizes)
-        if getattr(values[feature.name], "dtype", None) != feature.dtype:
-            raise ValueError(f"{feature.name} is not a list of {feature.dtype}.")
-        if len(values[feature.name]) != length:
-            raise ValueError(f"{feature.name} has {len(values[feature.name])} values, "
-                             f"not {length}.")
+def label_count(task: Mapping[str, Any]) -> int | None:
+    """What the labels of a task, as a manifest describes it, must be below; None for numbers."""
+    if task["kind"] == "regression":
+        return None
+    if task["multi_label"]:
+        return 2
+    return task["num_choices"] if task["kind"] == "multiple_choice" else len(task["labels"])
 
 
-def main(job):
+def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[str, Any]
+                  ) -> dict[str, np.ndarray]:
+    """The records with values that no job writes.
+
+    Args:
+        f: the values of each feature, [B, length].
+        form: the format of the records.
+        record: their manifest; empty if there is none.
+
+    Returns:
+        {a sentence that names the problem: bool [B], the records that have it}.
+    """
+    rows, size = len(f["input_mask"]), form.sizes["max_seq_length"]
+    mask = f["input_mask"].reshape(rows, -1, size)      # several sequences in a multiple choice
+    lengths = mask.sum(2, keepdims=True)
+    length = lengths[:, 0]
+    problems = {f"{name} is not below {end}.": _outside(f[name], end)
+                for name, end in form.ends().items()}
+    problems["input_mask is not ones, then zeros."] = (
+        mask != (np.arange(size) < lengths)).any((1, 2))
+    for name in {"segment_ids", "label_weights", "token_boundary"} & form.names:
+        problems[f"{name} are not 0 or 1."] = _outside(f[name], 2)
+    if "label_ids" in f and form.num_labels:
+        problems[f"a label is not below {form.num_labels}."] = _outside(
+            f["label_ids"], form.num_labels)
+    for name in {"label_weights", "token_boundary"} & form.names:
+        problems[f"{name} are above 0 in the padding."] = (
+            (f[name] > 0) & (f["input_mask"] == 0)).any(1)
+    for name in {"start_positions", "end_positions"} & form.names:
+        problems[f"{name} lies in the padding."] = (f[name] >= length).any(1)
+    if form.is_masked:
+        problems.update(_mask_problems(f, length))
+        # A word of more tokens than may be masked is passed over.
+        if record.get("options", {}).get("do_whole_word_mask"):
+            problems.pop(_NOTHING)
+    elif "mask_id" in record.get("vocabulary", {}):
+        problems["a token is masked already, but masks are to be drawn while training."] = (
+            f["input_ids"] == record["vocabulary"]["mask_id"]).any(1)
+    return problems
+
+
+def _outside(values, end):
+    return ((values < 0) | (values >= end)).any(1)
+
+
+def _mask_problems(f, length):
+    """Those of masked tokens; `length` [B, 1] counts the tokens of the sequence."""
+    positions, used = f["masked_lm_positions"], f["masked_lm_weights"] > 0
+    layout = Layout()
+    return {
+        "a masked position is [CLS] or lies in the padding.":
+            (used & ((positions < layout.before) | (positions >= length - layout.after))).any(1),
+        "masked positions are not in order.":
+            (used[:, 1:] & (np.diff(positions, axis=1) <= 0)).any(1),
+        "masked_lm_weights are not ones, then zeros.":
+            (f["masked_lm_weights"] != (np.arange(used.shape[1]) < used.sum(1)[:, None])).any(1),
+        _NOTHING: ~used.any(1),
+    }
+
+
+def main(job: VerifyRecordsFlags) -> None:
     """Prints the problems of all shards.
 
     Raises:
@@ -145,12 +214,12 @@ def main(job):
     if not checked:
         raise InputError("--input_file names no records and no manifest of any.")
     print(f"{checked} file{'s are' if checked > 1 else ' is'} sound"
-          + (f", {records:,} records as the manifests say." if records else "."))
+          + (f", {records:,} records as in the manifests." if records else "."))
 
 
-def run():
+def run() -> None:
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, VerifyRecordsFlags)
 
 
 if __name__ == "__main__":

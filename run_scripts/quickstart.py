@@ -90,7 +90,7 @@ def _train(job, folder, train_records, eval_records, vocab):
         vocab_size = sum(1 for _ in file)
     EncoderConfig.preset("tiny", vocab_size=vocab_size).to_json_file(config_file)
     run_pretraining.main(
-        run_pretraining.Job(
+        run_pretraining.PretrainingFlags(
             bert_config_file=config_file, input_file=[train_records],
             eval_input_file=[eval_records], do_train=True, do_eval=True, max_seq_length=_LENGTH,
             max_predictions_per_seq=_PREDICTIONS),

@@ -1,6 +1,7 @@
-"""Pre-trains BERT with masked LM and next sentence prediction on records.
+"""Pre-trains a model on records: BERT with masked LM and next sentence prediction, or a relative.
 
-The records come from create_pretraining_data. The same command started again goes on where it
+The records come from create_pretraining_data, and their manifest names the recipe that they were
+made for, so that --recipe need not be given again. The same command started again goes on where it
 stopped, and ends with the very weights of a run that was never stopped. To go on with longer
 sequences, as the original recipe does for its last tenth, give the other records and lengths with
 the same --output_dir; the optimizer is carried over:
@@ -11,19 +12,28 @@ the same --output_dir; the optimizer is carried over:
         --max_predictions_per_seq=77 --num_train_steps=1000000 ...
 """
 
+import contextlib
 import dataclasses
+import functools
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from bert_tf import flags, networks, objectives, training
+from bert_tf import checkpoints, data, flags, networks, objectives, recipes, training
 from bert_tf.config import EncoderConfig
+from bert_tf.data import features, manifest
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
+from bert_tf.files import find_files, make_folder
 from bert_tf.flags import REQUIRED, option
+from bert_tf.heads import HEADS
 from bert_tf.training.settings import TrainSettings
+
+# The name of each objective, by its class.
+_NAMES = {head.objective: head.name for head in HEADS.values()}
 
 
 @dataclasses.dataclass
-class Job:
+class PretrainingFlags:
     """What to train, from what, on what."""
 
     bert_config_file: str = option(REQUIRED, "The bert_config.json of the model.")
@@ -38,26 +48,161 @@ class Job:
         False, "With a training checkpoint as --init_checkpoint: take over the optimizer and the "
         "step too, to go on in another --output_dir.")
     max_seq_length: int = option(128, "Length of the records' sequences.")
-    max_predictions_per_seq: int = option(20, "Masked positions of the records.")
+    max_predictions_per_seq: int = option(
+        20, "Masked positions of the records; where masks are drawn while training, the most that "
+        "are drawn.")
+    recipe: str | None = option(
+        None, "The kind of pre-training. Default: the recipe that the manifest of the records "
+        "names; bert for records without a manifest.", choices=tuple(recipes.RECIPES))
+    terms: list[str] = option(
+        [], "The terms of the loss that are trained. Default: all of the recipe. masked_lm alone "
+        "leaves out next sentence prediction.")
+    masking: str | None = option(
+        None, "static: the records hold masks. dynamic: masks are drawn while training, from "
+        "records made with --masking=dynamic. Default: what the records hold.",
+        choices=("static", "dynamic"))
 
 
-def open_records(job, patterns, flag, config):
-    """The records of a flag, found to agree with the other flags and the configuration."""
-    from bert_tf.data.pipeline import RecordSet  # pylint: disable=import-outside-toplevel
-    return RecordSet.open(patterns, flag).check(
-        flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size)
+def recipe_of_records(record: Mapping[str, Any] | None) -> recipes.Recipe:
+    """The recipe that a manifest describes; BERT's where there is none."""
+    if record is None or "recipe" in record:
+        return recipes.from_description(record and record["recipe"])
+    # Earlier versions knew these two, and no names for them.
+    whole_words = record["options"].get("do_whole_word_mask", False)
+    return recipes.find("bert_wwm" if whole_words else "bert")
 
 
-def make_objectives(config, dtype):
-    """Masked LM and next sentence prediction."""
-    return [objectives.MaskedLM(config, dtype=dtype),
-            objectives.SentencePrediction(config, dtype=dtype)]
+def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Defaults of the recipe, and of the records that it is trained on (see
+    `flags.take_defaults`)."""
+    record = None
+    with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
+        found = manifest.find_manifests(find_files(given.get("input_file", []), "input_file"))
+        record = found[0][0] if found else None
+    made = recipe_of_records(record)
+    recipe = recipes.find(given.get("recipe") or made.name)
+    values = dict(recipe.defaults)
+    if record and made.corruption.dynamic:
+        values["max_predictions_per_seq"] = record["options"]["max_predictions_per_seq"]
+    return f"recipe {recipe.name}", values
 
 
-def initialize(run, trainer, job):
+def choose_terms(recipe: recipes.Recipe, names: Sequence[str]) -> tuple[recipes.Term, ...]:
+    """The terms of a recipe that --terms names, or all.
+
+    Raises:
+        InputError: the recipe has no such term.
+    """
+    terms = {_NAMES[term.objective]: term for term in recipe.terms}
+    for name in names:
+        if name not in terms:
+            raise InputError(f"--terms: recipe {recipe.name} has no {name}; choose from "
+                             f"{', '.join(terms)}.")
+    return tuple(term for name, term in terms.items() if not names or name in names)
+
+
+def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
+                 flag: str) -> None:
+    """Checks that records can be trained on with a recipe.
+
+    Raises:
+        InputError: they can't; says what to do.
+    """
+    path, made = records.paths[0], recipe_of_records(records.manifest)
+    again = f"make them again with --recipe={recipe.name}"
+    if records.format.is_masked and (job.masking == "dynamic" or (
+            recipe.corruption.dynamic and recipe.name != made.name)):
+        asker = "--masking=dynamic" if job.masking else f"--recipe={recipe.name}"
+        raise InputError(
+            f"{asker} draws masks while it trains, but the records of --{flag} are masked already "
+            f"({path}, recipe {made.name}); {again} --masking=dynamic.")
+    if job.masking == "static" and not records.format.is_masked:
+        raise InputError(f"--masking=static needs masks in the records, but those of --{flag} hold "
+                         f"none ({path}); leave --masking out, or {again} --masking=static.")
+    if records.manifest is None or recipe.name == made.name:
+        return
+    for part in ("tokenizer", "segments", "corruption"):
+        if getattr(recipe, part) != getattr(made, part):
+            raise InputError(f"--recipe={recipe.name} has other {part} than recipe {made.name}, "
+                             f"for which the records of --{flag} were made ({path}); {again}.")
+
+
+def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", flag: str) -> None:
+    """Checks that each term finds its features in the records, or in the masks that are drawn.
+
+    Raises:
+        InputError: some are not there.
+    """
+    found = records.format.names | {feature.name for feature in features.MASKS}
+    for term in terms:
+        missing = set(getattr(getattr(objectives, term.objective), "reads", ())) - found
+        if missing:
+            rest = ",".join(_NAMES[t.objective] for t in terms if t != term)
+            raise InputError(
+                f"the records of --{flag} hold no {', '.join(sorted(missing))}, which "
+                f"{_NAMES[term.objective]} reads ({records.paths[0]}); "
+                + (f"train without it (--terms={rest}), or " if rest else "")
+                + "make them with another --recipe.")
+
+
+def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, config: EncoderConfig,
+                 recipe: recipes.Recipe | None = None) -> "tuple[data.RecordSet, recipes.Recipe]":
+    """The records of a flag, found to agree with the other flags and the configuration.
+
+    Args:
+        job: the flags.
+        patterns: the value of the flag.
+        flag: its name.
+        config: of the model.
+        recipe: to train with; that of the flags or of the records if None.
+
+    Returns:
+        The records and the recipe.
+
+    Raises:
+        InputError: they disagree.
+    """
+    records = data.RecordSet.open(patterns, flag)
+    recipe = recipe or recipes.find(job.recipe or recipe_of_records(records.manifest).name)
+    check_recipe(job, recipe, records, flag)
+    terms = choose_terms(recipe, job.terms)
+    if not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
+        records = data.draw_masks(records, flag, recipe_of_records(records.manifest).corruption,
+                                  job.max_predictions_per_seq)
+    check_features(terms, records, flag)
+    labels = [term.options.get("num_labels", 2) for term in terms
+              if term.objective == "SentencePrediction"]
+    return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
+                         labels[0] if labels else 2), recipe
+
+
+def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet") -> str:
+    """The line that says what is trained."""
+    line = f"recipe {recipe.name} (arXiv:{recipe.paper})"
+    if not job.recipe:
+        line += (", as the manifest of the records names it" if records.manifest else
+                 f"; no manifest names {records.paths[0]}")
+    names = (_NAMES[term.objective] for term in choose_terms(recipe, job.terms))
+    line += f": {', '.join(names)}"
+    if not records.format.is_masked:
+        line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
+                 f"{job.max_seq_length} tokens")
+    return line
+
+
+def make_learner(config: EncoderConfig, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
+                 dtype: str) -> "training.Learner":
+    """The network of a configuration and the objectives of a recipe's terms, to compute in `dtype`,
+    a Keras policy."""
+    return getattr(training, recipe.learner)(
+        networks.build(config, dtype=dtype),
+        [getattr(objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
+                                             **term.options) for term in terms])
+
+
+def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
     """Gives a new run the weights of --init_checkpoint."""
-    from bert_tf import checkpoints  # pylint: disable=import-outside-toplevel
-    from bert_tf.training import resume  # pylint: disable=import-outside-toplevel
+    resume = training.resume
     path = job.init_checkpoint
     found = resume.checkpoints(path)[-1:] if os.path.isdir(path) else (
         [path] if resume.is_checkpoint(path) else [])
@@ -77,7 +222,7 @@ def initialize(run, trainer, job):
         print(f"initial weights from {found[0]}, at step {run.step:,}", flush=True)
 
 
-def main(job, settings):
+def main(job: PretrainingFlags, settings: TrainSettings) -> None:
     """Checks everything, then trains and evaluates."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
@@ -86,30 +231,28 @@ def main(job, settings):
         raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than "
                          f"max_position_embeddings ({config.max_position_embeddings}) in "
                          f"{job.bert_config_file}.")
-    records = open_records(job, job.input_file, "input_file", config)
+    records, recipe = open_records(job, job.input_file, "input_file", config)
     eval_records = None
     if job.do_eval:
         eval_records = records if not job.eval_input_file else open_records(
-            job, job.eval_input_file, "eval_input_file", config)
+            job, job.eval_input_file, "eval_input_file", config, recipe)[0]
         hashes = records.vocab_hash, eval_records.vocab_hash
         if None not in hashes and hashes[0] != hashes[1]:
             raise InputError("--input_file and --eval_input_file were made with different "
-                             "vocabularies, as their manifests say; make one of them again.")
+                             "vocabularies, according to their manifests; make one of them again.")
     make_folder(settings.output_dir, "output_dir")
 
-    # TensorFlow is imported only after the flags were found good.
+    print(describe(job, recipe, records), flush=True)
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
-        pretrain(job, settings, config, strategy, records, eval_records)
+        pretrain(job, settings, functools.partial(
+            make_learner, config, recipe, choose_terms(recipe, job.terms)),
+            strategy, records, eval_records)
 
 
-def pretrain(job, settings, config, strategy, records, eval_records):
+def pretrain(job, settings, make, strategy, records, eval_records):
     """Trains and evaluates, as the flags ask."""
-    def make_learner(dtype):
-        return training.Learner(networks.build(config, dtype=dtype),
-                                make_objectives(config, dtype))
-
-    trainer = training.make_trainer(strategy, settings, make_learner)
+    trainer = training.make_trainer(strategy, settings, make)
     run = training.Run(
         trainer, settings, records,
         training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None)
@@ -124,10 +267,9 @@ def pretrain(job, settings, config, strategy, records, eval_records):
         run.report_evaluation()
 
 
-def run():
+def run() -> None:
     """The console entry point."""
-    # TensorFlow says much on stderr that is of no use to who trains.
-    flags.run(main, Job, TrainSettings)
+    flags.run(main, PretrainingFlags, TrainSettings, defaults=recipe_defaults)
 
 
 if __name__ == "__main__":

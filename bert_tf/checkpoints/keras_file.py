@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import lazy_loader
 
-from bert_tf.checkpoints import google, hdf5, rules, training_checkpoint
+from bert_tf.checkpoints import google, hdf5, names, rules, training_checkpoint
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict, parse_json
@@ -21,7 +21,7 @@ from bert_tf.networks import NETWORKS
 
 keras = lazy_loader.load("keras")
 
-NAME = "model.keras"
+NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 # The sublayers of each network in the order of its `layers`: their classes, and the names that they
 # have in the table below. Keras names the groups of an HDF5 file after classes.

@@ -14,6 +14,9 @@ from types import MappingProxyType
 from bert_tf import heads
 from bert_tf.config import EncoderConfig
 
+# The file with the model that a training run writes into its folder.
+MODEL_FILE = "model.keras"
+
 # The embeddings, and the parts of a layer, with their kinds. "split" and "join" are dense layers
 # into and out of the heads of attention, for which some formats have an axis of their own.
 EMBEDDINGS = {"word_embeddings": "table", "token_type_embeddings": "table",

@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "jobs": ["Progress", "run_pieces"],
         "masking": ["DynamicMasks", "MASKINGS", "StaticMasks"],
         "pairing": ["PAIRINGS"],
-        "pipeline": ["RecordSet"],
+        "pipeline": ["RecordSet", "draw_masks"],
         "pretraining": ["Instances", "create_instances", "feature_names"],
         "python_random": ["PythonRandom"],
         "shards": ["find_damaged", "make_shards"],

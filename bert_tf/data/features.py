@@ -60,6 +60,8 @@ KNOWN = {feature.name: feature for feature in (
     Feature("masked_lm_ids", "int64", "P", "V"),
     Feature("masked_lm_weights", "float32", "P"),
     Feature("next_sentence_labels", "int64", 1, "labels"),
+    # 1 where a unit that is masked as a whole begins; in records whose masks are drawn later.
+    Feature("token_boundary", "int64", "S"),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.
     Feature("label_ids", "int64", 1),
     Feature("label_weights", "int64", "S"),
@@ -171,13 +173,13 @@ class RecordFormat:
         sizes: the lengths S and P of their axes, by the names of the flags; P only where there are
             features along it.
         vocab_size: V, what ids must be below; None while it is not known.
-        num_labels: what the labels of the sentence objective must be below.
+        num_labels: what labels must be below; None where they are numbers or there are none.
     """
 
     features: tuple[Feature, ...]
     sizes: dict[str, int]
     vocab_size: int | None = None
-    num_labels: int = 2
+    num_labels: int | None = 2
 
     @classmethod
     def of_file(cls, path: str, names: list[str] | None = None) -> "RecordFormat":
@@ -190,8 +192,11 @@ class RecordFormat:
         Raises:
             InputError: the first record holds no text.
         """
+        message = next(tfrecord.read_records(path), None)
+        if message is None:
+            raise InputError(f"{path} holds no record.")
         try:
-            example = tfrecord.parse_example(next(tfrecord.read_records(path)))
+            example = tfrecord.parse_example(message)
             if "input_ids" not in example:
                 raise ValueError("it has no input_ids")
         except ValueError as error:
@@ -205,25 +210,42 @@ class RecordFormat:
                 sizes.setdefault(AXES[feature.axis], len(example[feature.name]))
         return cls(tuple(found), sizes)
 
+    @property
+    def names(self) -> set[str]:
+        """The names of the features."""
+        return {feature.name for feature in self.features}
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether the records hold masks, not the whole text."""
+        return "masked_lm_positions" in self.names
+
     def length(self, feature: Feature) -> int:
         """The number of its values in a record."""
         return feature.length(**self.sizes)
 
     def ends(self) -> dict[str, int]:
         """What the values of a feature must be below, by its name."""
-        ends = {"V": self.vocab_size or np.iinfo(np.int32).max, "labels": self.num_labels,
+        most = np.iinfo(np.int32).max
+        ends = {"V": self.vocab_size or most, "labels": self.num_labels or most,
                 "S": self.sizes["max_seq_length"]}
         return {feature.name: ends[feature.end] for feature in self.features if feature.end}
+
+    def check_lengths(self, example: dict[str, np.ndarray]) -> None:
+        """Raises ValueError if a parsed record lacks a feature or holds it in another form."""
+        for feature in self.features:
+            values, length = example.get(feature.name), self.length(feature)
+            if values is None:
+                raise ValueError(f"has no {feature.name}.")
+            if getattr(values, "dtype", None) != feature.dtype:
+                raise ValueError(f"has no list of {feature.dtype} as {feature.name}.")
+            if len(values) != length:
+                raise ValueError(f"has {len(values)} values in {feature.name}, not {length}.")
 
     def check(self, example: dict[str, np.ndarray]) -> None:
         """Raises ValueError if a parsed record is not of this format; the message ends a sentence.
         """
-        for feature in self.features:
-            length = self.length(feature)
-            values = example.get(feature.name)
-            if getattr(values, "dtype", None) != feature.dtype or len(values) != length:
-                raise ValueError(f"has no {feature.name} of {length} {feature.dtype} values; make "
-                                 "it with create_pretraining_data.")
+        self.check_lengths(example)
         for name, end in self.ends().items():
             wrong = example[name][(example[name] < 0) | (example[name] >= end)]
             if len(wrong):

@@ -15,6 +15,7 @@ import tensorflow as tf
 from bert_tf import recipes
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.features import RecordFormat
+from bert_tf.data.masking import DynamicMasks
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip
 
@@ -37,7 +38,8 @@ class RecordSet:
         paths: the TFRecord files, all plain or all gzip.
         counts: records in each.
         format: `RecordFormat` of every record.
-        manifests: those that name them, dicts; they agree on the vocabulary and the recipe.
+        manifest: that of the records, a dict, or None; the first of several, which agree on the
+            vocabulary and the recipe.
         masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens. What it hides
             must depend on the seed and each record's number in the stream alone.
     """
@@ -45,7 +47,7 @@ class RecordSet:
     paths: list[str]
     counts: list[int]
     format: RecordFormat
-    manifests: list[dict]
+    manifest: dict | None
     masks: Callable = _no_masks
 
     @property
@@ -56,7 +58,7 @@ class RecordSet:
     @property
     def vocab_hash(self) -> str | None:
         """Of the vocabulary they were made with; None without a manifest."""
-        return self.manifests[0]["vocabulary"]["sha256"] if self.manifests else None
+        return self.manifest and self.manifest["vocabulary"]["sha256"]
 
     @property
     def compression(self) -> str:
@@ -82,10 +84,10 @@ class RecordSet:
         found = [RecordFormat.of_file(path, known.get(path, {}).get("features"))
                  for path in paths]
         _check_formats(flag, paths, found)
-        manifests = [record for record, _ in manifests]
-        _check_manifests(flag, manifests)
-        vocab_size = manifests[0]["vocabulary"]["size"] if manifests else None
-        return cls(paths, counts, dataclasses.replace(found[0], vocab_size=vocab_size), manifests)
+        record = manifests[0][0] if manifests else None
+        _check_manifests(flag, [record for record, _ in manifests])
+        vocab_size = record and record["vocabulary"]["size"]
+        return cls(paths, counts, dataclasses.replace(found[0], vocab_size=vocab_size), record)
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
               num_labels: int = 2) -> "RecordSet":
@@ -183,6 +185,30 @@ class RecordSet:
             return self.masks(batch, 0, number)
 
         return _deal(records.enumerate(), finish, global_batch, replicas, worker, workers)
+
+
+def draw_masks(records: RecordSet, flag: str, masking: recipes.MaskTokens,
+               max_predictions_per_seq: int) -> RecordSet:
+    """Records that hold whole texts, with masks drawn as their manifest describes.
+
+    Args:
+        records: the records.
+        flag: the flag that names them.
+        masking: how masks are drawn.
+        max_predictions_per_seq: P.
+
+    Raises:
+        InputError: they have no manifest.
+    """
+    if not records.manifest:
+        raise InputError(f"the records of --{flag} hold no masks, and no manifest beside "
+                         f"{records.paths[0]} describes how to draw them; put it there, or make "
+                         "them again.")
+    vocabulary = records.manifest["vocabulary"]
+    return dataclasses.replace(records, masks=DynamicMasks(
+        masking, records.format.sizes["max_seq_length"], max_predictions_per_seq,
+        records.manifest["options"]["masked_lm_prob"], vocabulary["size"], vocabulary["mask_id"],
+        (vocabulary["cls_id"], vocabulary["sep_id"])))
 
 
 def _epoch(records, seed, epoch):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from bert_tf.checkpoints import checksummed, keras_file
+from bert_tf.checkpoints import checksummed, names
 from bert_tf.config import same_options
 from bert_tf.errors import InputError
 from bert_tf.files import locked, make_folder, replace_aside
@@ -301,7 +301,7 @@ def make_evaluation(trainer: Trainer, settings: TrainSettings, records) -> Calla
 def save_model(folder: str, learner: Learner) -> None:
     """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`."""
     learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
-    path = os.path.join(folder, keras_file.NAME)
+    path = os.path.join(folder, names.MODEL_FILE)
     with replace_aside(path, ".keras") as aside:
         learner.save(aside)
     print(f"wrote {path}", flush=True)

@@ -120,7 +120,7 @@ def test_other_data_replaces_the_old(prepare, folder):
 
 
 def verify(path):
-    verify_records.main(verify_records.Job(input_file=[str(path)]))
+    verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(path)]))
 
 
 WORDS = {"task": "", "task_kind": "tagging", "text_a_column": "0", "label_column": "1"}

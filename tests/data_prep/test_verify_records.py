@@ -22,7 +22,7 @@ def shards(prepare, random_text, tmp_path):
 
 
 def verify(*paths, **flags):
-    verify_records.main(verify_records.Job(input_file=list(map(str, paths)), **flags))
+    verify_records.main(verify_records.VerifyRecordsFlags(input_file=list(map(str, paths)), **flags))
 
 
 def problems(capsys, *paths, **flags):
@@ -81,7 +81,7 @@ def test_truncation_in_a_record_and_between_records(shards, capsys):
     assert line.startswith(f"{shards[0]}: record {records - 1} is truncated")
     shards[0].write_bytes(data[:-last])
     lines = problems(capsys, shards[0])
-    assert lines[0] == f"{shards[0]}: holds {records - 1} records, the manifest says {records}."
+    assert lines[0] == f"{shards[0]}: holds {records - 1} records, the manifest has {records}."
     assert "checksum" in lines[1]
 
 
@@ -104,9 +104,9 @@ def test_a_changed_count(shards, capsys):
 
 
 @pytest.mark.parametrize("change, problem", [
-    (lambda f: f["input_ids"].int64_list.value.__setitem__(3, 10**6), "outside the vocabulary"),
-    (lambda f: f["input_ids"].int64_list.value.__setitem__(3, -1), "outside the vocabulary"),
-    (lambda f: f["masked_lm_ids"].int64_list.value.__setitem__(0, 10**6), "outside the vocabulary"),
+    (lambda f: f["input_ids"].int64_list.value.__setitem__(3, 10**6), "ids is not below"),
+    (lambda f: f["input_ids"].int64_list.value.__setitem__(3, -1), "ids is not below"),
+    (lambda f: f["masked_lm_ids"].int64_list.value.__setitem__(0, 10**6), "ids is not below"),
     (lambda f: f["input_mask"].int64_list.value.__setitem__(0, 0), "input_mask"),
     (lambda f: f["input_mask"].int64_list.value.__setitem__(0, 2), "input_mask"),
     (lambda f: f["segment_ids"].int64_list.value.__setitem__(0, 2), "segment_ids"),
@@ -116,8 +116,8 @@ def test_a_changed_count(shards, capsys):
     (lambda f: f["masked_lm_weights"].float_list.value.__setitem__(0, 0.5), "masked_lm_weights"),
     (lambda f: f["masked_lm_weights"].float_list.value.__setitem__(slice(None), [0.0] * 5),
      "nothing is masked"),
-    (lambda f: f["input_ids"].int64_list.value.append(1), "input_ids has 33 values, not 32"),
-    (lambda f: f["input_ids"].bytes_list.value.extend([b""] * 32), "input_ids is not a list"),
+    (lambda f: f["input_ids"].int64_list.value.append(1), "has 33 values in input_ids, not 32"),
+    (lambda f: f["input_ids"].bytes_list.value.extend([b""] * 32), "has no list of int64 as input_ids"),
     (lambda f: f.pop("segment_ids"), "has no segment_ids"),
     (lambda f: f.clear(), "has no input_ids"),
 ])

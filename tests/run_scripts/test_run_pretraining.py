@@ -29,7 +29,7 @@ SHORT = {"max_seq_length": 16, "max_predictions_per_seq": 3}
 LONG = {"max_seq_length": 32, "max_predictions_per_seq": 5}
 # Seconds after which a process hangs, however busy the machine is.
 LIMIT = 1800
-JOB_FLAGS = {field.name for field in dataclasses.fields(run_pretraining.Job)}
+JOB_FLAGS = {field.name for field in dataclasses.fields(run_pretraining.PretrainingFlags)}
 
 
 def config_of(dropout=0.0, **overrides):
@@ -64,7 +64,7 @@ def main(flags):
     """The script, in this process."""
     job = {name: value for name, value in flags.items() if name in JOB_FLAGS}
     rest = {name: value for name, value in flags.items() if name not in JOB_FLAGS}
-    run_pretraining.main(run_pretraining.Job(**job), TrainSettings(**rest))
+    run_pretraining.main(run_pretraining.PretrainingFlags(**job), TrainSettings(**rest))
 
 
 def start(flags, **environment):

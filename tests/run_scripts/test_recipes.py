@@ -1,0 +1,214 @@
+"""Every recipe from text to a trained model: records, training, going on, devices, and refusals."""
+
+import dataclasses
+import functools
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf import flags, recipes
+from bert_tf.checkpoints import checksummed
+from bert_tf.errors import InputError
+from bert_tf.training import distribution, resume
+from bert_tf.training.settings import FineTuneSettings, TrainSettings
+from data_prep import create_pretraining_data, verify_records
+from data_prep.create_pretraining_data import PretrainingDataFlags
+from run_scripts import run_pretraining
+from run_scripts.run_pretraining import PretrainingFlags
+from tests.data_prep.conftest import TOKENS, WORDS
+from tests.training import tiny
+
+LENGTH, PREDICTIONS, STEPS = 16, 3, 20
+# How the records of each case are made; the rows of the table first.
+CASES = {**{name: {"recipe": name} for name in recipes.RECIPES},
+         "bert, dynamic": {"recipe": "bert", "masking": "dynamic"},
+         "bert_wwm, dynamic": {"recipe": "bert_wwm", "masking": "dynamic"},
+         "one segment": {"recipe": "bert", "segments": "doc_sentences"}}
+TERMS = {"one segment": ["masked_lm"]}
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """A vocabulary, a text and the configuration of a model without dropout."""
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
+    rng = np.random.default_rng(1)
+    (folder / "text.txt").write_text("\n".join(
+        "".join(" ".join(rng.choice(WORDS, 6)) + ".\n" for _ in range(5)) for _ in range(6)),
+        encoding="utf-8")
+    tiny.config(vocab_size=len(TOKENS)).to_json_file(folder / "config.json")
+    return folder
+
+
+@pytest.fixture(name="records", scope="module")
+def fixture_records(folder):
+    """Function that makes the records of a case once and returns their path."""
+    @functools.cache
+    def make(case):
+        path = folder / case.replace(", ", "_").replace(" ", "_") / "r.tfrecord"
+        create_pretraining_data.main(recipes.fill(
+            PretrainingDataFlags, **{
+                "input_file": [str(folder / "text.txt")], "output_file": [str(path)],
+                "vocab_file": str(folder / "vocab.txt"), "max_seq_length": LENGTH,
+                "max_predictions_per_seq": PREDICTIONS, "dupe_factor": 2, "num_workers": 1,
+                **CASES[case]}))
+        return str(path)
+    return make
+
+
+@pytest.fixture(name="train")
+def fixture_train(folder, tmp_path):
+    """Function that trains on the records of a path; returns the last checkpoint's tensors."""
+    def run(path, output="out", **changes):
+        values = {
+            "bert_config_file": str(folder / "config.json"), "input_file": [path],
+            "output_dir": str(tmp_path / output), "max_seq_length": LENGTH,
+            "max_predictions_per_seq": PREDICTIONS, "do_train": True, "train_batch_size": 8,
+            "num_train_steps": STEPS, "num_warmup_steps": 2, "save_checkpoints_steps": 10,
+            "iterations_per_loop": 5, "learning_rate": 1e-2, "random_seed": 0, **changes}
+        names = {field.name for field in dataclasses.fields(PretrainingFlags)}
+        run_pretraining.main(
+            PretrainingFlags(**{n: v for n, v in values.items() if n in names}),
+            TrainSettings(**{n: v for n, v in values.items() if n not in names}))
+        return checksummed.read(resume.checkpoints(values["output_dir"])[-1])[0]
+    return run
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_recipe_trains_goes_on_and_shares_its_work(
+        case, records, train, mirrored, monkeypatch, tmp_path, capsys):
+    path = records(case)
+    verify_records.main(verify_records.VerifyRecordsFlags(
+        input_file=[path.replace("tfrecord", "manifest.json")]))
+    assert "sound" in capsys.readouterr().out
+    options = {"terms": TERMS.get(case, [])}
+    whole = train(path, do_eval=True, **options)
+    name = CASES[case]["recipe"]
+    said = capsys.readouterr().out
+    assert said.startswith(f"recipe {name} (arXiv:{recipes.find(name).paper}), as the manifest")
+    assert ("masks are drawn while training, at most 3" in said) == ("dynamic" in case)
+    # As after a kill: the last checkpoint is gone.
+    train(path, output="again", stop_at_step=10, **options)
+    again = train(path, output="again", **options)
+    assert whole.keys() == again.keys()
+    assert all(np.array_equal(whole[tensor], again[tensor]) for tensor in whole)
+    monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
+    assert tiny.largest_difference(whole, train(path, output="two", **options)) < 1e-6
+
+
+def test_terms_can_be_left_out(records, train):
+    both, one = train(records("bert")), train(records("bert"), output="o", terms=["masked_lm"])
+    assert set(both) - set(one) == {name for name in both if "next_sentence" in name} != set()
+
+
+# What recipes and flags have to do with each other
+
+def test_defaults_name_flags_and_terms_name_objectives():
+    known = {field.name for kind in (PretrainingDataFlags, PretrainingFlags, TrainSettings,
+                                     FineTuneSettings) for field in dataclasses.fields(kind)}
+    for recipe in recipes.RECIPES.values():
+        assert set(recipe.defaults) <= known
+        terms = run_pretraining.choose_terms(recipe, [])
+        assert terms == recipe.terms
+        learner = run_pretraining.make_learner(tiny.config(), recipe, terms, "float32")
+        assert [type(objective).__name__ for objective in learner.objectives] == [
+            term.objective for term in terms]
+
+
+@pytest.fixture(name="another")
+def fixture_another(monkeypatch):
+    """A recipe with defaults."""
+    monkeypatch.setitem(recipes.RECIPES, "another", dataclasses.replace(
+        recipes.find("bert"), name="another", defaults={
+            "dupe_factor": 1, "learning_rate": 5e-4, "train_batch_size": 128}))
+
+
+def test_a_recipe_gives_defaults_in_python(another):
+    given = {"output_dir": "x", "train_batch_size": 64}
+    filled = recipes.fill(TrainSettings, "another", **given)
+    assert filled == TrainSettings(learning_rate=5e-4, **given)
+    job = recipes.fill(PretrainingFlags, "another", bert_config_file="c", input_file=["r"])
+    assert job == PretrainingFlags("c", ["r"], recipe="another")
+    with pytest.raises(InputError, match="there is no recipe 'none'"):
+        recipes.fill(TrainSettings, "none", output_dir="x")
+
+
+def test_the_defaults_of_a_run_are_those_of_its_recipe_and_records(another, records):
+    defaults = run_pretraining.recipe_defaults
+    assert defaults({"input_file": [records("bert")]}) == ("recipe bert", {})
+    assert defaults({"input_file": ["absent"]}) == ("recipe bert", {})
+    assert defaults({"recipe": "another"})[1]["learning_rate"] == 5e-4
+    assert defaults({"input_file": [records("bert_wwm, dynamic")]}) == (
+        "recipe bert_wwm", {"max_predictions_per_seq": PREDICTIONS})
+    text = flags.help_text("", [TrainSettings], defaults({"recipe": "another"})[1], "recipe x")
+    assert "--learning_rate=float   (default: 0.0005, from recipe x)" in text
+
+
+# Refusals
+
+@pytest.mark.parametrize("case, changes, parts", [
+    ("bert", {"masking": "dynamic"}, ["--masking=dynamic", "masked already", "r.tfrecord",
+                                      "--recipe=bert --masking=dynamic"]),
+    ("bert", {"recipe": "bert_wwm"}, ["--recipe=bert_wwm has other corruption than recipe bert",
+                                      "r.tfrecord", "make them again with --recipe=bert_wwm"]),
+    ("bert, dynamic", {"masking": "static"}, ["--masking=static needs masks", "r.tfrecord"]),
+    ("bert", {"terms": ["masked_lm", "order"]}, ["--terms", "no order", "next_sentence"]),
+    ("one segment", {}, ["hold no next_sentence_labels", "next_sentence reads",
+                         "--terms=masked_lm"]),
+    ("bert", {"max_predictions_per_seq": 4}, ["--max_predictions_per_seq is 4", "3"]),
+])
+def test_what_does_not_go_together_is_refused(records, train, tmp_path, case, changes, parts):
+    with pytest.raises(InputError) as error:
+        train(records(case), **changes)
+    message = str(error.value)
+    assert all(part in message for part in parts) and "\n" not in message, message
+    assert not os.path.exists(tmp_path / "out")
+
+
+def test_records_without_a_manifest(records, train, tmp_path, capsys):
+    for case in ("bert", "bert, dynamic"):
+        path = tmp_path / f"{case}.tfrecord"
+        path.write_bytes(open(records(case), "rb").read())
+        if case == "bert":
+            train(str(path), num_train_steps=2)
+            said = capsys.readouterr().out
+            assert said.startswith("recipe bert (arXiv:1810.04805); no manifest names ")
+            assert np.isfinite(json.loads(
+                (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()[0])["loss"])
+        else:
+            with pytest.raises(InputError, match="hold no masks, and no manifest beside"):
+                train(str(path), output="o")
+
+
+def test_manifests_of_earlier_versions_mean_the_two_recipes_they_knew():
+    for whole_words, name in ((False, "bert"), (True, "bert_wwm")):
+        record = {"options": {"do_whole_word_mask": whole_words}}
+        assert run_pretraining.recipe_of_records(record) == recipes.find(name)
+    assert run_pretraining.recipe_of_records(None) == recipes.find("bert")
+
+
+# Imports
+
+def test_a_run_from_random_weights_loads_no_checkpoint_format(folder, records, tmp_path):
+    code = f"""
+import sys
+from run_scripts import run_pretraining
+sys.argv = ["run", "--bert_config_file={folder / 'config.json'}", "--input_file={records('bert')}",
+            "--output_dir={tmp_path / 'out'}", "--max_seq_length={LENGTH}", "--do_train",
+            "--max_predictions_per_seq={PREDICTIONS}", "--num_train_steps=2",
+            "--num_warmup_steps=0", "--train_batch_size=8"]
+try:
+    run_pretraining.run()
+finally:
+    print("loaded:", *sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("loaded:")[2].split())
+    assert "bert_tf.training.run" in loaded and "wrote " in done.stdout
+    formats = {name for name in loaded if name.startswith("bert_tf.checkpoints.")}
+    assert formats <= {f"bert_tf.checkpoints.{name}" for name in (
+        "checksummed", "names", "rules", "weights")}
