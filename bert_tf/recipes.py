@@ -162,3 +162,16 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
         parts[name] = kind(**values)
     return dataclasses.replace(recipe, tokenizer=description.get("tokenizer", recipe.tokenizer),
                                **parts)
+
+
+def of_manifest(record: Mapping[str, Any] | None) -> Recipe:
+    """The recipe of the records that a manifest describes; BERT's where there is no manifest.
+
+    Raises:
+        InputError: see `from_description`.
+    """
+    if record is None or "recipe" in record:
+        return from_description(record and record["recipe"])
+    # Earlier versions knew these two, and had no names for them.
+    whole_words = record["options"].get("do_whole_word_mask", False)
+    return find("bert_wwm" if whole_words else "bert")

@@ -21,15 +21,15 @@ from bert_tf.flags import option
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import TrainSettings
 from data_prep import build_vocab, create_pretraining_data, extract_text
-from run_scripts import run_pretraining
+from run_scripts import run_pretraining, show_pretraining
 
 _VOCAB_SIZE = 8000
 _LENGTH, _PREDICTIONS = 128, 20
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class QuickstartFlags:
+    """The text, where everything goes, and how long to train."""
 
     input_file: list[str] = option(
         [], "Your own plain text: files, globs or folders, plain or .gz. Default: the "
@@ -102,7 +102,7 @@ def _train(job, folder, train_records, eval_records, vocab):
             eval_steps=max(1, job.num_train_steps // 10), random_seed=job.random_seed))
 
 
-def main(job):
+def main(job: QuickstartFlags) -> None:
     """Runs all parts and prints what they made.
 
     Raises:
@@ -130,7 +130,6 @@ def main(job):
     _train(job, folder, path("train.tfrecord"), path("held_out.tfrecord"), path("vocab.txt"))
 
     _say(5, "what it learned")
-    from run_scripts import show_pretraining  # pylint: disable=import-outside-toplevel
     learned = show_pretraining.show(
         path("model"), path("vocab.txt"), path("train.tfrecord"), path("held_out.tfrecord"),
         path("held_out.txt"), path("curves.png"))
@@ -151,9 +150,9 @@ def main(job):
                          "frequent one; give more text or more --num_train_steps.")
 
 
-def run():
+def run() -> None:
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, QuickstartFlags)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import checkpoints, data, flags, networks, objectives, recipes, training
-from bert_tf.config import EncoderConfig
+from bert_tf.config import Sizes, read_config
 from bert_tf.data import features, manifest
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
@@ -63,15 +63,6 @@ class PretrainingFlags:
         choices=("static", "dynamic"))
 
 
-def recipe_of_records(record: Mapping[str, Any] | None) -> recipes.Recipe:
-    """The recipe that a manifest describes; BERT's where there is none."""
-    if record is None or "recipe" in record:
-        return recipes.from_description(record and record["recipe"])
-    # Earlier versions knew these two, and no names for them.
-    whole_words = record["options"].get("do_whole_word_mask", False)
-    return recipes.find("bert_wwm" if whole_words else "bert")
-
-
 def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Defaults of the recipe, and of the records that it is trained on (see
     `flags.take_defaults`)."""
@@ -79,7 +70,7 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
         found = manifest.find_manifests(find_files(given.get("input_file", []), "input_file"))
         record = found[0][0] if found else None
-    made = recipe_of_records(record)
+    made = recipes.of_manifest(record)
     recipe = recipes.find(given.get("recipe") or made.name)
     values = dict(recipe.defaults)
     if record and made.corruption.dynamic:
@@ -108,7 +99,7 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
     Raises:
         InputError: they can't; says what to do.
     """
-    path, made = records.paths[0], recipe_of_records(records.manifest)
+    path, made = records.paths[0], recipes.of_manifest(records.manifest)
     again = f"make them again with --recipe={recipe.name}"
     if records.format.is_masked and (job.masking == "dynamic" or (
             recipe.corruption.dynamic and recipe.name != made.name)):
@@ -135,7 +126,7 @@ def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", fla
     """
     found = records.format.names | {feature.name for feature in features.MASKS}
     for term in terms:
-        missing = set(getattr(getattr(objectives, term.objective), "reads", ())) - found
+        missing = set(getattr(objectives, term.objective).reads) - found
         if missing:
             rest = ",".join(_NAMES[t.objective] for t in terms if t != term)
             raise InputError(
@@ -145,7 +136,7 @@ def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", fla
                 + "make them with another --recipe.")
 
 
-def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, config: EncoderConfig,
+def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, config: Sizes,
                  recipe: recipes.Recipe | None = None) -> "tuple[data.RecordSet, recipes.Recipe]":
     """The records of a flag, found to agree with the other flags and the configuration.
 
@@ -163,12 +154,11 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
         InputError: they disagree.
     """
     records = data.RecordSet.open(patterns, flag)
-    recipe = recipe or recipes.find(job.recipe or recipe_of_records(records.manifest).name)
+    recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms)
     if not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
-        records = data.draw_masks(records, flag, recipe_of_records(records.manifest).corruption,
-                                  job.max_predictions_per_seq)
+        records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     check_features(terms, records, flag)
     labels = [term.options.get("num_labels", 2) for term in terms
               if term.objective == "SentencePrediction"]
@@ -190,7 +180,7 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     return line
 
 
-def make_learner(config: EncoderConfig, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
+def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
                  dtype: str) -> "training.Learner":
     """The network of a configuration and the objectives of a recipe's terms, to compute in `dtype`,
     a Keras policy."""
@@ -226,7 +216,7 @@ def main(job: PretrainingFlags, settings: TrainSettings) -> None:
     """Checks everything, then trains and evaluates."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
-    config = EncoderConfig.from_json_file(job.bert_config_file)
+    config = read_config(job.bert_config_file)
     if job.max_seq_length > config.max_position_embeddings:
         raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than "
                          f"max_position_embeddings ({config.max_position_embeddings}) in "

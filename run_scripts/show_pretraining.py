@@ -8,24 +8,31 @@ Example:
 import dataclasses
 import itertools
 import os
+from collections.abc import Iterator, Sequence
 
+import lazy_loader
 import numpy as np
 
-from bert_tf import flags
+from bert_tf import data, flags
 from bert_tf.data.features import pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization.base import open_tokenizer
+from bert_tf.tokenization.base import Tokenizer, open_tokenizer
 from bert_tf.tokenization.vocabulary import check_fits
 from bert_tf.training.reporting import read_metrics
 
+keras = lazy_loader.load("keras")
+
 _SENTENCES, _GUESSES = 5, 5
+# By objective: its title, and what the baselines of its loss and its accuracy are.
+_TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
+           "next_sentence": ("next sentence", "shares", "majority class")}
 
 
 @dataclasses.dataclass
-class Job:
-    """The flags."""
+class ShowPretrainingFlags:
+    """The run, its material, and where the picture goes."""
 
     output_dir: str = option(REQUIRED, "The --output_dir of run_pretraining.")
     vocab_file: str = option(REQUIRED, "The vocabulary of its records.")
@@ -35,47 +42,49 @@ class Job:
     picture: str = option(REQUIRED, "Where the curves go, as PNG.")
 
 
-@dataclasses.dataclass(frozen=True)
-class Baselines:
+def open_records(patterns: str | list[str], flag: str) -> "data.RecordSet":
+    """The records of a flag, with masks drawn where they hold none."""
+    records = data.RecordSet.open(patterns, flag)
+    return records if records.format.is_masked else data.draw_masks(records, flag)
+
+
+def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
+                      eval_records: "data.RecordSet", vocab_size: int
+                      ) -> dict[str, tuple[float, float]]:
     """Scores of guesses that look at no context.
 
-    Attributes:
-        mlm_loss, mlm_accuracy: of predicting the training labels' unigram distribution (with one
-            added to each count), and its most frequent token.
-        nsp_loss, nsp_accuracy: of predicting the training labels' shares, and the majority class.
+    Returns:
+        {name of an objective: (loss, accuracy)}: the loss of predicting each training label with
+        its share of all (with one added to each count), and the accuracy of always predicting the
+        most frequent one.
     """
-
-    mlm_loss: float
-    mlm_accuracy: float
-    nsp_loss: float
-    nsp_accuracy: float
-
-
-def measure_baselines(train_records, eval_records, vocab_size):
-    """`Baselines` of two RecordSets."""
-    train_tokens, train_classes = _count_labels(train_records, vocab_size)
-    eval_tokens, eval_classes = _count_labels(eval_records, vocab_size)
-
-    def scores(train, held_out, added):
-        shares = (train + added) / (train + added).sum()
-        loss = -(held_out * np.log(shares)).sum() / held_out.sum()
-        return float(loss), float(held_out[shares.argmax()] / held_out.sum())
-
-    return Baselines(*scores(train_tokens, eval_tokens, 1), *scores(train_classes, eval_classes, 1))
+    train, held_out = (count_labels(objectives, records, vocab_size)
+                       for records in (train_records, eval_records))
+    found = {}
+    for name, counts in train.items():
+        shares = (counts + 1) / (counts + 1).sum()
+        total = held_out[name].sum()
+        found[name] = (float(-(held_out[name] * np.log(shares)).sum() / total),
+                       float(held_out[name][shares.argmax()] / total))
+    return found
 
 
-def _count_labels(records, vocab_size):
-    """How often each token and each class is a label: int [V] and int [2]."""
-    tokens, classes = np.zeros(vocab_size, int), np.zeros(2, int)
+def count_labels(objectives: Sequence, records: "data.RecordSet", vocab_size: int
+                 ) -> dict[str, np.ndarray]:
+    """How often each class is a label of an objective: {name: int [classes]}."""
+    sizes = {objective.name: getattr(objective, "num_labels", vocab_size)
+             for objective in objectives}
+    counts = {name: np.zeros(size, int) for name, size in sizes.items()}
     for batch in records.evaluation_batches(256, 0, 1).as_numpy_iterator():
-        used = batch["masked_lm_weights"] > 0
-        tokens += np.bincount(batch["masked_lm_ids"][used], minlength=vocab_size)
-        real = batch["is_real_example"] > 0
-        classes += np.bincount(batch["next_sentence_labels"][real, 0], minlength=2)
-    return tokens, classes
+        for objective in objectives:
+            labels, weights = map(np.asarray, objective.targets(batch))
+            counts[objective.name] += np.bincount(labels[weights > 0],
+                                                  minlength=sizes[objective.name])
+    return counts
 
 
-def guess(learner, tokenizer, sentences, length):
+def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
+          ) -> Iterator[tuple[str, str, list[tuple[str, float]]]]:
     """Masks a word of each sentence and lists the model's best guesses.
 
     Args:
@@ -85,7 +94,7 @@ def guess(learner, tokenizer, sentences, length):
         length: longest input.
 
     Yields:
-        (the sentence with [MASK], the word that stood there, [(guess, probability), ...]).
+        (the sentence with [MASK], the word in its place, [(guess, probability), ...]).
     """
     vocabulary = tokenizer.vocabulary
     layout = vocabulary.layout
@@ -113,27 +122,26 @@ def guess(learner, tokenizer, sentences, length):
         yield shown, answer, [(vocabulary.tokens[i], shares[i]) for i in best]
 
 
-def plot(output_dir, baselines, path):
+def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str) -> None:
     """Draws the losses and accuracies of a run over its steps, with the baselines, as PNG."""
-    import matplotlib  # pylint: disable=import-outside-toplevel
+    import matplotlib
     matplotlib.use("Agg")
-    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
-    figure, axes = pyplot.subplots(2, 2, figsize=(11, 7), sharex=True, layout="constrained")
-    panels = (("masked_lm/loss", "masked LM loss (nats)", baselines.mlm_loss, "unigram"),
-              ("next_sentence/loss", "next sentence loss (nats)", baselines.nsp_loss, "shares"),
-              ("masked_lm/accuracy", "masked LM accuracy", baselines.mlm_accuracy,
-               "most frequent token"),
-              ("next_sentence/accuracy", "next sentence accuracy", baselines.nsp_accuracy,
-               "majority class"))
-    for axis, (name, title, baseline, label) in zip(axes.flat, panels):
-        for kind, style in (("train", "-"), ("eval", "o-")):
-            lines = read_metrics(output_dir, kind)
-            axis.plot([line["step"] for line in lines], [line[name] for line in lines], style,
-                      markersize=4, label={"train": "training", "eval": "held-out"}[kind])
-        axis.axhline(baseline, color="gray", linestyle="--", label=f"baseline: {label}")
-        axis.set_title(title)
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(2, len(baselines), figsize=(5.5 * len(baselines), 7),
+                                   sharex=True, squeeze=False, layout="constrained")
+    for column, (name, scores) in zip(axes.T, baselines.items()):
+        title, *labels = titles(name)
+        for axis, part, unit, score, label in zip(
+                column, ("loss", "accuracy"), (" (nats)", ""), scores, labels):
+            for kind, style in (("train", "-"), ("eval", "o-")):
+                lines = read_metrics(output_dir, kind)
+                axis.plot([line["step"] for line in lines],
+                          [line[f"{name}/{part}"] for line in lines], style, markersize=4,
+                          label={"train": "training", "eval": "held-out"}[kind])
+            axis.axhline(score, color="gray", linestyle="--", label=f"baseline: {label}")
+            axis.set_title(f"{title} {part}{unit}")
+            axis.grid(alpha=0.3)
+            axis.legend(fontsize=8)
     for axis in axes[1]:
         axis.set_xlabel("step")
     with replace_aside(path, ".png") as aside:
@@ -141,33 +149,47 @@ def plot(output_dir, baselines, path):
     pyplot.close(figure)
 
 
-def show(output_dir, vocab_file, train_records, eval_records, eval_text, picture):
+def titles(name: str) -> tuple[str, str, str]:
+    """An objective's title, and what the baselines of its loss and its accuracy are."""
+    return _TITLES.get(name, (name.replace("_", " "), "shares", "majority class"))
+
+
+def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str, eval_text: str,
+         picture: str) -> bool:
     """Prints scores beside baselines and some guesses, and draws the curves.
 
     Returns:
-        Whether held-out masked LM accuracy is above that of the unigram baseline.
+        Whether the held-out accuracy of the first objective, masked LM, is above its baseline.
     """
-    import keras  # pylint: disable=import-outside-toplevel
-    from bert_tf.data.pipeline import RecordSet  # pylint: disable=import-outside-toplevel
     tokenizer = open_tokenizer(vocab_file, do_lower_case=True)
-    vocabulary = tokenizer.vocabulary
-    baselines = measure_baselines(RecordSet.open(train_records, "input_file"),
-                                  RecordSet.open(eval_records, "eval_input_file"), vocabulary.size)
+    records = open_records(train_records, "input_file")
+    held_out = open_records(eval_records, "eval_input_file")
     evaluations = read_metrics(output_dir, "eval")
     if not evaluations:
         raise InputError(f"--output_dir: {output_dir} holds no evaluation; run run_pretraining "
                          "with --do_eval first.")
+    learner = keras.models.load_model(os.path.join(output_dir, "model.keras"), compile=False)
+    vocab_size = learner.encoder.config.vocab_size
+    check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
+    baselines = measure_baselines(learner.objectives, records, held_out, vocab_size)
+
     found = evaluations[-1]
     print(f"{'held-out':<24}{'loss':>10}{'accuracy':>10}")
-    for name, loss, accuracy in (
-            ("masked LM", found["masked_lm/loss"], found["masked_lm/accuracy"]),
-            ("  unigram baseline", baselines.mlm_loss, baselines.mlm_accuracy),
-            ("next sentence", found["next_sentence/loss"], found["next_sentence/accuracy"]),
-            ("  majority baseline", baselines.nsp_loss, baselines.nsp_accuracy)):
-        print(f"{name:<24}{loss:>10.3f}{accuracy:>10.1%}")
+    for name, (loss, accuracy) in baselines.items():
+        title, label, _ = titles(name)
+        label = {"shares": "majority"}.get(label, label)
+        for line, scores in ((title, (found[f"{name}/loss"], found[f"{name}/accuracy"])),
+                             (f"  {label} baseline", (loss, accuracy))):
+            print(f"{line:<24}{scores[0]:>10.3f}{scores[1]:>10.1%}")
+    if "masked_lm" in baselines:
+        _print_guesses(learner, tokenizer, eval_text)
+    plot(output_dir, baselines, picture)
+    print(f"\ncurves: {picture}", flush=True)
+    first = next(iter(baselines))
+    return found[f"{first}/accuracy"] > baselines[first][1]
 
-    learner = keras.models.load_model(os.path.join(output_dir, "model.keras"), compile=False)
-    check_fits(vocabulary, learner.encoder.config.vocab_size, f"--vocab_file={vocab_file}")
+
+def _print_guesses(learner, tokenizer, eval_text):
     with open(eval_text, encoding="utf-8") as file:
         lines = [line.strip() for line in itertools.islice(file, 4000)]
     lines = [line for line in lines if 8 <= len(line.split()) <= 25]
@@ -177,20 +199,17 @@ def show(output_dir, vocab_file, train_records, eval_records, eval_text, picture
     for shown, answer, best in guess(learner, tokenizer, lines, length):
         print(f"  {shown}  ({answer})")
         print("      " + ", ".join(f"{token} {share:.0%}" for token, share in best))
-    plot(output_dir, baselines, picture)
-    print(f"\ncurves: {picture}", flush=True)
-    return found["masked_lm/accuracy"] > baselines.mlm_accuracy
 
 
-def main(job):
+def main(job: ShowPretrainingFlags) -> None:
     """`show`, as a program."""
     show(job.output_dir, job.vocab_file, job.input_file, job.eval_input_file, job.eval_text,
          job.picture)
 
 
-def run():
+def run() -> None:
     """The console entry point."""
-    flags.run(main, Job)
+    flags.run(main, ShowPretrainingFlags)
 
 
 if __name__ == "__main__":

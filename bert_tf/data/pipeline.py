@@ -187,28 +187,28 @@ class RecordSet:
         return _deal(records.enumerate(), finish, global_batch, replicas, worker, workers)
 
 
-def draw_masks(records: RecordSet, flag: str, masking: recipes.MaskTokens,
-               max_predictions_per_seq: int) -> RecordSet:
+def draw_masks(records: RecordSet, flag: str,
+               max_predictions_per_seq: int | None = None) -> RecordSet:
     """Records that hold whole texts, with masks drawn as their manifest describes.
 
     Args:
         records: the records.
         flag: the flag that names them.
-        masking: how masks are drawn.
-        max_predictions_per_seq: P.
+        max_predictions_per_seq: P; that of the manifest if None.
 
     Raises:
         InputError: they have no manifest.
     """
-    if not records.manifest:
+    record = records.manifest
+    if not record:
         raise InputError(f"the records of --{flag} hold no masks, and no manifest beside "
                          f"{records.paths[0]} describes how to draw them; put it there, or make "
                          "them again.")
-    vocabulary = records.manifest["vocabulary"]
+    options, vocabulary = record["options"], record["vocabulary"]
     return dataclasses.replace(records, masks=DynamicMasks(
-        masking, records.format.sizes["max_seq_length"], max_predictions_per_seq,
-        records.manifest["options"]["masked_lm_prob"], vocabulary["size"], vocabulary["mask_id"],
-        (vocabulary["cls_id"], vocabulary["sep_id"])))
+        recipes.of_manifest(record).corruption, records.format.sizes["max_seq_length"],
+        max_predictions_per_seq or options["max_predictions_per_seq"], options["masked_lm_prob"],
+        vocabulary["size"], vocabulary["mask_id"], (vocabulary["cls_id"], vocabulary["sep_id"])))
 
 
 def _epoch(records, seed, epoch):

@@ -187,8 +187,8 @@ def test_records_without_a_manifest(records, train, tmp_path, capsys):
 def test_manifests_of_earlier_versions_mean_the_two_recipes_they_knew():
     for whole_words, name in ((False, "bert"), (True, "bert_wwm")):
         record = {"options": {"do_whole_word_mask": whole_words}}
-        assert run_pretraining.recipe_of_records(record) == recipes.find(name)
-    assert run_pretraining.recipe_of_records(None) == recipes.find("bert")
+        assert recipes.of_manifest(record) == recipes.find(name)
+    assert recipes.of_manifest(None) == recipes.find("bert")
 
 
 # Imports
