@@ -18,6 +18,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_json
 from bert_tf.flags import option
+from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import TrainSettings
 from data_prep import build_vocab, create_pretraining_data, extract_text
@@ -86,8 +87,7 @@ def _make_records(job, text, records, vocab, dupe_factor):
 
 def _train(job, folder, train_records, eval_records, vocab):
     config_file = os.path.join(folder, "bert_config.json")
-    with open(vocab, encoding="utf-8") as file:
-        vocab_size = sum(1 for _ in file)
+    vocab_size = open_tokenizer(vocab).vocabulary.size
     EncoderConfig.preset("tiny", vocab_size=vocab_size).to_json_file(config_file)
     run_pretraining.main(
         run_pretraining.PretrainingFlags(

@@ -8,7 +8,7 @@ import math
 import os
 import statistics
 
-from bert_tf.checkpoints import keras_file
+from bert_tf.checkpoints.names import MODEL_FILE
 from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
@@ -88,7 +88,7 @@ def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
         raise InputError(f"{folder} holds {', '.join(others)}, of other seeds or another grid, "
                          "and the best of all is kept: let this one have them too, or name "
                          "another --output_dir.")
-    model = os.path.join(output_dir, keras_file.NAME)
+    model = os.path.join(output_dir, MODEL_FILE)
     if has_results and not os.path.exists(model):
         raise InputError(f"{folder} holds trials that are finished, but their best model, "
                          f"{model}, is gone: name another --output_dir, or remove {folder}.")
