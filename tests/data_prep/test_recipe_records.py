@@ -36,7 +36,7 @@ def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recip
     assert record["recipe"] == job.resolve().describe()
     assert recipes.from_description(record["recipe"]) == job.resolve()
     assert (MASKS <= set(found)) == (not job.resolve().corruption.dynamic)
-    verify_records.main(verify_records.Job(input_file=[str(tmp_path / "out")]))
+    verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(tmp_path / "out")]))
     described_features, _ = manifest.record_features(record)
     assert [feature.name for feature in described_features] == record["features"]
 
