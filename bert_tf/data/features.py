@@ -135,12 +135,12 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
         a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; where B's
             length is 0 there is A only.
         max_seq_length: S.
-        vocabulary: has `layout`, `cls_id` and `sep_id`.
+        vocabulary: has `layout`, `cls_id`, `sep_id` and `pad_id`.
 
     Returns:
-        dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]; padding is 0.
-        Where the class token is the last, segment_ids is uint8 and the class token's segment 2
-        (XLNet, arXiv:1906.08237).
+        dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the
+        class token is the last, segment_ids is uint8 and the class token's segment 2 (XLNet,
+        arXiv:1906.08237).
     """
     a_start, a_length, b_start, b_length = (
         np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
@@ -151,7 +151,7 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     in_b = (column >= b_offset) & (column < b_offset + b_length)
     source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column
     input_mask = column < length
-    input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(0))
+    input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(vocabulary.pad_id))
     segment_ids = (column >= b_offset) & input_mask & (b_length > 0)
     if layout.cls_last:
         is_cls = column == length - 1

@@ -82,6 +82,7 @@ class _Unmarked:
     layout: Layout
     cls_id: int = 0
     sep_id: int = 0
+    pad_id: int = 0
 
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,

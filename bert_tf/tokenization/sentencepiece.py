@@ -51,7 +51,7 @@ T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), ext
 
 
 def prepare(text: str, lower: bool) -> str:
-    """ALBERT's preprocess_text: blanks joined, accents dropped after NFKD, lower-cased if wanted."""
+    """ALBERT's preprocess_text: joins blanks, drops accents after NFKD, lower-cases if wanted."""
     text = " ".join(text.split())
     if not text.isascii():
         text = "".join(char for char in unicodedata.normalize("NFKD", text)

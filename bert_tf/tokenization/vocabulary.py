@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from bert_tf.errors import InputError
 
 UNKNOWN, CLS, SEP, MASK, PADDING = "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"
-# The special tokens of BERT by their roles.
-BERT_ROLES = {"unk": UNKNOWN, "cls": CLS, "sep": SEP, "mask": MASK, "pad": PADDING}
+# The special tokens of BERT by their roles. The original pads with id 0, whatever token that is.
+BERT_ROLES = {"unk": UNKNOWN, "cls": CLS, "sep": SEP, "mask": MASK}
 VOCAB_FILE = "vocab.txt"
 # Tables of embeddings are padded to a multiple of 8 or 128.
 _MOST_PADDING_ROWS = 127
@@ -66,7 +66,7 @@ class Vocabulary:
         special: {role: token} of the special tokens that there are.
         unk_id, cls_id, sep_id, mask_id: ids of the tokens of these roles; None where the vocabulary
             has no such token.
-        pad_id: id of the padding token; 0, with which the original pads, where there is none.
+        pad_id: the id that fills sequences up; 0 where no token has the role pad.
         layout: `Layout` of sequences.
     """
 

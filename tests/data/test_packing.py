@@ -11,7 +11,7 @@ from bert_tf.data.python_random import PythonRandom
 from bert_tf.recipes import MaskTokens
 from bert_tf.tokenization.vocabulary import Layout
 
-CLS, SEP = 90, 91
+CLS, SEP, PAD = 90, 91, 92
 LAYOUTS = {"bert": Layout(1, 1, 1), "roberta": Layout(1, 2, 1),
            "xlnet": Layout(0, 1, 2, cls_last=True), "t5": Layout(0, 0, 1)}
 
@@ -32,7 +32,7 @@ def written_out(name, a, b):
 
 def packed(name, rng, longest=20):
     """Random runs as `pack_pairs` packs them, and as lists (a, b) that fit."""
-    vocabulary = types.SimpleNamespace(layout=LAYOUTS[name], cls_id=CLS, sep_id=SEP)
+    vocabulary = types.SimpleNamespace(layout=LAYOUTS[name], cls_id=CLS, sep_id=SEP, pad_id=PAD)
     tokens = np.arange(80, dtype=np.int32) + 1
     lengths = rng.integers(0, 20, [30, 2])
     lengths[::3, 1] = 0
@@ -53,7 +53,7 @@ def test_sequences_are_those_written_out(name):
             ids, segments = written_out(name, a, b)
             filled = 20 - len(ids)
             assert filled >= 0 and (filled == 0 or (len(a), len(b)) == tuple(lengths[row]))
-            assert features["input_ids"][row].tolist() == ids + [0] * filled
+            assert features["input_ids"][row].tolist() == ids + [PAD] * filled
             assert features["input_mask"][row].tolist() == [1] * len(ids) + [0] * filled
             assert features["segment_ids"][row].tolist() == segments + [0] * filled
 
@@ -75,11 +75,11 @@ def test_a_layout_knows_where_the_texts_are(name):
 def test_masks_never_fall_on_special_tokens(name, whole_words):
     layout = LAYOUTS[name]
     vocabulary = types.SimpleNamespace(ids={str(i): i for i in range(80)}, layout=layout,
-                                       cls_id=CLS, sep_id=SEP)
+                                       cls_id=CLS, sep_id=SEP, pad_id=PAD)
     room = layout.room(16, pair=True)
     masks = static_masks(MaskTokens(units="words" if whole_words else "subwords"),
                          np.zeros(80, np.uint8), PythonRandom(1), vocabulary,
-                         quotas(16, 0.9, 16), 16)
+                         quotas(16, 0.9, 16), 16, room)
     a = np.arange(1, room)
     for length in a:
         masks.draw(0, int(length), 30, int(room - length))

@@ -140,7 +140,8 @@ def test_other_processes_and_folders_get_the_same_tokenizer(tokenizer, content, 
     lower = tokenizer.describe()["do_lower_case"]
     for copy in (pickle.loads(pickle.dumps(tokenizer)),
                  open_tokenizer(str(tmp_path / "copy"), lower)):
-        assert copy.describe() == tokenizer.describe() and copy.describe()["name"] == "sentencepiece"
+        assert copy.describe() == tokenizer.describe() == {
+            "name": "sentencepiece", "do_lower_case": lower}
         assert rows(copy, HARD_LINES) == rows(tokenizer, HARD_LINES)
 
 

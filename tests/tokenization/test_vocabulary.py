@@ -32,8 +32,8 @@ def test_reads_tokens_ids_and_hash(tmp_path):
             vocabulary.mask_id) == (0, 1, 2, 3, 4)
 
 
-def test_padding_is_0_without_a_padding_token(tmp_path):
-    assert Vocabulary.from_file(write(tmp_path, "a\n" + SPECIAL[6:])).pad_id == 0
+def test_bert_pads_with_0_whatever_token_that_is(tmp_path):
+    assert Vocabulary.from_file(write(tmp_path, "a\n" + SPECIAL[6:] + "[PAD]\n")).pad_id == 0
 
 
 def test_empty_lines_keep_the_ids_of_what_follows(tmp_path):
