@@ -38,7 +38,7 @@ REQUIRED = dataclasses.MISSING
 _HELP = ("--help", "-h", "-help", "--helpfull")
 
 
-def option(default, help, *, choices=None, alias=None):  # pylint: disable=redefined-builtin
+def option(default, help, *, choices=None, alias=None):
     """A dataclass field that is also a flag.
 
     Args:

@@ -187,9 +187,10 @@ def _read_shard(path, size, spec):
 
 def _find_damage(path, spec):
     """Names the first record of a shard that can't be read, and what is wrong with it."""
-    number = 0
+    number = -1
     try:
-        for number, message in enumerate(tfrecord.read_records(path)):
+        for message in tfrecord.read_records(path):
+            number += 1
             example = tfrecord.parse_example(message)
             for name, feature in spec.items():
                 values = example.get(name)

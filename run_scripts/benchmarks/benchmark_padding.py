@@ -13,7 +13,7 @@ import dataclasses
 import os
 import time
 
-from bert_tf import flags
+from bert_tf import flags, training
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.tasks.task_flags import TaskFlags
@@ -34,7 +34,6 @@ def _timed(examples, work):
 
 def measure(task_flags, model_flags, settings):
     """Trains and predicts once; returns a dict of rates and scores."""
-    from bert_tf.training.batches import Feed
     run = open_run(
         "run_classifier", task_flags,
         dataclasses.replace(model_flags, do_train=True, do_eval=True), settings)
@@ -46,13 +45,14 @@ def measure(task_flags, model_flags, settings):
                          f"{_WARM_UP_STEPS} are not measured: give more of them, or more epochs.")
     trainer = run.tuning.make_trainer(resolved)
     run.tuning.initialize(trainer, resolved)
-    feed = Feed(trainer, examples, (resolved.random_seed, 0, resolved.train_batch_size))
+    feed = training.Feed(trainer, examples, (resolved.random_seed, 0, resolved.train_batch_size))
     feed.train(_WARM_UP_STEPS)
-    trained, training = _timed(steps * resolved.train_batch_size, lambda: feed.train(steps))
+    trained, training_rate = _timed(steps * resolved.train_batch_size, lambda: feed.train(steps))
     run.tuning.evaluate(trainer)        # traces
     evaluated = sum(run.sets[split].size for split in run.plan.wanted.eval_splits)
-    scores, prediction = _timed(evaluated, lambda: run.tuning.evaluate(trainer))
-    return {"training": training, "prediction": prediction, "training_loss": trained["loss"],
+    scores, prediction_rate = _timed(evaluated, lambda: run.tuning.evaluate(trainer))
+    return {"training": training_rate, "prediction": prediction_rate,
+            "training_loss": trained["loss"],
             "scores": {name: value for name, value in scores.items() if "/" in name}}
 
 

