@@ -236,17 +236,15 @@ def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: byte
             a merge gives.
     """
     known = set(tokens)
-    for roles, layout in _KINDS:
-        if known.issuperset(roles.values()):
-            break
-    else:
+    kinds = [kind for kind in _KINDS if known.issuperset(kind[0].values())]
+    if not kinds:
         raise InputError(f"{source} has neither the special tokens of RoBERTa "
                          f"({', '.join(ROBERTA_ROLES.values())}) nor <|endoftext|> of GPT-2.")
     for token in (*_CHARACTERS, *map("".join, _read_merges(merges))):
         if token not in known:
             raise InputError(f"{source} lacks {token!r}, a byte or what a merge of {MERGES_FILE} "
                              "gives; give the two files of one tokenizer.")
-    return Vocabulary(tokens, source, {VOCAB_FILE: ids, MERGES_FILE: merges}, roles, layout)
+    return Vocabulary(tokens, source, {VOCAB_FILE: ids, MERGES_FILE: merges}, *kinds[0])
 
 
 def _read(path):

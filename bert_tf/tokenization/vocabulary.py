@@ -1,4 +1,4 @@
-"""Tokens and their ids, which of them are special, and where those stand in a sequence."""
+"""Tokens and their ids, which of them are special, and the places of those in a sequence."""
 
 import dataclasses
 import hashlib
@@ -17,7 +17,7 @@ _MOST_PADDING_ROWS = 127
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where the special tokens of a sequence of one or two texts A and B stand.
+    """The places of the special tokens in a sequence of one or two texts A and B.
 
     BERT is [CLS] A [SEP] B [SEP]: (1, 1, 1). RoBERTa has two separators between the texts:
     (1, 2, 1). XLNet is A <sep> B <sep> <cls>: (0, 1, 2) with `cls_last`.
@@ -79,7 +79,7 @@ class Vocabulary:
             source: how errors name the vocabulary.
             files: the content of the files; a vocab.txt with one token a line if None.
             roles: {role: token}; the roles are unk, cls, sep, mask and pad.
-            layout: where the special tokens stand.
+            layout: the places of the special tokens.
 
         Raises:
             InputError: a special token other than that of padding is missing, or the vocabulary

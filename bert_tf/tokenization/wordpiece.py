@@ -78,8 +78,8 @@ SPLIT_LOWER = _Table(is_mark, is_punctuation)
 SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not is_deleted(c))
 _DELETED_SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and is_deleted(c))
 # Cutting the text before any of these changes no word.
-_BOUNDARY = re.compile("[%s%s]" % (re.escape(SPACES), "".join(
-    f"{chr(first)}-{chr(last)}" for first, last in _CJK_BLOCKS)))
+_BOUNDARY = re.compile("[" + re.escape(SPACES) + "".join(
+    f"{chr(first)}-{chr(last)}" for first, last in _CJK_BLOCKS) + "]")
 
 
 def split_chunks(text: str) -> list[str]:

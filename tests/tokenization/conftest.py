@@ -1,4 +1,4 @@
-"""A vocabulary without files, whose pieces tell characters and their variants apart."""
+"""A vocabulary without files, whose pieces differ for characters and their variants."""
 
 import pytest
 

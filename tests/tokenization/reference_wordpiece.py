@@ -1,4 +1,4 @@
-"""WordPiece as slowly and plainly as it can be said: what the fast tokenizers are held against.
+"""WordPiece as slowly and plainly as it can be written: what the fast tokenizers are held against.
 
 It shares no code with bert_tf. Every character carries its position in the text from the start.
 """
