@@ -240,8 +240,10 @@ def test_refused_when_flags_disagree(tmp_path):
 @pytest.mark.parametrize("changes, part", [
     ({"masked_lm_positions": [1, LENGTH]}, f"has {LENGTH} in masked_lm_positions"),
     ({"masked_lm_ids": [VOCAB, 1]}, f"has {VOCAB} in masked_lm_ids"),
-    ({"segment_ids": np.zeros(LENGTH - 1, int)}, f"has {LENGTH - 1} values in segment_ids, not {LENGTH}"),
-    ({"masked_lm_weights": np.zeros(PREDICTIONS, int)}, "has no list of float32 as masked_lm_weights"),
+    ({"segment_ids": np.zeros(LENGTH - 1, int)},
+     f"has {LENGTH - 1} values in segment_ids, not {LENGTH}"),
+    ({"masked_lm_weights": np.zeros(PREDICTIONS, int)},
+     "has no list of float32 as masked_lm_weights"),
 ])
 def test_a_bad_record_deep_in_a_file_stops_reading_and_is_found(tmp_path, changes, part):
     path = tmp_path / "a"

@@ -22,7 +22,8 @@ def shards(prepare, random_text, tmp_path):
 
 
 def verify(*paths, **flags):
-    verify_records.main(verify_records.VerifyRecordsFlags(input_file=list(map(str, paths)), **flags))
+    verify_records.main(verify_records.VerifyRecordsFlags(
+        input_file=list(map(str, paths)), **flags))
 
 
 def problems(capsys, *paths, **flags):
@@ -117,7 +118,8 @@ def test_a_changed_count(shards, capsys):
     (lambda f: f["masked_lm_weights"].float_list.value.__setitem__(slice(None), [0.0] * 5),
      "nothing is masked"),
     (lambda f: f["input_ids"].int64_list.value.append(1), "has 33 values in input_ids, not 32"),
-    (lambda f: f["input_ids"].bytes_list.value.extend([b""] * 32), "has no list of int64 as input_ids"),
+    (lambda f: f["input_ids"].bytes_list.value.extend([b""] * 32),
+     "has no list of int64 as input_ids"),
     (lambda f: f.pop("segment_ids"), "has no segment_ids"),
     (lambda f: f.clear(), "has no input_ids"),
 ])

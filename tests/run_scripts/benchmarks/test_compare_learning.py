@@ -67,7 +67,8 @@ def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatc
               "deterministic": False}       # which would hold for all later tests
     run_pretraining.main(*(
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)
-                if field.name in values}) for kind in (run_pretraining.PretrainingFlags, TrainSettings)))
+                if field.name in values})
+        for kind in (run_pretraining.PretrainingFlags, TrainSettings)))
 
     dump = dict(np.load(job.path("training.npz", 5)))
     np.testing.assert_array_equal(dump.pop("learning_rates"), np.float32(rates))
