@@ -23,6 +23,7 @@ from bert_tf.data.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
 
 _BATCH = 2048
@@ -100,7 +101,7 @@ def _read_format(path, record, vocab_size):
     num_labels = PAIRINGS[recipe["segments"]["pairing"]].num_labels if recipe else 2
     return RecordFormat(*manifest.record_features(record),
                         vocab_size or record["vocabulary"]["size"],
-                        label_count(task) if task else num_labels)
+                        kind_on_disk(task).label_limit(task) if task else num_labels)
 
 
 def _check_messages(messages, form, record):
@@ -121,15 +122,6 @@ def _check_messages(messages, form, record):
         for problem, wrong in find_problems(arrays, form, record or {}).items():
             for row in np.flatnonzero(wrong):
                 yield rows[row], problem
-
-
-def label_count(task: Mapping[str, Any]) -> int | None:
-    """What the labels of a task, as a manifest describes it, must be below; None for numbers."""
-    if task["kind"] == "regression":
-        return None
-    if task["multi_label"]:
-        return 2
-    return task["num_choices"] if task["kind"] == "multiple_choice" else len(task["labels"])
 
 
 def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[str, Any]

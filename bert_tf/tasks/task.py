@@ -129,13 +129,14 @@ def kind_on_disk(described: dict) -> Kind:
         described: has `kind` and `multi_label`.
 
     Raises:
-        ValueError: there is no such kind.
+        InputError: there is no such kind.
     """
     wanted = {name: described[name] for name in ("kind", "multi_label")}
     for kind in KINDS.values():
         if kind.on_disk == wanted:
             return kind
-    raise ValueError(f"there is no kind {described['kind']!r}")
+    raise InputError(f"there is no kind {described['kind']!r} of tasks in this version; use the "
+                     "version that wrote it.")
 
 
 @dataclasses.dataclass(frozen=True)
