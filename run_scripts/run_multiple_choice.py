@@ -15,7 +15,7 @@ Example:
 from bert_tf import flags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.run import open_run
 
 

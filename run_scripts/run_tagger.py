@@ -21,7 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.run import open_run
 
 # What bert_tf/objectives/tagging.py makes; flags are read before Keras is.

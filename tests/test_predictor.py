@@ -17,7 +17,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 
 LENGTH = 32
 LETTERS = string.ascii_lowercase

@@ -8,7 +8,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["checksummed", "google", "huggingface", "keras_file", "keras_hub", "model_garden",
-                "names", "resizing", "rules", "training_checkpoint"],
+                "names", "rules", "training_checkpoint"],
     submod_attrs={
         "conversion": ["Changes", "convert"],
         "loading": ["FORMATS", "config_of", "load", "read", "read_config", "read_for",

@@ -5,13 +5,19 @@ holds float32.
 """
 
 import dataclasses
+import functools
 
-from bert_tf.checkpoints import names, resizing
+import numpy as np
+
+from bert_tf.checkpoints import names
 from bert_tf.checkpoints.loading import FORMATS, config_of, read_source
-from bert_tf.checkpoints.weights import Account, to_table, translate
+from bert_tf.checkpoints.rules import Source
+from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, translate
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside
 from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
 
 # The heads of every pre-trained BERT; the account lists those that a file lacks.
 _USUAL_HEADS = ("pooler", "masked_lm", "next_sentence")
@@ -47,7 +53,7 @@ class Changes:
 def _read(path, changes):
     """The `Weights` at `path` as they are, but for the sizes that are to change anyway."""
     source = read_source(path, changes.task)
-    return translate(source, resizing.adopt(config_of(source), source, changes))
+    return translate(source, adopt(config_of(source), source, changes))
 
 
 def _without(weights, heads):
@@ -70,7 +76,7 @@ def _change(weights, changes):
     if changes.hidden_act:
         weights = dataclasses.replace(weights, config=dataclasses.replace(
             weights.config, hidden_act=changes.hidden_act))
-    for step in (resizing.cut, resizing.grow, resizing.round_to):
+    for step in (cut, grow, round_to):
         weights, more = step(weights, changes)
         notes += more
     if weights.vocab_file:
@@ -127,3 +133,147 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
         with folder_aside(output) as folder:
             writer.write(folder, weights, tensors)
     return account
+
+
+# Our names of the tensors that have a row for each word or position, by the key of their size.
+TABLES = {"vocab_size": ("embeddings/word_embeddings", "masked_lm/output_bias",
+                         "masked_lm/output_weights"),
+          "max_position_embeddings": ("embeddings/position_embeddings",)}
+
+
+def adopt(config: EncoderConfig, source: Source, changes) -> EncoderConfig:
+    """`config` with the sizes that the tables of a `Source` have, where these are to be cut."""
+    theirs = {rule.ours: rule.theirs for rule in source.table.rules(config)}
+    sizes = {}
+    for key, (table, *_) in TABLES.items():
+        tensor = source.tensors.get(theirs[table])
+        if getattr(changes, key) and tensor and tensor.shape:
+            sizes[key] = tensor.shape[0]
+    return dataclasses.replace(config, **sizes)
+
+
+def _first(tensor, rows):
+    return dataclasses.replace(tensor, shape=(rows, *tensor.shape[1:]),
+                               read=lambda: tensor.read()[:rows])
+
+
+def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
+    """The `Weights` with as few words and positions as asked for, and sentences on that.
+
+    Raises:
+        InputError: there are not so many.
+    """
+    notes = []
+    for key, tables in TABLES.items():
+        asked, held = getattr(changes, key), getattr(weights.config, key)
+        if not asked or asked == held:
+            continue
+        if not 0 < asked < held:
+            raise InputError(f"--{key}={asked}: {weights.source} has {held} rows, which can be "
+                             "cut but not made more, as nothing has trained them.")
+        tensors = {name: _first(tensor, asked) if name in tables else tensor
+                   for name, tensor in weights.tensors.items()}
+        weights = dataclasses.replace(weights, tensors=tensors, config=dataclasses.replace(
+            weights.config, **{key: asked}))
+        notes.append(f"{key}: the first {asked} of {held} rows.")
+    return weights, notes
+
+
+def round_to(weights: Weights, changes) -> tuple[Weights, list[str]]:
+    """The `Weights` in the type that is asked for, and a sentence on that.
+
+    Raises:
+        InputError: there is no such type.
+    """
+    if not changes.dtype:
+        return weights, []
+    if changes.dtype not in FLOATS:
+        raise InputError(f"--dtype must be one of {', '.join(FLOATS)}, not {changes.dtype}.")
+
+    def rounded(tensor):
+        return dataclasses.replace(tensor, dtype=changes.dtype, read=lambda: np.asarray(
+            tensor.read()).astype(changes.dtype))
+
+    others = sum(tensor.dtype != changes.dtype for tensor in weights.tensors.values())
+    tensors = {name: rounded(tensor) for name, tensor in weights.tensors.items()}
+    return (dataclasses.replace(weights, tensors=tensors),
+            [f"{others} tensors converted to {changes.dtype}."])
+
+
+def pieces(token: str, vocabulary: Vocabulary) -> list[int]:
+    """The ids of a token's longest sub-words in `vocabulary`, from left to right; [UNK] if it
+    can't be cut.
+    """
+    ids, mark, rest = [], "", token
+    if token.startswith("##") and len(token) > 2:
+        mark, rest = "##", token[2:]
+    while rest:
+        end = next((end for end in range(len(rest), 0, -1) if mark + rest[:end] in vocabulary.ids),
+                   None)
+        if end is None:
+            return [vocabulary.unk_id]
+        ids.append(vocabulary.ids[mark + rest[:end]])
+        mark, rest = "##", rest[end:]
+    return ids or [vocabulary.unk_id]
+
+
+def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]]:
+    """For the id of each token that only `new` has, the ids of its sub-words in `old`.
+
+    Raises:
+        InputError: `new`, the vocabulary at `path`, isn't `old` with tokens added at its end or in
+            unused slots.
+    """
+    if new.size < old.size:
+        raise InputError(f"{path} has {new.size} tokens, fewer than the checkpoint's own "
+                         f"{old.size}; give that vocabulary with words added.")
+    for index, (before, after) in enumerate(zip(old.tokens, new.tokens)):
+        if before != after and not is_unused(before):
+            raise InputError(f"{path}, line {index + 1}: is {after!r}, but the checkpoint's own "
+                             f"vocabulary has {before!r}; give that vocabulary with words added.")
+    return {index: pieces(token, old) for index, token in enumerate(new.tokens)
+            if index >= old.size or token != old.tokens[index]}
+
+
+def _grown(tensor, size, rows):
+    """A `Tensor` of `size` rows: the old ones, and means of these."""
+
+    def read():
+        old = tensor.read()
+        new = np.zeros((size, *old.shape[1:]), old.dtype)
+        new[:len(old)] = old
+        for index, ids in rows.items():
+            new[index] = old[ids].astype("float64").mean(axis=0).astype(old.dtype)
+        return new
+
+    return dataclasses.replace(tensor, shape=(size, *tensor.shape[1:]), read=read)
+
+
+def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
+    """The `Weights` with the vocabulary that is asked for, and sentences on its new words.
+
+    Raises:
+        InputError: the vocabulary doesn't belong to the checkpoint.
+    """
+    path = changes.vocab_file or weights.vocab_file
+    if not path:
+        return weights, ["There is no vocabulary; give --vocab_file to have one written."]
+    new = Vocabulary.from_file(path)
+    held, rows = weights.config.vocab_size, {}
+    if changes.vocab_file and weights.vocab_file:
+        old = Vocabulary.from_file(weights.vocab_file)
+        rows = new_rows(old, new, path)
+    elif new.size > held:
+        raise InputError(f"{path} has {new.size} tokens, but the model only {held}; give the "
+                         "vocabulary of the checkpoint.")
+    size = max(held, new.size)
+    grown = functools.partial(_grown, size=size, rows=rows)
+    tensors = {name: grown(tensor) if rows and name in TABLES["vocab_size"] else tensor
+               for name, tensor in weights.tensors.items()}
+    notes = [f"{len(rows)} rows are new, means of their old sub-words:"] if rows else []
+    notes += [f"    {index} {new.tokens[index]}: {' '.join(old.tokens[i] for i in ids)}"
+              for index, ids in rows.items()]
+    if size > new.size:
+        notes.append(f"{size - new.size} rows pad the vocabulary of {new.size} tokens to {size}.")
+    config = dataclasses.replace(weights.config, vocab_size=size)
+    return dataclasses.replace(weights, tensors=tensors, config=config, vocab_file=path), notes

@@ -12,10 +12,8 @@ from bert_tf.tasks import kinds
 from bert_tf.tasks.kinds.base import Kind
 
 TASK_FILE = "task.json"
-# A new kind is a file of the folder kinds and a row here.
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (
-    kinds.Classification(), kinds.MultiLabel(), kinds.Regression(), kinds.MultipleChoice(),
-    kinds.Tagging(), kinds.Span())}
+    getattr(kinds, name)() for names in kinds.CLASSES.values() for name in names)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,12 +2,23 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+# All tokenizers: class -> (module, how the names of its vocabularies end, the names that they have
+# in a folder). The first whose ending fits reads a file; a new tokenizer is a file and a row.
+TOKENIZERS = {
+    "ByteBpeTokenizer": ("byte_bpe", (".json",), ("vocab.json", "encoder.json")),
+    "SentencepieceTokenizer": ("sentencepiece", (".model",), ("spiece.model", "*.model")),
+    "WordpieceTokenizer": ("wordpiece", ("",), ("vocab.txt",)),
+}
+
+_EXPORTS = {
     "base": ["Tokenizer", "find_vocabulary", "open_tokenizer"],
-    "byte_bpe": ["ByteBpeTokenizer"],
-    "sentencepiece": ["SentencepieceTokenizer"],
     "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
                    "looks_lower_case"],
-    "wordpiece": ["WordpieceTokenizer", "split_chunks", "split_words"],
+    "wordpiece": ["split_chunks", "split_words"],
     "wordpiece_graph": ["WordpieceGraph"],
-})
+}
+for _name, (_module, *_) in TOKENIZERS.items():
+    _EXPORTS.setdefault(_module, []).append(_name)
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs=_EXPORTS)
+__all__ += ["TOKENIZERS"]

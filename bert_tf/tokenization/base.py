@@ -11,10 +11,9 @@ import numpy as np
 from bert_tf import tokenization
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
-from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary, looks_lower_case
+from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
 
-# Other names of vocabularies: byte-level BPE under Hugging Face's and GPT-2's names.
-MODEL_FILE, _JSON_FILES = "spiece.model", ("vocab.json", "encoder.json")
+MODEL_FILE = "spiece.model"
 
 
 class Tokenizer:
@@ -124,12 +123,13 @@ class Tokenizer:
 
 def find_vocabulary(folder: str) -> str | None:
     """The file of the vocabulary in a folder, or None if there is none."""
-    for name in (VOCAB_FILE, MODEL_FILE, *_JSON_FILES):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path):
-            return path
-    models = sorted(glob.glob(os.path.join(glob.escape(folder), "*.model")))
-    return models[0] if len(models) == 1 else None
+    # A vocab.txt comes first: where there are several, it is what earlier versions read.
+    for _, _, names in reversed(tokenization.TOKENIZERS.values()):
+        for name in names:
+            found = sorted(glob.glob(os.path.join(glob.escape(folder), name)))
+            if len(found) == 1 and os.path.isfile(found[0]):
+                return found[0]
+    return None
 
 
 def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
@@ -151,8 +151,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
         if not found:
             raise InputError(f"there is no vocabulary in {path}; name its file.")
         path = found
-    kind = {".json": "ByteBpeTokenizer", ".model": "SentencepieceTokenizer"}.get(
-        os.path.splitext(path)[1], "WordpieceTokenizer")
+    kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
+                if str(path).endswith(endings))
     tokenizer = getattr(tokenization, kind)
     vocabulary = tokenizer.read_vocabulary(str(path))
     return tokenizer(vocabulary,

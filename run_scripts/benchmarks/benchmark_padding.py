@@ -18,7 +18,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.run import open_run
 
 _WARM_UP_STEPS = 2

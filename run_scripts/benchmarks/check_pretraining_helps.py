@@ -35,7 +35,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text
 from run_scripts import run_classifier
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 
 # The libraries with the most documentation, and by what names a sentence may give them away.
 LIBRARIES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",

@@ -39,8 +39,7 @@ from run_scripts.benchmarks.comparison import (
     run_own_program,
     run_peer_program,
 )
-from run_scripts.finetuning.flags import ModelFlags
-from run_scripts.finetuning.model import open_model
+from run_scripts.finetuning.model import ModelFlags, open_model
 
 _KINDS = ("classification", "regression", "tagging")        # that the peer trains
 WEIGHT_DECAY = 0.01

@@ -13,8 +13,15 @@ from bert_tf.files import make_folder, write_json
 from bert_tf.heads import HEADS
 from bert_tf.tasks.task import KINDS, TASK_FILE, SavedTask, Task
 from bert_tf.tasks.task_flags import Wanted
-from run_scripts.finetuning.flags import BALANCED, check_smoothing, class_weights
-from run_scripts.finetuning.model import Model, check_task, open_model, save_task
+from run_scripts.finetuning.model import (
+    BALANCED,
+    Model,
+    check_smoothing,
+    check_task,
+    class_weights,
+    open_model,
+    save_task,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +33,7 @@ class Plan:
         model: the `Model` to begin with.
         options: of input and head, see `Kind.options`.
         wanted: the splits that the run needs.
-        class_weights: see `finetuning.flags.class_weights`.
+        class_weights: see `finetuning.model.class_weights`.
         flags: `ModelFlags`.
         settings: `FineTuneSettings`.
     """

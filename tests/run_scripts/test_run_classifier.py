@@ -20,7 +20,7 @@ from bert_tf.tasks.task import KINDS
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"

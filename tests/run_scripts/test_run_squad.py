@@ -26,7 +26,7 @@ from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.run import open_run
 from tests.training import tiny
 

@@ -15,7 +15,7 @@ from bert_tf.objectives import tagging
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_tagger
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 from run_scripts.run_tagger import HeadFlags
 from tests.test_metrics import conlleval
 from tests.training import tiny

@@ -1,13 +1,14 @@
-"""The kinds of tasks, a file for each or for a few that are alike; `bert_tf.tasks.task.KINDS` lists
-them by name."""
+"""The kinds of tasks, a file for each or for a few that are alike."""
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "base": ["Kind"],
-    "labelled": ["LabelledKind"],
-    "multiple_choice": ["MultipleChoice"],
-    "sentence": ["Classification", "MultiLabel", "Regression"],
-    "span": ["Span"],
+# The class of every kind by its file; a new kind is a file and a row.
+CLASSES = {
+    "sentence": ["Classification", "MultiLabel", "Regression", "MultipleChoice"],
     "tagging": ["Tagging"],
-})
+    "span": ["Span"],
+}
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submod_attrs={"base": ["Kind"], "labelled": ["LabelledKind"], **CLASSES})
+__all__ += ["CLASSES"]

@@ -19,7 +19,7 @@ from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
 from run_scripts.benchmarks import compare_finetuning
 from run_scripts.benchmarks.compare_finetuning import Comparison
-from run_scripts.finetuning.flags import ModelFlags
+from run_scripts.finetuning.model import ModelFlags
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 LETTERS = "abcdefghij"
