@@ -162,36 +162,48 @@ class PythonRandom:
         return taken
 
     def _replay(self) -> None:
-        """Does the skipped shuffles of this block, thousands at once, as arrays."""
-        if not self._skipped:
-            return
-        starts, sizes = np.array(self._skipped, np.int64).T
-        self._skipped = []
-        count, longest = len(starts), int(sizes.max())
-        numbers = np.arange(longest + 1, dtype=np.uint32)
-        shifts = np.array([32 - max(n.bit_length(), 1) for n in range(longest + 1)], np.uint32)
-        bounds = numbers << shifts       # a word is accepted for below(n) if it is less than this
-        bounds[:2] = 0                   # a finished shuffle accepts nothing more
+        """Does the skipped shuffles of this block."""
+        if self._skipped:
+            starts, sizes = np.array(self._skipped, np.int64).T
+            self._orders.append(_do_shuffles(self._words, starts, sizes))
+            self._skipped = []
 
-        # Row s of `picks` gets the accepted word of step s: a rejected one is overwritten.
-        picks = np.zeros((longest, count), np.uint32)
-        flat, slot, word, left = picks.reshape(-1), np.arange(count), starts.copy(), sizes.copy()
-        while left.max() > 1:
-            drawn = self._words[word]
-            flat[slot] = drawn
-            accepted = drawn < bounds[left]
-            left -= accepted
-            slot += accepted * count
-            word += 1
 
-        order = np.repeat(numbers[:longest, None].astype(np.uint16), count, 1)
-        flat, column = order.reshape(-1), np.arange(count)
-        for step in range(longest - 1):
-            left = np.maximum(sizes - step, 1)
-            i = (left - 1) * count + column
-            j = np.where(left > 1, picks[step] >> shifts[left], 0) * count + column
-            flat[i], flat[j] = flat[j], flat[i]
-        self._orders.append(order)
+def _do_shuffles(words, starts, sizes):
+    """The orders that shuffles leave, thousands of them at once, as arrays.
+
+    Args:
+        words: uint32, the block.
+        starts, sizes: int [M], where each shuffle begins in the block, and its number of items.
+
+    Returns:
+        uint16 [max(sizes), M]: column m holds 0 .. sizes[m] - 1 shuffled, then the rest.
+    """
+    count, longest = len(starts), int(sizes.max())
+    numbers = np.arange(longest + 1, dtype=np.uint32)
+    shifts = np.array([32 - max(n.bit_length(), 1) for n in range(longest + 1)], np.uint32)
+    bounds = numbers << shifts       # a word is accepted for below(n) if it is less than this
+    bounds[:2] = 0                   # a finished shuffle accepts nothing more
+
+    # Row s of `picks` gets the accepted word of step s: a rejected one is overwritten.
+    picks = np.zeros((longest, count), np.uint32)
+    flat, slot, word, left = picks.reshape(-1), np.arange(count), starts.copy(), sizes.copy()
+    while left.max() > 1:
+        drawn = words[word]
+        flat[slot] = drawn
+        accepted = drawn < bounds[left]
+        left -= accepted
+        slot += accepted * count
+        word += 1
+
+    order = np.repeat(numbers[:longest, None].astype(np.uint16), count, 1)
+    flat, column = order.reshape(-1), np.arange(count)
+    for step in range(longest - 1):
+        left = np.maximum(sizes - step, 1)
+        i = (left - 1) * count + column
+        j = np.where(left > 1, picks[step] >> shifts[left], 0) * count + column
+        flat[i], flat[j] = flat[j], flat[i]
+    return order
 
 
 @functools.cache
