@@ -43,7 +43,7 @@ class Feature:
         return {"S": max_seq_length, "P": max_predictions_per_seq, "L": num_labels,
                 "C*S": num_choices * max_seq_length}.get(self.axis, self.axis)
 
-    def on(self, axis: str, dtype: str | None = None) -> "Feature":
+    def on(self, axis: str | int, dtype: str | None = None) -> "Feature":
         """This feature along another axis, or of another dtype."""
         return dataclasses.replace(self, axis=axis, dtype=dtype or self.dtype)
 
@@ -204,7 +204,7 @@ class RecordFormat:
                              "with create_pretraining_data.") from error
         found = [feature for name, feature in KNOWN.items()
                  if name in (example if names is None else names)]
-        sizes = {}
+        sizes: dict[str, int] = {}
         for feature in found:
             if feature.axis in AXES and feature.name in example:
                 sizes.setdefault(AXES[feature.axis], len(example[feature.name]))

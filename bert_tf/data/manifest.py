@@ -1,8 +1,10 @@
-"""The manifest: what stands in a set of shards, written beside them when all are finished."""
+"""The manifest: a description of a set of shards, written beside them when all are finished."""
 
 import glob
 import json
 import os
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from bert_tf.data import features
 from bert_tf.errors import InputError
@@ -10,14 +12,14 @@ from bert_tf.errors import InputError
 SUFFIX = ".manifest.json"
 
 
-def manifest_path(output_file):
-    """Where the manifest of `name.tfrecord` (or `.tfrecord.gz`) stands: `name.manifest.json`."""
+def manifest_path(output_file: str) -> str:
+    """The path of the manifest of `name.tfrecord` (or `.tfrecord.gz`): `name.manifest.json`."""
     for ending in (".gz", ".tfrecord"):
         output_file = output_file.removesuffix(ending)
     return output_file + SUFFIX
 
 
-def shard_name(output_file, index, count):
+def shard_name(output_file: str, index: int, count: int) -> str:
     """`output_file` itself where it is the only shard, else `name-00003-of-00008` (before .gz)."""
     if count == 1:
         return output_file
@@ -25,7 +27,7 @@ def shard_name(output_file, index, count):
     return f"{output_file.removesuffix(ending)}-{index:05d}-of-{count:05d}{ending}"
 
 
-def load_manifest(path):
+def load_manifest(path: str) -> dict[str, Any]:
     """Reads a manifest.
 
     Raises:
@@ -34,13 +36,16 @@ def load_manifest(path):
     try:
         with open(path, encoding="utf-8") as file:
             manifest = json.load(file)
-        manifest["shards"], manifest["options"], manifest["vocabulary"]  # pylint: disable=W0104
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        for key in ("shards", "options", "vocabulary"):
+            if key not in manifest:
+                raise ValueError(f"it has no {key}")
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path} is not a manifest of records ({error}).") from error
     return manifest
 
 
-def record_features(manifest):
+def record_features(manifest: Mapping[str, Any]
+                    ) -> tuple[tuple[features.Feature, ...], dict[str, int]]:
     """The features of the records that a manifest describes.
 
     Returns:
@@ -61,7 +66,7 @@ def record_features(manifest):
         labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
         return features.ANSWER_SPAN + labels, sizes
     sizes["max_predictions_per_seq"] = options["max_predictions_per_seq"]
-    # The names of the features; earlier versions knew the seven of BERT only, and named none.
+    # Earlier versions knew the seven features of BERT only, and named none.
     names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
     if unknown := [name for name in names if name not in features.KNOWN]:
         raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
@@ -69,7 +74,8 @@ def record_features(manifest):
     return features.known(*names), sizes
 
 
-def find_manifests(shards):
+def find_manifests(shards: Iterable[str]
+                   ) -> list[tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
     """The manifests that name these shards, looked for in the shards' folders.
 
     Returns:
