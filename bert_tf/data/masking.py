@@ -80,6 +80,53 @@ def choose_units_batch(units, sizes, quota, uniforms):
         by_unit, tf.minimum(units, units.shape[1] - 1), batch_dims=1)
 
 
+def choose_tokens_batch(candidates, quota, uniforms, most: int):
+    """What `choose_units_batch` chooses where every token is a unit: the lowest uniforms.
+
+    Args:
+        candidates: bool [B, S].
+        quota: int32 [B], from 1 to `most`.
+        uniforms: float32 [B, S].
+        most: the highest quota.
+
+    Returns:
+        bool [B, S], the chosen candidates.
+    """
+    keys = tf.where(candidates, uniforms, 2.0)
+    lowest = -tf.math.top_k(-keys, min(most, keys.shape[1])).values
+    limit = tf.gather(lowest, tf.minimum(quota, lowest.shape[1]) - 1, batch_dims=1)
+    return candidates & (keys <= limit[:, None])
+
+
+def draw_uniforms(seed: int, numbers, size: int):
+    """Numbers in [0, 1) of which each row depends on the seed and its own number alone.
+
+    A row is a stream of SplitMix64 (doi:10.1145/2660193.2660195), which begins at a mix of the two.
+
+    Args:
+        seed: from 0.
+        numbers: int64 [B].
+        size: how many in a row.
+
+    Returns:
+        float32 [B, size].
+    """
+    def constant(value):
+        return tf.constant(value, tf.uint64)
+
+    def mix(x):
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, constant(shift)))
+            x *= constant(factor)
+        return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, constant(31)))
+
+    gamma = constant(0x9E3779B97F4A7C15)
+    start = mix(mix(constant(seed) + gamma) + tf.cast(numbers, tf.uint64) * gamma)
+    columns = tf.cast(tf.range(1, size + 1), tf.uint64)
+    bits = tf.bitwise.right_shift(mix(start[:, None] + columns * gamma), constant(40))
+    return tf.cast(tf.cast(bits, tf.int32), tf.float32) * 2.0**-24
+
+
 @dataclasses.dataclass(frozen=True)
 class Masking:
     """A way of choosing units, in the form for one sequence and in the form for a batch."""
@@ -274,9 +321,7 @@ class DynamicMasks:
             masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B, P].
         """
         size = self.max_seq_length + 2 * self.max_predictions_per_seq
-        uniforms = tf.map_fn(
-            lambda number: tf.random.stateless_uniform([size], tf.stack([seed, number])),
-            tf.cast(numbers, tf.int64), fn_output_signature=tf.TensorSpec([size], tf.float32))
+        uniforms = draw_uniforms(seed, numbers, size)
         others = {name: value for name, value in batch.items() if name != "token_boundary"}
         return {**others, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
                                       batch.get("token_boundary"))}
@@ -295,6 +340,18 @@ class DynamicMasks:
         candidates = tf.cast(input_mask, tf.bool)
         for special in self.special_ids:
             candidates &= input_ids != special
+        limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
+        quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
+        keys, rest = tf.split(uniforms, [self.max_seq_length, -1], 1)
+        if token_boundary is None and self.masking.choose == "units":
+            chosen = choose_tokens_batch(candidates, quota, keys, self.max_predictions_per_seq)
+        else:
+            unit, sizes = self._units(candidates, token_boundary)
+            chosen = MASKINGS[self.masking.choose].choose_batch(unit, sizes, quota, keys)
+        return self._throw(input_ids, chosen, rest)
+
+    def _units(self, candidates, token_boundary):
+        """The unit of each candidate and the sizes of units, see `choose_units_batch`."""
         begins = candidates if token_boundary is None else candidates & (token_boundary > 0)
         # The first candidate begins a unit even where its word was cut.
         first = candidates & (tf.cumsum(tf.cast(candidates, tf.int32), 1) == 1)
@@ -302,11 +359,7 @@ class DynamicMasks:
         unit = tf.where(candidates, unit, self.max_seq_length)
         sizes = tf.math.bincount(unit, minlength=self.max_seq_length + 1,
                                  maxlength=self.max_seq_length + 1, axis=-1)
-        limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
-        quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
-        chosen = MASKINGS[self.masking.choose].choose_batch(
-            unit, sizes[:, :-1], quota, uniforms[:, :self.max_seq_length])
-        return self._throw(input_ids, chosen, uniforms[:, self.max_seq_length:])
+        return unit, sizes[:, :-1]
 
     def _throw(self, input_ids, chosen, uniforms):
         """The features, given chosen, bool [B, S], and uniforms, float32 [B, 2P]."""

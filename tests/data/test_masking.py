@@ -111,7 +111,10 @@ def test_the_choice_is_that_of_one_sequence_at_a_time(units, prob):
             else:
                 groups.append([position])
         quota = min(slots, max(1, round(int(length) * prob)))
-        chosen = sorted(choose_units(groups, quota, Order(uniforms[row])))
+        # Where every token is a unit, the keys are those of positions.
+        firsts = [group[0] for group in groups]
+        keys = uniforms[row][firsts] if units == "subwords" else uniforms[row]
+        chosen = sorted(choose_units(groups, quota, Order(keys)))
         used = np.asarray(after["masked_lm_weights"])[row] > 0
         assert np.asarray(after["masked_lm_positions"])[row][used].tolist() == chosen
 

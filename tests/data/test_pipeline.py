@@ -11,9 +11,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import manifest, tfrecord
+from bert_tf.data.masking import DynamicMasks
 from bert_tf.data.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.recipes import MaskTokens
 
 LENGTH, PREDICTIONS, VOCAB = 8, 2, 1000
 GOLDEN = {"sample_s128_d10_seed12345.tfrecord": (128, 20),
@@ -324,6 +326,16 @@ def test_recipes_that_differ_are_refused(tmp_path):
 
 
 # Masks that are drawn while training
+
+def test_drawn_masks_have_static_shapes_and_leave_blanks_alone(records):
+    masked = dataclasses.replace(records, masks=DynamicMasks(
+        MaskTokens(dynamic=True), LENGTH, 3, 0.15, VOCAB, 5, (998, 999)))
+    dataset = masked.training_batches(1, 0, 6, 2)
+    assert all(spec.shape.is_fully_defined() for spec in dataset.element_spec.values())
+    found = {name: np.concatenate([batch[name] for batch in masked.evaluation_batches(8, 0, 1)])
+             for name in ("masked_lm_weights", "is_real_example")}
+    assert np.array_equal(found["masked_lm_weights"].sum(1) > 0, found["is_real_example"] > 0)
+
 
 def number_masks(batch, seed, numbers):
     """Puts each record's number in the stream and the seed in the place of masks."""
