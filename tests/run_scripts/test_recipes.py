@@ -17,7 +17,7 @@ from bert_tf.training import distribution, resume
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags
-from run_scripts import run_pretraining
+from run_scripts import run_pretraining, show_pretraining
 from run_scripts.run_pretraining import PretrainingFlags
 from tests.data_prep.conftest import TOKENS, WORDS
 from tests.training import tiny
@@ -103,6 +103,23 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
 def test_terms_can_be_left_out(records, train):
     both, one = train(records("bert")), train(records("bert"), output="o", terms=["masked_lm"])
     assert set(both) - set(one) == {name for name in both if "next_sentence" in name} != set()
+
+
+@pytest.mark.parametrize("case, lines", [
+    ("bert, dynamic", ["masked LM", "  unigram baseline", "next sentence", "  majority baseline"]),
+    ("one segment", ["masked LM", "  unigram baseline"])])
+def test_what_was_learned_is_shown(case, lines, folder, records, train, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    path, text, picture = records(case), tmp_path / "text.txt", tmp_path / "curves.png"
+    text.write_text("the house a tree the walk the cafe a tree\n" * 6, encoding="utf-8")
+    train(path, do_eval=True, terms=TERMS.get(case, []))
+    capsys.readouterr()
+    learned = show_pretraining.show(str(tmp_path / "out"), str(folder / "vocab.txt"), path, path,
+                                    str(text), str(picture))
+    said = capsys.readouterr().out.splitlines()
+    assert [line[:24].rstrip() for line in said[:said.index("")]] == ["held-out", *lines]
+    assert sum("[MASK]" in line for line in said) == 5
+    assert isinstance(learned, bool) and picture.read_bytes().startswith(b"\x89PNG")
 
 
 # What recipes and flags have to do with each other
