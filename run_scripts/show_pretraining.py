@@ -10,7 +10,6 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 
-import lazy_loader
 import numpy as np
 
 from bert_tf import data, flags
@@ -21,8 +20,6 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import Tokenizer, open_tokenizer
 from bert_tf.tokenization.vocabulary import check_fits
 from bert_tf.training.reporting import read_metrics
-
-keras = lazy_loader.load("keras")
 
 _SENTENCES, _GUESSES = 5, 5
 # By objective: its title, and what the baselines of its loss and its accuracy are.
@@ -161,6 +158,7 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
     Returns:
         Whether the held-out accuracy of the first objective, masked LM, is above its baseline.
     """
+    import keras  # not lazily: see tests/test_architecture.py
     tokenizer = open_tokenizer(vocab_file, do_lower_case=True)
     records = open_records(train_records, "input_file")
     held_out = open_records(eval_records, "eval_input_file")

@@ -172,6 +172,13 @@ def test_a_package_is_imported_without_its_modules():
         *packages(), "bert_tf.heads", "bert_tf.registration"}
 
 
+def test_keras_is_never_loaded_lazily():
+    """TensorFlow, imported after that, executes a lazy Keras in the middle of its own import, which
+    leaves a Keras without `saving` behind."""
+    lazy = "lazy_loader.load(" + '"keras"'
+    assert not [path for path in sources(*PACKAGES) if lazy in path.read_text(encoding="utf-8")]
+
+
 @pytest.mark.parametrize("path", sources(*PACKAGES, "tests"),
                          ids=lambda p: str(p.relative_to(ROOT)))
 def test_every_file_has_a_docstring_and_names_no_machine(path):

@@ -9,8 +9,6 @@ import re
 import zipfile
 from collections.abc import Iterable
 
-import lazy_loader
-
 from bert_tf.checkpoints import google, hdf5, names, rules, training_checkpoint
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
@@ -18,8 +16,6 @@ from bert_tf.config import config_from_dict, parse_json
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS, MAX_LSTMS, OBJECTIVES
 from bert_tf.networks import NETWORKS
-
-keras = lazy_loader.load("keras")
 
 NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
@@ -248,6 +244,7 @@ def _learner(weights):
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
             objectives.append(_described(head.objective, **options))
     encoder = _described(NETWORKS[type(weights.config).__name__], config=weights.config.to_dict())
+    import keras  # not lazily: see tests/test_architecture.py
     return keras.saving.deserialize_keras_object(
         _described("Learner", objectives=objectives, encoder=encoder))
 

@@ -29,7 +29,6 @@ import os
 import shutil
 import sys
 
-import lazy_loader
 import numpy as np
 
 from bert_tf import data, flags, training
@@ -48,8 +47,6 @@ from run_scripts.benchmarks.comparison import (
     run_own_program,
     run_peer_program,
 )
-
-keras = lazy_loader.load("keras")
 
 LOSS = "masked_lm/loss"
 METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
@@ -144,7 +141,7 @@ def dump_training(job, seed):
         seed, 0, job.train_batch_size, 1).take(job.num_train_steps).as_numpy_iterator())
     schedule = training.WarmupLinearDecay(job.learning_rate, job.num_train_steps,
                                           job.num_warmup_steps)
-    rates = keras.ops.convert_to_numpy(schedule(np.arange(job.num_train_steps)))
+    rates = np.asarray(schedule(np.arange(job.num_train_steps)))
     _save(job.path("training.npz", seed), {
         "learning_rates": rates,
         **{name: np.stack([batch[name] for batch in batches]) for name in batches[0]}})
