@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -33,14 +34,14 @@ TERMS = {"one segment": ["masked_lm"]}
 
 @pytest.fixture(name="folder", scope="module")
 def fixture_folder(tmp_path_factory):
-    """A vocabulary, a text and the configuration of a model without dropout."""
+    """A vocabulary, a text and the configuration of a model of one layer without dropout."""
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     rng = np.random.default_rng(1)
     (folder / "text.txt").write_text("\n".join(
         "".join(" ".join(rng.choice(WORDS, 6)) + ".\n" for _ in range(5)) for _ in range(6)),
         encoding="utf-8")
-    tiny.config(vocab_size=len(TOKENS)).to_json_file(folder / "config.json")
+    tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1).to_json_file(folder / "config.json")
     return folder
 
 
@@ -92,8 +93,10 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     assert said.startswith(f"recipe {name} (arXiv:{recipes.find(name).paper}), as the manifest")
     assert ("masks are drawn while training, at most 3" in said) == ("dynamic" in case)
     # As after a kill: the last checkpoint is gone.
-    train(path, output="again", stop_at_step=10, **options)
+    (tmp_path / "again").mkdir()
+    shutil.copy(resume.checkpoints(str(tmp_path / "out"))[0], tmp_path / "again")
     again = train(path, output="again", **options)
+    assert "going on from step 10" in capsys.readouterr().out
     assert whole.keys() == again.keys()
     assert all(np.array_equal(whole[tensor], again[tensor]) for tensor in whole)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
