@@ -1,8 +1,10 @@
 """Pre-training from the command line: going on, phases, workers, and what is refused."""
 
 import dataclasses
+import functools
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,16 +50,19 @@ def fixture_folder(tmp_path_factory):
     return folder
 
 
+def flags_of(folder, output_dir, **changes):
+    """The flags of a run of 8 steps with a checkpoint every 2, changed by keywords."""
+    return {"bert_config_file": str(folder / "config.json"),
+            "input_file": [str(folder / "short.tfrecord")], **SHORT,
+            "output_dir": str(output_dir), "train_batch_size": 8, "num_train_steps": 8,
+            "num_warmup_steps": 2, "save_checkpoints_steps": 2, "iterations_per_loop": 2,
+            "learning_rate": 1e-2, "random_seed": 0, **changes}
+
+
 @pytest.fixture(name="flags")
 def fixture_flags(folder, tmp_path):
-    """Gives the flags of a run of 8 steps with a checkpoint every 2, changed by keywords."""
-    def flags(**changes):
-        return {"bert_config_file": str(folder / "config.json"),
-                "input_file": [str(folder / "short.tfrecord")], **SHORT,
-                "output_dir": str(tmp_path / "out"), "train_batch_size": 8, "num_train_steps": 8,
-                "num_warmup_steps": 2, "save_checkpoints_steps": 2, "iterations_per_loop": 2,
-                "learning_rate": 1e-2, "random_seed": 0, **changes}
-    return flags
+    """`flags_of` the test's own output folder."""
+    return functools.partial(flags_of, folder, output_dir=tmp_path / "out")
 
 
 def main(flags):
@@ -65,6 +70,21 @@ def main(flags):
     job = {name: value for name, value in flags.items() if name in JOB_FLAGS}
     rest = {name: value for name, value in flags.items() if name not in JOB_FLAGS}
     run_pretraining.main(run_pretraining.PretrainingFlags(**job), TrainSettings(**rest))
+
+
+@pytest.fixture(name="stopped_run", scope="module")
+def fixture_stopped_run(folder):
+    """The folder of the run of `flags` after `--stop_at_step=4`."""
+    main(flags_of(folder, folder / "stopped", do_train=True, stop_at_step=4))
+    return folder / "stopped"
+
+
+@pytest.fixture(name="stopped")
+def fixture_stopped(stopped_run, tmp_path, capsys):
+    """A copy of that folder, in the place of the output folder of `flags`."""
+    shutil.copytree(stopped_run, tmp_path / "out")
+    capsys.readouterr()
+    return tmp_path / "out"
 
 
 def start(flags, **environment):
@@ -165,20 +185,18 @@ def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, ca
     ({"bert_config_file": "plain.json"}, ["bert_config_file (hidden_dropout_prob 0.1, now 0.0)"]),
     # What changes no weight is nobody's business.
     ({"eval_steps": 2, "keep_checkpoint_max": 2, "eval_batch_size": 4}, [])])
-def test_another_recipe_is_reported_and_goes_on(flags, folder, tmp_path, capsys, changes, phrases):
-    main(flags(do_train=True, stop_at_step=4))
-    capsys.readouterr()
+def test_another_recipe_is_reported_and_goes_on(
+        flags, folder, stopped, capsys, changes, phrases):
     if "bert_config_file" in changes:
         changes = {"bert_config_file": str(folder / changes["bert_config_file"])}
     main(flags(do_train=True, **changes))
     said = [line for line in capsys.readouterr().out.splitlines() if "with another" in line]
     assert len(said) == bool(phrases) and all(f"--{phrase}" in said[0] for phrase in phrases), said
-    assert int(checksummed.read(latest(tmp_path / "out"))[0]["trainer/step"]) >= 6
+    assert int(checksummed.read(latest(stopped))[0]["trainer/step"]) >= 6
 
 
 @pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"layer_norm_eps": 1e-5}])
-def test_another_network_is_refused(flags, tmp_path, change):
-    main(flags(do_train=True, stop_at_step=2))
+def test_another_network_is_refused(flags, stopped, tmp_path, change):
     other = str(tmp_path / "other.json")
     config_of(0.1, **change).to_json_file(other)
     before = listing(tmp_path)
@@ -190,23 +208,20 @@ def test_another_network_is_refused(flags, tmp_path, change):
                   init_checkpoint=str(tmp_path / "out")), *parts)
 
 
-def test_a_checkpoint_of_an_earlier_version_goes_on_without_a_word(flags, tmp_path, capsys):
+def test_a_checkpoint_of_an_earlier_version_goes_on_without_a_word(flags, stopped, capsys):
     """It knows nothing of its settings, and names its records by a list."""
-    main(flags(do_train=True, stop_at_step=4))
-    tensors, extra = checksummed.read(latest(tmp_path / "out"))
+    tensors, extra = checksummed.read(latest(stopped))
     del extra["run"]
     extra["order"]["records"] = list(extra["order"]["records"].values())
     assert extra["order"]["records"] == [[40], 16, 3]
-    checksummed.write(latest(tmp_path / "out"), tensors, extra)
-    capsys.readouterr()
+    checksummed.write(latest(stopped), tensors, extra)
     main(flags(do_train=True, learning_rate=1e-3))
     said = capsys.readouterr().out
     assert "with another" not in said and "begin at the first" not in said
-    assert checksummed.read(latest(tmp_path / "out"))[1]["taken"] == 64
+    assert checksummed.read(latest(stopped))[1]["taken"] == 64
 
 
-def test_other_records_begin_at_the_first_and_that_is_reported(flags, folder, capsys):
-    main(flags(do_train=True, stop_at_step=4))
+def test_other_records_begin_at_the_first_and_that_is_reported(flags, folder, stopped, capsys):
     main(flags(do_train=True, **LONG, input_file=[str(folder / "long.tfrecord")]))
     assert "they begin at the first" in capsys.readouterr().out
 
@@ -240,13 +255,12 @@ def test_a_folder_with_the_name_of_a_checkpoint_is_refused(flags, tmp_path):
     refusal(flags(do_train=True), path, "no file")
 
 
-def test_damaged_curves_do_not_stop_a_run(flags, tmp_path, capsys):
-    main(flags(do_train=True, stop_at_step=4))
-    path = tmp_path / "out" / "metrics.jsonl"
+def test_damaged_curves_do_not_stop_a_run(flags, stopped, capsys):
+    path = stopped / "metrics.jsonl"
     path.write_bytes(path.read_bytes().replace(b"loss", b"lo\xffs", 1))
     main(flags(do_train=True))
     assert f"warning: {path}, line 1 is damaged" in capsys.readouterr().out
-    assert [line["step"] for line in read_metrics(tmp_path / "out", "train")] == [4, 6, 8]
+    assert [line["step"] for line in read_metrics(stopped, "train")] == [4, 6, 8]
 
 
 # Phases and initial weights
@@ -371,13 +385,12 @@ def refusal(flags, *parts):
     assert "\n" not in message
 
 
-def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(flags, tmp_path):
-    main(flags(do_train=True, stop_at_step=4))
-    good = read_bytes(latest(tmp_path / "out"))
+def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(flags, stopped):
+    good = read_bytes(latest(stopped))
     refusal(flags(do_train=True, learning_rate=1e36, save_checkpoints_steps=100,
                   iterations_per_loop=100), "step 6 is not a finite number", "--learning_rate")
-    assert read_bytes(latest(tmp_path / "out")) == good
-    assert [line["step"] for line in read_metrics(tmp_path / "out", "train")] == [2, 4]
+    assert read_bytes(latest(stopped)) == good
+    assert [line["step"] for line in read_metrics(stopped, "train")] == [2, 4]
     main(flags(do_train=True))
 
 
