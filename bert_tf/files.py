@@ -11,9 +11,11 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 
-import filelock
+import lazy_loader
 
 from bert_tf.errors import InputError
+
+filelock = lazy_loader.load("filelock")     # most commands lock nothing
 
 # What reading a damaged file raises, plain or gzip.
 READ_ERRORS = (EOFError, OSError, zlib.error)
