@@ -133,11 +133,7 @@ class RecordSet:
             InputError: a record is damaged or can't be trained on; names it.
         """
         for path in self.paths:
-            for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
-                try:
-                    self.format.check(tfrecord.parse_example(message))
-                except ValueError as error:
-                    raise InputError(f"{path}: record {number} {error}") from error
+            _check_records(path, self.format, most)
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
@@ -209,6 +205,15 @@ def draw_masks(records: RecordSet, flag: str,
         recipes.of_manifest(record).corruption, records.format.sizes["max_seq_length"],
         max_predictions_per_seq or options["max_predictions_per_seq"], options["masked_lm_prob"],
         vocabulary["size"], vocabulary["mask_id"], (vocabulary["cls_id"], vocabulary["sep_id"])))
+
+
+def _check_records(path, record_format, most):
+    """Raises InputError if one of the first `most` records of a file, or of all, is wrong."""
+    for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
+        try:
+            record_format.check(tfrecord.parse_example(message))
+        except ValueError as error:
+            raise InputError(f"{path}: record {number} {error}") from error
 
 
 def _epoch(records, seed, epoch):
