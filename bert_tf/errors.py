@@ -1,4 +1,4 @@
-"""The one kind of error that is the user's to mend."""
+"""The one kind of error that the user can fix."""
 
 
 class InputError(ValueError):

@@ -208,7 +208,7 @@ def find_files(patterns, flag, suffixes=None):
         suffixes: in a folder, take the files that end in one of these; all visible files if None.
 
     Raises:
-        InputError: a pattern stands for no file.
+        InputError: no file matches a pattern.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")

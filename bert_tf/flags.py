@@ -157,7 +157,7 @@ def _shown(value):
 
 
 def _notes(field, defaults, source):
-    """Yields what stands in brackets behind a flag in the help."""
+    """Yields the notes in brackets after a flag in the help."""
     if field.name in defaults:
         yield f"default: {_shown(defaults[field.name])}, from {source}"
     elif _is_required(field):

@@ -1,4 +1,4 @@
-"""Recipes: what kind of pre-training a name stands for, one row of `RECIPES` each.
+"""Recipes: the kinds of pre-training by name, one row of `RECIPES` each.
 
 A recipe has a data half (tokenizer, segments, corruption), which decides the records, and a model
 half (terms, learner). Numbers such as rates, lengths and sizes are flags or the configuration;

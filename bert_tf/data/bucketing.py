@@ -1,4 +1,4 @@
-"""Batches of examples of like length, each padded to one of a few lengths.
+"""Batches of examples of similar length, each padded to one of a few lengths.
 
 Padding every example to the longest possible one wastes most of the work where texts are short.
 The lengths are few and fixed, because XLA and TPUs compile a program for each.
