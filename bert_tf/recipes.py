@@ -1,8 +1,8 @@
 """Recipes: the kinds of pre-training by name, one row of `RECIPES` each.
 
 A recipe has a data half (tokenizer, segments, corruption), which decides the records, and a model
-half (terms, learner). Numbers such as rates, lengths and sizes are flags or the configuration;
-a row may only give a flag another default. Rows are data and names: this file imports no model.
+half (network, terms, learner). Numbers such as rates, lengths and sizes are flags or the
+configuration; a row may only give a flag another default. Rows are data and names: this file imports no model.
 
 A new relative of BERT is a row here, plus a row in the table that a new name refers to:
 `data.pairing.PAIRINGS`, `data.masking.MASKINGS`, `heads.HEADS`.
@@ -69,6 +69,7 @@ class Recipe:
         tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
         segments: `Segments`.
         corruption: `MaskTokens`.
+        network: class name of the network, as `bert_tf.networks` exports it.
         terms: the terms of the loss.
         learner: class name of the learner, as `bert_tf.training` exports it.
         defaults: {flag: its default under this recipe}.
@@ -79,6 +80,7 @@ class Recipe:
     tokenizer: str = "wordpiece"
     segments: Segments = Segments()
     corruption: MaskTokens = MaskTokens()
+    network: str = "BertEncoder"
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
     learner: str = "Learner"
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)

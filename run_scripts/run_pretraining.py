@@ -182,6 +182,15 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     return line
 
 
+def check_network(path: str, config: Sizes, recipe: recipes.Recipe) -> None:
+    """Raises InputError if the configuration in the file `path` is of another network than the
+    recipe's."""
+    found = networks.NETWORKS[type(config).__name__]
+    if found != recipe.network:
+        raise InputError(f"--bert_config_file: {path} describes a {found}, but recipe "
+                         f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
+
+
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
                  dtype: str) -> "training.Learner":
     """The network of a configuration and the objectives of a recipe's terms, to compute in `dtype`,
@@ -224,6 +233,7 @@ def main(job: PretrainingFlags, settings: TrainSettings) -> None:
                          f"max_position_embeddings ({config.max_position_embeddings}) in "
                          f"{job.bert_config_file}.")
     records, recipe = open_records(job, job.input_file, "input_file", config)
+    check_network(job.bert_config_file, config, recipe)
     eval_records = None
     if job.do_eval:
         eval_records = records if not job.eval_input_file else open_records(

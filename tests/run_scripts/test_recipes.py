@@ -140,6 +140,13 @@ def test_defaults_name_flags_and_terms_name_objectives():
             term.objective for term in terms]
 
 
+def test_a_configuration_of_another_network_is_refused():
+    recipe = recipes.RECIPES["bert"]
+    run_pretraining.check_network("c.json", tiny.config(), recipe)
+    with pytest.raises(InputError, match="c.json describes a BertEncoder, but recipe bert trains"):
+        run_pretraining.check_network("c.json", tiny.config(), recipe.vary(network="OtherNetwork"))
+
+
 @pytest.fixture(name="another")
 def fixture_another(monkeypatch):
     """A recipe with defaults."""
