@@ -2,8 +2,8 @@
 
 A recipe has a data half (tokenizer, segments, corruption), which decides the records, and a model
 half (network, terms, learner). Numbers such as rates, lengths and sizes are flags or the
-configuration; a row may only give a flag another default. Rows are data and names: this file imports
-no model.
+configuration; a row may only give a flag another default. Rows are data and names: this file
+imports no model.
 
 A new relative of BERT is a row here, plus a row in the table that a new name refers to:
 `data.pairing.PAIRINGS`, `data.masking.MASKINGS`, `heads.HEADS`.
