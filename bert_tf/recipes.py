@@ -6,7 +6,7 @@ configuration; a row may only give a flag another default. Rows are data and nam
 imports no model.
 
 A new relative of BERT is a row here, plus a row in the table that a new name refers to:
-`data.pairing.PAIRINGS`, `data.masking.MASKINGS`, `heads.HEADS`.
+`data.pairing.PAIRINGS`, `data.static_masks.MASKINGS`, `heads.HEADS`.
 """
 
 import dataclasses
@@ -48,7 +48,7 @@ class MaskTokens:
 
     Attributes:
         units: "subwords", or "words": all sub-words of a word are predicted together or not at all.
-        choose: how units are chosen, a key of `data.masking.MASKINGS`.
+        choose: how units are chosen, a key of `data.static_masks.MASKINGS`.
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.

@@ -8,13 +8,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "bucketing": ["epoch_batches", "padded_length", "sorted_batches", "steps_of_epoch"],
         "corpus": ["Documents", "tokenize_documents"],
+        "dynamic_masks": ["DynamicMasks"],
         "example_set": ["ExampleSet"],
         "features": ["pack_pairs", "truncate_pairs"],
         "jobs": ["Progress", "run_pieces"],
-        "masking": ["DynamicMasks", "MASKINGS", "StaticMasks"],
         "pairing": ["PAIRINGS"],
         "pipeline": ["RecordSet", "draw_masks"],
         "pretraining": ["Instances", "create_instances", "feature_names"],
         "python_random": ["PythonRandom"],
         "shards": ["find_damaged", "make_shards"],
+        "static_masks": ["MASKINGS", "StaticMasks"],
     })

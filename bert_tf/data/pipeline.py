@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.data import manifest, tfrecord
+from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.features import RecordFormat
-from bert_tf.data.masking import DynamicMasks
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip
 

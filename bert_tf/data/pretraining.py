@@ -5,12 +5,11 @@ import itertools
 
 import numpy as np
 
-from bert_tf.data import masking
 from bert_tf.data.corpus import Documents
 from bert_tf.data.features import pack_pairs
-from bert_tf.data.masking import Masks
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.data.static_masks import Masks, quotas, static_masks
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
@@ -102,10 +101,10 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
     masks = None
     if not recipe.corruption.dynamic:
-        masks = masking.static_masks(
+        masks = static_masks(
             recipe.corruption, documents.continues, stream, vocabulary,
-            masking.quotas(options.max_seq_length, options.masked_lm_prob,
-                           options.max_predictions_per_seq),
+            quotas(options.max_seq_length, options.masked_lm_prob,
+                   options.max_predictions_per_seq),
             options.max_predictions_per_seq, room)
     slices, parts = [np.zeros((0, 5), np.int32)], []
     drawn = pairing.draw(documents, stream, room, options)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data import masking
+from bert_tf.data import static_masks
 from bert_tf.data.corpus import Documents
 from bert_tf.data.pretraining import Instances
 from bert_tf.tokenization.vocabulary import Layout
@@ -79,8 +79,8 @@ def count_instances(instances: Instances, max_seq_length: int,
     if instances.masks is not None:
         replacements = instances.masks.replacements[instances.masks.used]
         counts |= {"predictions": len(replacements),
-                   "masked": int((replacements == masking.MASK).sum()),
-                   "kept": int((replacements == masking.KEEP).sum()),
+                   "masked": int((replacements == static_masks.MASK).sum()),
+                   "kept": int((replacements == static_masks.KEEP).sum()),
                    "replaced": int((replacements >= 0).sum())}
     return {**counts, "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist()}
 

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.data.corpus import Documents
-from bert_tf.data.masking import DynamicMasks, choose_units
+from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.pretraining import create_instances
+from bert_tf.data.static_masks import choose_units
 from bert_tf.recipes import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 

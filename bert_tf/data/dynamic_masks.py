@@ -1,0 +1,195 @@
+"""Dynamic masks: predictions that are drawn anew for every record that is read, in TensorFlow.
+
+The steps and the probabilities are those of static masks (`data.static_masks`).
+"""
+
+import dataclasses
+
+import lazy_loader
+
+from bert_tf.data.static_masks import quotas
+from bert_tf.recipes import MaskTokens
+
+tf = lazy_loader.load("tensorflow")
+
+
+def choose_units_batch(units, sizes, quota, uniforms):
+    """`choose_units` for a batch: units in the order of their uniforms.
+
+    Args:
+        units: int32 [B, S], the unit (0 .. S - 1) of each candidate, S elsewhere.
+        sizes: int32 [B, S], candidates in each unit, 0 for units that do not exist.
+        quota: int32 [B].
+        uniforms: float32 [B, S].
+
+    Returns:
+        bool [B, S], the chosen candidates.
+    """
+    order = tf.argsort(tf.where(sizes > 0, uniforms, 2.0))
+    ordered = tf.gather(sizes, order, batch_dims=1)
+
+    def take(left, waiting, taken):
+        # All that fit, up to the first that does not: it is passed over, and then so is every
+        # later one that is longer than what is left.
+        waiting &= ordered <= left[:, None]
+        fits = waiting & (tf.cumsum(tf.where(waiting, ordered, 0), 1) <= left[:, None])
+        left -= tf.reduce_sum(tf.where(fits, ordered, 0), 1)
+        return left, waiting & ~fits, taken | fits
+
+    _, _, taken = tf.while_loop(
+        lambda left, waiting, _: tf.reduce_any(waiting & (ordered <= left[:, None])), take,
+        (quota, ordered > 0, tf.zeros_like(ordered, tf.bool)))
+    by_unit = tf.gather(taken, tf.argsort(order), batch_dims=1)
+    return (units < units.shape[1]) & tf.gather(
+        by_unit, tf.minimum(units, units.shape[1] - 1), batch_dims=1)
+
+
+def choose_tokens_batch(candidates, quota, uniforms, most: int):
+    """What `choose_units_batch` chooses where every token is a unit: the lowest uniforms.
+
+    Args:
+        candidates: bool [B, S].
+        quota: int32 [B], from 1 to `most`.
+        uniforms: float32 [B, S].
+        most: the highest quota.
+
+    Returns:
+        bool [B, S], the chosen candidates.
+    """
+    keys = tf.where(candidates, uniforms, 2.0)
+    lowest = -tf.math.top_k(-keys, min(most, keys.shape[1])).values
+    limit = tf.gather(lowest, tf.minimum(quota, lowest.shape[1]) - 1, batch_dims=1)
+    return candidates & (keys <= limit[:, None])
+
+
+def draw_uniforms(seed: int, numbers, size: int):
+    """Numbers in [0, 1) of which each row depends on the seed and its own number alone.
+
+    A row is a stream of SplitMix64 (doi:10.1145/2660193.2660195), which begins at a mix of the two.
+
+    Args:
+        seed: from 0.
+        numbers: int64 [B].
+        size: how many in a row.
+
+    Returns:
+        float32 [B, size].
+    """
+    def constant(value):
+        return tf.constant(value, tf.uint64)
+
+    def mix(x):
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, constant(shift)))
+            x *= constant(factor)
+        return tf.bitwise.bitwise_xor(x, tf.bitwise.right_shift(x, constant(31)))
+
+    gamma = constant(0x9E3779B97F4A7C15)
+    start = mix(mix(constant(seed) + gamma) + tf.cast(numbers, tf.uint64) * gamma)
+    columns = tf.cast(tf.range(1, size + 1), tf.uint64)
+    bits = tf.bitwise.right_shift(mix(start[:, None] + columns * gamma), constant(40))
+    return tf.cast(tf.cast(bits, tf.int32), tf.float32) * 2.0**-24
+
+
+BATCH_MASKINGS = {"units": choose_units_batch}
+
+
+@dataclasses.dataclass(frozen=True)
+class DynamicMasks:
+    """Draws masks while training, for whole batches of records that hold the text as it is.
+
+    A record's mask depends on the seed and on the record's number in the stream alone, not on the
+    batch or the device that it comes to.
+
+    Attributes:
+        masking: `MaskTokens`.
+        max_seq_length: S.
+        max_predictions_per_seq: P.
+        masked_lm_prob: share of the sequence, special tokens counted, to predict.
+        vocab_size: V; random replacements are drawn from all of it.
+        mask_id: id of [MASK].
+        special_ids: ids of the tokens that are never predicted: [CLS] and [SEP].
+    """
+
+    masking: MaskTokens
+    max_seq_length: int
+    max_predictions_per_seq: int
+    masked_lm_prob: float
+    vocab_size: int
+    mask_id: int
+    special_ids: tuple[int, ...]
+
+    def __call__(self, batch: dict, seed: int, numbers) -> dict:
+        """The features of a batch, masked.
+
+        Args:
+            batch: input_ids and input_mask, int32 [B, S]; token_boundary, int32 [B, S], if the
+                units are words; any others.
+            seed: of all masks.
+            numbers: int64 [B], the number of each record in the stream.
+
+        Returns:
+            The batch with other `input_ids`, without `token_boundary`, and with
+            masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B, P].
+        """
+        size = self.max_seq_length + 2 * self.max_predictions_per_seq
+        uniforms = draw_uniforms(seed, numbers, size)
+        others = {name: value for name, value in batch.items() if name != "token_boundary"}
+        return {**others, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
+                                      batch.get("token_boundary"))}
+
+    def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
+        """Chooses, throws and hides.
+
+        Args:
+            input_ids, input_mask: int32 [B, S].
+            uniforms: float32 [B, S + 2P] in [0, 1).
+            token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
+
+        Returns:
+            dict of input_ids and the three masked_lm features.
+        """
+        candidates = tf.cast(input_mask, tf.bool)
+        for special in self.special_ids:
+            candidates &= input_ids != special
+        limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
+        quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
+        keys, rest = tf.split(uniforms, [self.max_seq_length, -1], 1)
+        if token_boundary is None and self.masking.choose == "units":
+            chosen = choose_tokens_batch(candidates, quota, keys, self.max_predictions_per_seq)
+        else:
+            unit, sizes = self._units(candidates, token_boundary)
+            chosen = BATCH_MASKINGS[self.masking.choose](unit, sizes, quota, keys)
+        return self._throw(input_ids, chosen, rest)
+
+    def _units(self, candidates, token_boundary):
+        """The unit of each candidate and the sizes of units, see `choose_units_batch`."""
+        begins = candidates if token_boundary is None else candidates & (token_boundary > 0)
+        # The first candidate begins a unit even where its word was cut.
+        first = candidates & (tf.cumsum(tf.cast(candidates, tf.int32), 1) == 1)
+        unit = tf.cumsum(tf.cast(begins | first, tf.int32), 1) - 1
+        unit = tf.where(candidates, unit, self.max_seq_length)
+        sizes = tf.math.bincount(unit, minlength=self.max_seq_length + 1,
+                                 maxlength=self.max_seq_length + 1, axis=-1)
+        return unit, sizes[:, :-1]
+
+    def _throw(self, input_ids, chosen, uniforms):
+        """The features, given chosen, bool [B, S], and uniforms, float32 [B, 2P]."""
+        size, slots = self.max_seq_length, self.max_predictions_per_seq
+        # The chosen positions in order: the largest of S - position.
+        behind = tf.where(chosen, size - tf.range(size), 0)
+        behind = tf.pad(tf.math.top_k(behind, min(slots, size)).values,
+                        [[0, 0], [0, max(0, slots - size)]])
+        used = behind > 0
+        positions = tf.where(used, size - behind, 0)
+        labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
+        die, drawn = uniforms[:, :slots], uniforms[:, slots:]
+        drawn = tf.minimum(tf.cast(drawn * self.vocab_size, tf.int32), self.vocab_size - 1)
+        masked, random = self.masking.shares
+        shown = tf.where(die < masked, self.mask_id, tf.where(die < masked + random, drawn, labels))
+        # Positions are different, so that adding the difference is replacing.
+        rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
+        hidden = tf.tensor_scatter_nd_add(input_ids, tf.stack([rows, positions], -1),
+                                          tf.where(used, shown - labels, 0))
+        return {"input_ids": hidden, "masked_lm_positions": positions, "masked_lm_ids": labels,
+                "masked_lm_weights": tf.cast(used, tf.float32)}
