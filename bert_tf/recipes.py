@@ -68,6 +68,7 @@ class Recipe:
         name: the value of --recipe.
         paper: arXiv number.
         tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
+        tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
         segments: `Segments`.
         corruption: `MaskTokens`.
         network: class name of the network, as `bert_tf.networks` exports it.
@@ -79,6 +80,7 @@ class Recipe:
     name: str
     paper: str
     tokenizer: str = "wordpiece"
+    tokenizer_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     segments: Segments = Segments()
     corruption: MaskTokens = MaskTokens()
     network: str = "BertEncoder"
@@ -109,6 +111,10 @@ class Recipe:
 RECIPES = {recipe.name: recipe for recipe in (
     Recipe("bert", "1810.04805"),
     Recipe("bert_wwm", "1906.08101", corruption=MaskTokens(units="words")),
+    Recipe("electra", "2003.10555", tokenizer_settings={"drop_category_c": True},
+           segments=Segments("electra"), corruption=MaskTokens(shares=(0.85, 0.0), dynamic=True),
+           terms=(Term("MaskedLM"),),
+           defaults={"dupe_factor": 1, "short_seq_prob": 0.05}),
 )}
 
 

@@ -27,6 +27,7 @@ from bert_tf.config import defaults_of
 from bert_tf.data import corpus, manifest, statistics
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import create_instances, feature_names
+from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.shards import make_shards
 from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
@@ -68,9 +69,12 @@ class PretrainingDataFlags:
     recipe: str = option("bert", "Kind of pre-training, which gives defaults to the other flags.",
                          choices=recipes.RECIPES)
     segments: str | None = option(
-        None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs) or doc_sentences "
-        "(RoBERTa's: whole sentences of one document, no second segment and no label).",
+        None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), doc_sentences "
+        "(RoBERTa's: whole sentences of one document, no second segment and no label) or electra "
+        "(ELECTRA's: sentences of one document, divided in two, in the order of the text).",
         choices=PAIRINGS)
+    blanks_separate_docs: bool = option(True, "A blank line ends a document.")
+    strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).")
     masking: str | None = option(
         None, "static: the records hold masks, others in each of --dupe_factor copies. dynamic: "
         "masks are drawn while training.", choices=("static", "dynamic"))
@@ -93,6 +97,11 @@ class PretrainingDataFlags:
             corruption["shares"] = _shares(self.mask_shares)
         return recipes.find(self.recipe).vary(
             {"pairing": self.segments} if self.segments else {}, corruption)
+
+    def tokenizer_settings(self, recipe: recipes.Recipe) -> dict[str, Any]:
+        """Those of the recipe and of the flags."""
+        settings = dict(recipe.tokenizer_settings)
+        return settings if self.strip_accents else {**settings, "strip_accents": False}
 
     def check(self) -> None:
         """Raises InputError for values that can't work."""
@@ -148,7 +157,8 @@ class PieceWriter:
     def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
         """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
         lines = corpus.decode(piece, self._job.input_file)
-        documents = corpus.tokenize_documents(lines, self._tokenizer)
+        documents = corpus.tokenize_documents(lines, self._tokenizer,
+                                              self._job.blanks_separate_docs)
         vocabulary = self._tokenizer.vocabulary
         counts, sample = statistics.count_text(lines, documents, vocabulary.unk_id)
         del lines
@@ -186,14 +196,14 @@ def _piece_seed(seed, index):
     return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
 
 
-def _input_notes(paths):
+def _input_notes(paths, by_file):
     """Notes on input files that may be a mistake, for the report."""
     notes = []
     for path in paths:
         with open_unpacked(path) as file:
             if not file.read(1):
                 notes.append(f"{path} is empty.")
-    if len(paths) > 1:
+    if len(paths) > 1 and not by_file:
         notes += [f"{path} does not end with a blank line: its last document goes on in the next "
                   "file, as in the original." for path in paths[:-1] if not _ends_document(path)]
     return notes
@@ -207,14 +217,14 @@ def _ends_document(path):
         return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", file.read()) is not None
 
 
-def _scan(job):
+def _scan(job, recipe):
     """Reads the text once: its pieces' checksums.
 
     Raises:
         InputError: it is not UTF-8.
     """
     checksums = []
-    for piece in corpus.read_pieces(job.input_file, job.piece_bytes):
+    for piece in _read_pieces(job, recipe):
         corpus.decode(piece, job.input_file)
         checksums.append(google_crc32c.value(piece))
     return checksums
@@ -253,19 +263,27 @@ def _describe(job, recipe, vocabulary, options, results):
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
         "counts": counts,
         "rates": rates,
-        "notes": _input_notes(job.input_file),
+        "notes": _input_notes(job.input_file, PAIRINGS[recipe.segments.pairing].in_order),
     }
 
 
 # Flags that leave the records as they are, and those that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
                "masking", "mask_shares")
+# Those that earlier versions did not know: named only where they are not at their defaults.
+_ADDED = {"blanks_separate_docs": True, "strip_accents": True}
+
+
+def _read_pieces(job, recipe):
+    """The text in pieces."""
+    return corpus.read_pieces(job.input_file, job.piece_bytes,
+                              PAIRINGS[recipe.segments.pairing].in_order)
 
 
 def _fingerprint(job, recipe, options, vocabulary, folder):
     """What the shards depend on. An earlier version's records of the same flags have an equal one.
     """
-    found = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job),
+    found = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job, recipe),
              "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
     halves = recipe.segments, dataclasses.replace(recipe.corruption, units="subwords")
     if halves != (recipes.Segments(), recipes.MaskTokens()):    # no earlier version made these
@@ -278,21 +296,23 @@ def main(job: PretrainingDataFlags) -> None:
     """Makes the records and prints a report on them."""
     job.check()
     recipe = job.resolve()
-    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **job.tokenizer_settings(recipe))
     recipe, vocabulary = recipe.vary(tokenizer=tokenizer.name), tokenizer.vocabulary
     job.input_file = find_files(job.input_file, "input_file")
+    if PAIRINGS[recipe.segments.pairing].in_order:
+        PythonRandom(job.random_seed).shuffle(job.input_file)
     _check_output(job)
     path = manifest.manifest_path(job.output_file[0])
     folder = os.path.dirname(os.path.abspath(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
     options = {name: value for name, value in dataclasses.asdict(job).items()
-               if name not in _NO_OPTIONS}
+               if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()}
     options["do_whole_word_mask"] = recipe.corruption.units == "words"
     fingerprint = _fingerprint(job, recipe, options, vocabulary, folder)
     writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder)
     record, was_there = make_shards(
-        path, fingerprint, corpus.read_pieces(job.input_file, job.piece_bytes), writer,
+        path, fingerprint, _read_pieces(job, recipe), writer,
         job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),
         defaults=defaults_of(PretrainingDataFlags))
     print(statistics.report(record))

@@ -16,10 +16,16 @@ from bert_tf.files import open_unpacked
 
 _BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
 _BLOCK = 1 << 20
+# The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
+# at which pieces may be cut.
+_FILE_END = b"\xff\xfe\xff\n\n"
+# How such an end comes to those who read lines: no other line holds a newline.
+FILE_END = "\n"
 
 
-def _read_blocks(paths: Sequence[str]) -> Iterator[bytes]:
-    """The bytes of all files in blocks; each file ends with a newline."""
+def _read_blocks(paths: Sequence[str], by_file: bool) -> Iterator[bytes]:
+    """The bytes of all files in blocks; each file ends with a newline, `by_file` with `_FILE_END`.
+    """
     for path in paths:
         last = b"\n"
         with open_unpacked(path) as file:
@@ -28,16 +34,23 @@ def _read_blocks(paths: Sequence[str]) -> Iterator[bytes]:
                 yield block
         if not last.endswith(b"\n"):
             yield b"\n"
+        if by_file:
+            yield _FILE_END
 
 
-def read_pieces(paths: Sequence[str], piece_bytes: int) -> Iterator[bytes]:
+def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False) -> Iterator[bytes]:
     """Yields the corpus as byte strings of at most `piece_bytes`, each whole documents.
 
     A piece is larger only if one document is. A corpus of up to `piece_bytes` is one piece.
+
+    Args:
+        paths: the files.
+        piece_bytes: see above.
+        by_file: whether the end of a file ends a document; `decode` marks it.
     """
     buffer = bytearray()
     searched = 0        # how far an over-long document was searched for its end
-    for block in _read_blocks(paths):
+    for block in _read_blocks(paths, by_file):
         buffer += block
         while len(buffer) > piece_bytes:
             cut = None if searched else _last_cut(buffer, piece_bytes)
@@ -77,13 +90,14 @@ def _last_cut(buffer, limit):
 
 
 def decode(piece: bytes, paths: Sequence[str]) -> list[str]:
-    """The lines of a piece.
+    """The lines of a piece; the line `FILE_END` stands where a file ends, if that was asked for.
 
     Raises:
         InputError: not UTF-8; names file, line and byte.
     """
     try:
-        return piece.decode("utf-8").split("\n")
+        first, *others = (part.decode("utf-8").split("\n") for part in piece.split(_FILE_END))
+        return [*first, *(line for part in others for line in (FILE_END, *part))]
     except UnicodeDecodeError as error:
         raise InputError(_locate_bad_line(paths)) from error
 
@@ -109,16 +123,42 @@ class Documents:
         sentence_starts: where each sentence begins in `tokens`, and T at the end (a list).
         ranges: (first sentence, last sentence + 1) of each document, none of them empty (a list).
         continues: uint8 [T], 1 where a token goes on with the word before it.
+        files: how many files end in the piece, where files end documents.
     """
 
     tokens: np.ndarray
     sentence_starts: list[int]
     ranges: list[tuple[int, int]]
     continues: np.ndarray
+    files: int = 0
+    _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    _end: int = 0
+
+    def place(self, sentences: Sequence[int]) -> int:
+        """Where the tokens of some sentences, in this order, begin in the token array; `settle`
+        adds a copy of them at its end if they are not one run of it."""
+        starts = self.sentence_starts
+        if sentences[-1] - sentences[0] == len(sentences) - 1:
+            return starts[sentences[0]]
+        start = self._end = self._end or starts[-1]
+        for sentence in sentences:
+            self._placed.append((starts[sentence], starts[sentence + 1]))
+            self._end += starts[sentence + 1] - starts[sentence]
+        return start
+
+    def settle(self) -> None:
+        """Adds the copies that `place` promised to `tokens` and `continues`."""
+        for name in ("tokens", "continues"):
+            array = getattr(self, name)
+            setattr(self, name, np.concatenate(
+                [array, *(array[start:end] for start, end in self._placed)]))
+        self._placed.clear()
 
 
-def tokenize_documents(lines: Sequence[str], tokenizer) -> Documents:
-    """Documents from lines of text, as the original reads a file: a blank line ends a document.
+def tokenize_documents(lines: Sequence[str], tokenizer,
+                       blanks_separate_docs: bool = True) -> Documents:
+    """Documents from lines of text, as the original reads a file: a blank line ends a document, and
+    so does `FILE_END`.
 
     Lines that hold no token (control characters only, for example) are left out and end nothing.
     Carriage returns are dropped wherever they are, as TensorFlow's reader of lines drops them.
@@ -127,14 +167,19 @@ def tokenize_documents(lines: Sequence[str], tokenizer) -> Documents:
         lines: list of str.
         tokenizer: has `encode_lines(lines) -> (ids int32 [T], lengths [number of lines])` and
             `continues`, bool [V].
+        blanks_separate_docs: whether blank lines end documents.
     """
+    file_ends = np.array([line == FILE_END for line in lines], bool)
     lines = [line.replace("\r", "") for line in lines]
     tokens, lengths = tokenizer.encode_lines(lines)
     tokens, lengths = np.asarray(tokens, np.int32), np.asarray(lengths)
-    blank = np.array([not line or line.isspace() for line in lines], bool)
+    ends = file_ends
+    if blanks_separate_docs:
+        ends = np.array([not line or line.isspace() for line in lines], bool)
     kept = lengths > 0
-    document = np.cumsum(blank)[kept]           # equal for the sentences of one document
+    document = np.cumsum(ends)[kept]           # equal for the sentences of one document
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])
     edges = np.concatenate([[0], np.flatnonzero(np.diff(document)) + 1, [len(document)]])
     ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:]) if a < b]
-    return Documents(tokens, starts.tolist(), ranges, tokenizer.continues[tokens].view(np.uint8))
+    return Documents(tokens, starts.tolist(), ranges, tokenizer.continues[tokens].view(np.uint8),
+                     int(file_ends.sum()))

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from bert_tf.data.corpus import Documents
+from bert_tf.data.electra_segments import electra_segments
 from bert_tf.data.python_random import PythonRandom
 
 # Start of A, length of A, start of B, length of B (0: there is no B), label.
@@ -27,11 +28,14 @@ class Pairing:
         num_labels: number of classes of the label, the record feature `next_sentence_labels`;
             0 where there is no such feature.
         segments: most segments in a sequence, 1 or 2.
+        in_order: whether sequences are written in the order of the text, not shuffled. The files
+            are then read in a random order instead, and the end of each ends a document.
     """
 
     draw: Callable[..., Iterator[Slices]]
     num_labels: int
     segments: int
+    in_order: bool = False
 
 
 def segment_pairs(documents: Documents, stream: PythonRandom, room: int,
@@ -134,4 +138,5 @@ def doc_sentences(documents: Documents, stream: PythonRandom, room: int,
 PAIRINGS = {
     "segment_pairs": Pairing(segment_pairs, num_labels=2, segments=2),
     "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
+    "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
 }

@@ -99,15 +99,17 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     stream = PythonRandom(seed)
     pairing = PAIRINGS[recipe.segments.pairing]
     room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
+    drawn = pairing.draw(documents, stream, room, options)
     masks = None
     if not recipe.corruption.dynamic:
+        # Where there may be one segment or two, one has the room of a separator more.
+        most = room + pairing.in_order * vocabulary.layout.between
         masks = static_masks(
             recipe.corruption, documents.continues, stream, vocabulary,
             quotas(options.max_seq_length, options.masked_lm_prob,
                    options.max_predictions_per_seq),
-            options.max_predictions_per_seq, room)
+            options.max_predictions_per_seq, most)
     slices, parts = [np.zeros((0, 5), np.int32)], []
-    drawn = pairing.draw(documents, stream, room, options)
     more = True
     while more:
         # Masks are drawn between the draws of one sequence and of the next.
@@ -122,6 +124,7 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
             parts.append(masks.place())
     slices = np.concatenate(slices)
     order = list(range(len(slices)))
-    stream.shuffle(order)
+    if not pairing.in_order:
+        stream.shuffle(order)
     return Instances(documents, slices, Masks.join(parts) if parts else None,
                      np.array(order, np.int64), feature_names(recipe))

@@ -23,18 +23,23 @@ class Tokenizer:
         name: the kind of tokenizer, as recipes and `describe` give it.
         vocabulary: the `Vocabulary`.
         do_lower_case: whether text is lower-cased and stripped of accents.
+        settings: further settings of this kind of tokenizer that are not at their defaults.
+        setting_names: the names that `settings` can have.
         word_prefix: what a word has before it when it is encoded alone, so that it gets the tokens
             that it has after a space.
     """
 
     name = word_prefix = ""
+    setting_names: tuple[str, ...] = ()
 
-    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False, **settings: Any):
         self.vocabulary = vocabulary
         self.do_lower_case = do_lower_case
+        self.settings = settings
 
     def __reduce__(self):
-        return type(self), (self.vocabulary, self.do_lower_case)
+        return functools.partial(type(self), **self.settings), (self.vocabulary,
+                                                                self.do_lower_case)
 
     @staticmethod
     def read_vocabulary(path: str) -> Vocabulary:
@@ -111,7 +116,7 @@ class Tokenizer:
 
     def describe(self) -> dict[str, Any]:
         """The tokenizer's name and settings as a JSON value, for manifests and task.json."""
-        return {"name": self.name, "do_lower_case": self.do_lower_case}
+        return {"name": self.name, "do_lower_case": self.do_lower_case, **self.settings}
 
     def save(self, folder: str) -> None:
         """Writes the files of the vocabulary into `folder`, byte for byte as they were read;
@@ -132,7 +137,7 @@ def find_vocabulary(folder: str) -> str | None:
     return None
 
 
-def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
+def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any) -> Tokenizer:
     """The tokenizer of a vocabulary, whose kind is seen from its file.
 
     Args:
@@ -142,9 +147,11 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
             holds one of these.
         do_lower_case: whether to lower-case text; as the vocabulary's tokens suggest if None.
             Byte-level BPE and T5 never do.
+        settings: further ones of the tokenizer, such as WordPiece's `strip_accents`.
 
     Raises:
-        InputError: there is no vocabulary at `path`, or it can't be read.
+        InputError: there is no vocabulary at `path`, it can't be read, or its kind of tokenizer has
+            no such setting.
     """
     if os.path.isdir(path):
         found = find_vocabulary(path)
@@ -154,6 +161,11 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None) -> Tokenizer:
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                 if str(path).endswith(endings))
     tokenizer = getattr(tokenization, kind)
+    unknown = sorted(settings.keys() - set(tokenizer.setting_names))
+    if unknown:
+        raise InputError(f"{path} is the vocabulary of a tokenizer that has no {unknown[0]}; give "
+                         "a vocab.txt of WordPiece.")
     vocabulary = tokenizer.read_vocabulary(str(path))
     return tokenizer(vocabulary,
-                     looks_lower_case(vocabulary) if do_lower_case is None else do_lower_case)
+                     looks_lower_case(vocabulary) if do_lower_case is None else do_lower_case,
+                     **settings)

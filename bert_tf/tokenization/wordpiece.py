@@ -37,6 +37,13 @@ def is_deleted(char: str) -> bool:
                                 and char not in "\t\n\r")
 
 
+def is_category_c(char: str) -> bool:
+    """Whether ELECTRA's cleaning drops `char` (google-research/electra, model/tokenization.py):
+    all that `is_deleted` names, and private, unassigned and surrogate code points."""
+    return is_deleted(char) or (unicodedata.category(char).startswith("C")
+                                and char not in "\t\n\r")
+
+
 def is_cjk(char: str) -> bool:
     """Whether `char` is an ideograph, each of which is a word of its own."""
     return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
@@ -72,6 +79,7 @@ class _Table(dict):
 
 
 CLEAN = _Table(is_deleted, is_cjk)
+CLEAN_MORE = _Table(is_category_c, is_cjk)
 SPLIT_CASED = _Table(lambda char: False, is_punctuation)
 SPLIT_LOWER = _Table(is_mark, is_punctuation)
 # All of str.split()'s separators lie below U+3001; those that are controls are deleted, not cut at.
@@ -92,45 +100,54 @@ def split_chunks(text: str) -> list[str]:
     return text.split()
 
 
-def split_words(text: str, lower: bool) -> list[str]:
+def split_words(text: str, lower: bool, strip_accents: bool = True,
+                drop_category_c: bool = False) -> list[str]:
     """The words of `text`, each a run of letters or one symbol: cleaned, lower-cased, cut at
     punctuation (the original's BasicTokenizer).
 
     Args:
         text: str.
-        lower: whether to lower-case and drop accents.
+        lower: whether to lower-case.
+        strip_accents: whether lower-casing drops accents too.
+        drop_category_c: whether to drop what `is_category_c` names.
     """
-    table = SPLIT_LOWER if lower else SPLIT_CASED
+    strips = lower and strip_accents
+    table = SPLIT_LOWER if strips else SPLIT_CASED
     if text.isascii() and text.isprintable():
         if lower:
             text = text.lower()
         return [text] if text.isalnum() else text.translate(table).split()
-    parts = text.translate(CLEAN).split()
+    parts = text.translate(CLEAN_MORE if drop_category_c else CLEAN).split()
     if lower:
         # Part by part, because a final sigma depends on the letters around it.
-        parts = [unicodedata.normalize("NFD", part.lower()) for part in parts]
+        parts = [unicodedata.normalize("NFD", part.lower()) if strips else part.lower()
+                 for part in parts]
     return " ".join(parts).translate(table).split()
 
 
-def aligned_words(text: str, lower: bool) -> Iterator[tuple[str, Sequence[int]]]:
+def aligned_words(text: str, lower: bool, strip_accents: bool = True,
+                  drop_category_c: bool = False) -> Iterator[tuple[str, Sequence[int]]]:
     """The words of `split_words`, and where in `text` each of their characters comes from.
 
     Yields:
         word: the normalised word, without spaces.
         positions: sequence of int [len(word)].
     """
-    table = SPLIT_LOWER if lower else SPLIT_CASED
+    strips = lower and strip_accents
+    table = SPLIT_LOWER if strips else SPLIT_CASED
+    clean = CLEAN_MORE if drop_category_c else CLEAN
     for chunk in re.finditer(f"[^{SPACES}]+", text):
         raw, start = chunk.group(), chunk.start()
         if raw.isascii() and raw.isprintable():
             for word in re.finditer(r"[A-Za-z0-9]+|.", raw.lower() if lower else raw):
                 yield word.group(), range(start + word.start(), start + word.end())
             continue
-        for pairs in _word_pairs(zip(raw, itertools.count(start)), CLEAN):
+        for pairs in _word_pairs(zip(raw, itertools.count(start)), clean):
             if lower:
                 # As a whole, because a final sigma depends on the letters around it.
                 lowered = [position for char, position in pairs for _ in char.lower()]
-                pairs = _decompose(zip("".join(char for char, _ in pairs).lower(), lowered))
+                pairs = list(zip("".join(char for char, _ in pairs).lower(), lowered))
+                pairs = _decompose(pairs) if strips else pairs
             for word in _word_pairs(pairs, table):
                 yield "".join(char for char, _ in word), [position for _, position in word]
 
@@ -232,18 +249,19 @@ class Memory(dict):
         return packed
 
 
-def project(text: str, original: str, lower: bool) -> str:
+def project(text: str, original: str, lower: bool, **settings: bool) -> str:
     """The part of `original` that is `text` before it was normalised (get_final_text).
 
     Args:
         text: words of WordPiece joined by spaces, lower-cased where the vocabulary is.
         original: the words of the paragraph that hold it, joined by spaces.
         lower: whether the tokenizer lower-cases.
+        settings: of `split_words`.
 
     Returns:
         str; all of `original` where characters can't be matched one to one.
     """
-    normal = " ".join(split_words(original, lower))
+    normal = " ".join(split_words(original, lower, **settings))
     start = normal.find(text)
     kept = [place for place, char in enumerate(original) if char != " "]
     if not text or start < 0 or len(kept) != len(normal) - normal.count(" "):
@@ -256,13 +274,20 @@ def project(text: str, original: str, lower: bool) -> str:
 class WordpieceTokenizer(Tokenizer):
     """Text -> WordPiece ids, as the original's FullTokenizer.
 
-    "[MASK]" and the like are plain text here and never become the special token.
+    "[MASK]" and the like are plain text here and never become the special token. With
+    `drop_category_c` it is the tokenizer of google-research/electra, which also knows
+    `strip_accents` (see `split_words`).
     """
 
     name = "wordpiece"
+    setting_names = ("strip_accents", "drop_category_c")
 
-    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
-        super().__init__(vocabulary, do_lower_case)
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True,
+                 strip_accents: bool = True, drop_category_c: bool = False):
+        settings = {} if strip_accents or not do_lower_case else {"strip_accents": False}
+        if drop_category_c:
+            settings["drop_category_c"] = True
+        super().__init__(vocabulary, do_lower_case, **settings)
         self._continuations = {token[2:]: index for token, index in vocabulary.ids.items()
                                if token.startswith("##")}
         self._max_piece = max(map(len, vocabulary.tokens))
@@ -283,7 +308,7 @@ class WordpieceTokenizer(Tokenizer):
     def encode_with_offsets(self, text):
         """See `Tokenizer`; [UNK] covers its whole word."""
         ids, offsets = [], []
-        for word, positions in aligned_words(text, self.do_lower_case):
+        for word, positions in aligned_words(text, self.do_lower_case, **self.settings):
             pieces = unpack(self._words[word])
             ids += pieces
             offsets += self._piece_offsets(pieces, positions)
@@ -293,7 +318,8 @@ class WordpieceTokenizer(Tokenizer):
         """See `Tokenizer`; found as the original finds the text of an answer (google-research/bert
         run_squad.py)."""
         tokens = " ".join(self.tokens(ids)).replace(" ##", "").replace("##", "")
-        return project(" ".join(tokens.split()), " ".join(words), self.do_lower_case)
+        return project(" ".join(tokens.split()), " ".join(words), self.do_lower_case,
+                       **self.settings)
 
     def _continues(self, token):
         return token.startswith("##")
@@ -310,7 +336,7 @@ class WordpieceTokenizer(Tokenizer):
 
     def _encode_chunk(self, chunk):
         """The packed ids of a part of the text between spaces."""
-        words = split_words(chunk, self.do_lower_case)
+        words = split_words(chunk, self.do_lower_case, **self.settings)
         return b"".join(map(self._words.__getitem__, words))
 
     def _piece_offsets(self, pieces, positions):

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+import unicodedata
 
 import hypothesis
 import numpy as np
@@ -52,6 +53,43 @@ def test_golden_lines_of_the_original(test_data, name, lower):
     assert [tokenizer.encode(line) for line in lines] == expected
     assert rows(tokenizer, lines) == expected
     assert [tokenizer.encode_with_offsets(line)[0] for line in lines] == expected
+
+
+@pytest.mark.parametrize("name, vocabulary, settings", [
+    ("uncased", "uncased", {}), ("uncased_accents", "uncased", {"strip_accents": False}),
+    ("cased", "cased", {})])
+def test_golden_lines_of_electra(test_data, name, vocabulary, settings):
+    tokenizer = pickle.loads(pickle.dumps(WordpieceTokenizer(
+        Vocabulary.from_file(test_data / f"vocabs/bert-base-{vocabulary}/vocab.txt"),
+        vocabulary == "uncased", drop_category_c=True, **settings)))
+    assert tokenizer.describe() == {
+        "name": "wordpiece", "do_lower_case": vocabulary == "uncased", "drop_category_c": True,
+        **settings}
+    with gzip.open(test_data / "golden/electra/tokenization.jsonl.gz", "rt") as file:
+        records = [json.loads(line) for line in file]
+    lines, expected = ([record[key] for record in records] for key in ("text", name))
+    assert rows(tokenizer, lines) == expected
+    assert [tokenizer.encode_with_offsets(line)[0] for line in lines] == expected
+
+
+def test_all_of_category_c_can_be_dropped(tokenizer):
+    """As if it had not been there."""
+    more = WordpieceTokenizer(tokenizer.vocabulary, tokenizer.do_lower_case, drop_category_c=True)
+    lines = HARD_LINES + random_lines(500, seed=3) + [
+        f"a{chr(code)}b {chr(code)}c" for code in range(0, 0x110000, 997)]
+    kept = ["".join(char for char in line if char in "\t\n\r"
+                    or not unicodedata.category(char).startswith("C")) for line in lines]
+    assert rows(more, lines) == rows(tokenizer, kept)
+    assert rows(more, lines) != rows(tokenizer, lines)
+
+
+def test_accents_can_stay(tokenizer):
+    stays = WordpieceTokenizer(tokenizer.vocabulary, tokenizer.do_lower_case, strip_accents=False)
+    words = wordpiece.split_words("Café. CAFE\u0301", True, **stays.settings)
+    assert words == (["café", ".", "cafe\u0301"] if tokenizer.do_lower_case
+                     else ["cafe", ".", "cafe"])
+    lines = random_lines(300, seed=4)
+    assert [stays.encode_with_offsets(line)[0] for line in lines] == rows(stays, lines)
 
 
 @pytest.mark.parametrize("path", [
