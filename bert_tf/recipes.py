@@ -49,6 +49,8 @@ class MaskTokens:
     Attributes:
         units: "subwords", or "words": all sub-words of a word are predicted together or not at all.
         choose: how units are chosen, a key of `data.static_masks.MASKINGS`.
+        quota: how many tokens are predicted: "rounded", a share of the sequence; "with_repeats",
+            as many positions are drawn with replacement, so that one may come twice.
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.
@@ -56,8 +58,27 @@ class MaskTokens:
 
     units: str = "subwords"
     choose: str = "units"
+    quota: str = "rounded"
     shares: tuple[float, float] = (0.8, 0.1)
     dynamic: bool = False
+
+    def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
+        """The most predictions where the recipe says how many there are, as ELECTRA's does."""
+        if self.quota != "with_repeats":
+            return None
+        return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
+
+
+# The names that every manifest has. One that was added later is written where it has not its
+# default, so that earlier records stay those of the same job.
+_DESCRIBED = {"pairing", "units", "choose", "shares", "dynamic"}
+
+
+def _describe(part):
+    """`Segments` or `MaskTokens` as a JSON value."""
+    return {field.name: list(value) if isinstance(value, tuple) else value
+            for field in dataclasses.fields(part)
+            if (value := getattr(part, field.name)) != field.default or field.name in _DESCRIBED}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +112,7 @@ class Recipe:
     def describe(self) -> dict[str, Any]:
         """The data half as a JSON value, for the manifest of the records."""
         return {"name": self.name, "tokenizer": self.tokenizer,
-                "segments": dataclasses.asdict(self.segments),
-                "corruption": {name: list(value) if isinstance(value, tuple) else value
-                               for name, value in dataclasses.asdict(self.corruption).items()}}
+                "segments": _describe(self.segments), "corruption": _describe(self.corruption)}
 
     def vary(self, segments: Mapping[str, Any] | None = None,
              corruption: Mapping[str, Any] | None = None, **fields: Any) -> "Recipe":
@@ -112,7 +131,8 @@ RECIPES = {recipe.name: recipe for recipe in (
     Recipe("bert", "1810.04805"),
     Recipe("bert_wwm", "1906.08101", corruption=MaskTokens(units="words")),
     Recipe("electra", "2003.10555", tokenizer_settings={"drop_category_c": True},
-           segments=Segments("electra"), corruption=MaskTokens(shares=(0.85, 0.0), dynamic=True),
+           segments=Segments("electra"), corruption=MaskTokens(
+               quota="with_repeats", shares=(0.85, 0.0), dynamic=True),
            terms=(Term("MaskedLM"),),
            defaults={"dupe_factor": 1, "short_seq_prob": 0.05}),
 )}

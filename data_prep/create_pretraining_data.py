@@ -93,10 +93,20 @@ class PretrainingDataFlags:
             corruption["units"] = "words" if self.do_whole_word_mask else "subwords"
         if self.masking:
             corruption["dynamic"] = self.masking == "dynamic"
+            if not corruption["dynamic"]:       # there, no position comes twice
+                corruption["quota"] = "rounded"
         if self.mask_shares:
             corruption["shares"] = _shares(self.mask_shares)
-        return recipes.find(self.recipe).vary(
+        recipe = recipes.find(self.recipe).vary(
             {"pairing": self.segments} if self.segments else {}, corruption)
+        if recipe.corruption.quota == "with_repeats":
+            if recipe.corruption.shares[1]:
+                raise InputError(f"--mask_shares: recipe {recipe.name} puts no random tokens in; "
+                                 "let the second share be 0.")
+            if recipe.corruption.units != "subwords":
+                raise InputError(f"--do_whole_word_mask: recipe {recipe.name} draws sub-words "
+                                 "while it trains; leave it out, or give --masking=static.")
+        return recipe
 
     def tokenizer_settings(self, recipe: recipes.Recipe) -> dict[str, Any]:
         """Those of the recipe and of the flags."""
@@ -130,7 +140,11 @@ def _shares(values):
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of a recipe's flags, see `flags.take_defaults`."""
     recipe = recipes.find(given.get("recipe", "bert"))
+    most = recipe.corruption.most_predictions(
+        given.get("max_seq_length", PretrainingDataFlags.max_seq_length),
+        given.get("masked_lm_prob", PretrainingDataFlags.masked_lm_prob))
     return f"--recipe={recipe.name} (arXiv:{recipe.paper})", {
+        **({"max_predictions_per_seq": most} if most else {}),
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         "mask_shares": list(map(str, recipe.corruption.shares)),

@@ -91,6 +91,39 @@ def draw_uniforms(seed: int, numbers, size: int):
     return tf.cast(tf.cast(bits, tf.int32), tf.float32) * 2.0**-24
 
 
+def hide_with_repeats(input_ids, input_mask, positions, die, masked_lm_prob: float,
+                      masked: float, mask_id: int) -> dict:
+    """Hides tokens whose positions were drawn with replacement (google-research/electra,
+    pretrain_helpers.py, mask).
+
+    A position may come several times, and is then predicted as often; it becomes [MASK] if one of
+    the throws makes it so. The number of predictions counts special tokens too.
+
+    Args:
+        input_ids, input_mask: int32 [B, S].
+        positions: int32 [B, P]; those beyond the number of predictions are not used, nor is a row
+            whose first is 0, as a row without candidates has it.
+        die: float32 [B, P] in [0, 1): the token becomes [MASK] below `masked`, and stays otherwise.
+        masked_lm_prob: share of the sequence to predict.
+        masked, mask_id: see above.
+
+    Returns:
+        dict of input_ids and the three masked_lm features.
+    """
+    slots = positions.shape[1]
+    # In float32 and rounded half to even, as the original does.
+    length = tf.cast(tf.reduce_sum(input_mask, 1), tf.float32)
+    quota = tf.clip_by_value(tf.cast(tf.round(masked_lm_prob * length), tf.int32), 1, slots)
+    used = (tf.range(slots) < quota[:, None]) & (positions[:, :1] > 0)
+    positions = tf.where(used, positions, 0)
+    labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
+    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
+    hidden = tf.scatter_nd(tf.stack([rows, positions], -1),
+                           tf.cast(used & (die < masked), tf.int32), tf.shape(input_ids)) > 0
+    return {"input_ids": tf.where(hidden, mask_id, input_ids), "masked_lm_positions": positions,
+            "masked_lm_ids": labels, "masked_lm_weights": tf.cast(used, tf.float32)}
+
+
 BATCH_MASKINGS = {"units": choose_units_batch}
 
 
@@ -152,6 +185,8 @@ class DynamicMasks:
         candidates = tf.cast(input_mask, tf.bool)
         for special in self.special_ids:
             candidates &= input_ids != special
+        if self.masking.quota == "with_repeats":
+            return self._with_repeats(input_ids, input_mask, candidates, uniforms)
         limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
         quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
         keys, rest = tf.split(uniforms, [self.max_seq_length, -1], 1)
@@ -161,6 +196,18 @@ class DynamicMasks:
             unit, sizes = self._units(candidates, token_boundary)
             chosen = BATCH_MASKINGS[self.masking.choose](unit, sizes, quota, keys)
         return self._throw(input_ids, chosen, rest)
+
+    def _with_repeats(self, input_ids, input_mask, candidates, uniforms):
+        """The features where each prediction draws its position of all candidates."""
+        candidates &= input_ids != self.mask_id
+        count = tf.reduce_sum(tf.cast(candidates, tf.int32), 1)[:, None]        # [B, 1]
+        drawn, die = tf.split(uniforms[:, :2 * self.max_predictions_per_seq], 2, 1)
+        rank = tf.minimum(tf.cast(drawn * tf.cast(count, tf.float32), tf.int32), count - 1)
+        # The position of the candidate that has `rank` others before it.
+        positions = tf.reduce_sum(tf.cast(
+            tf.cumsum(tf.cast(candidates, tf.int32), 1)[:, None] <= rank[:, :, None], tf.int32), 2)
+        return hide_with_repeats(input_ids, input_mask, tf.where(count > 0, positions, 0), die,
+                                 self.masked_lm_prob, self.masking.shares[0], self.mask_id)
 
     def _units(self, candidates, token_boundary):
         """The unit of each candidate and the sizes of units, see `choose_units_batch`."""
