@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from bert_tf.errors import InputError
@@ -118,6 +120,7 @@ class Sizes:
             larger one is a slip that would exhaust the memory.
         fractions: what each field that is a number of 0 or more must be below.
         choices: the values of each field that has a few.
+        optional: the fields among `whole_numbers` that may be None.
         added_keys: fields that the original's code doesn't know; written only where the value is
             not the default.
         unused_keys: keys of released files that change nothing, and may have any value.
@@ -131,14 +134,17 @@ class Sizes:
     whole_numbers: ClassVar[dict[str, int]] = {}
     fractions: ClassVar[dict[str, float]] = {}
     choices: ClassVar[dict[str, tuple]] = {}
+    optional: ClassVar[tuple[str, ...]] = ()
     added_keys: ClassVar[tuple[str, ...]] = ()
-    unused_keys: ClassVar[tuple[str, ...]] = ()
+    unused_keys: ClassVar[tuple[str, ...]] = ("model_type",)
     fixed_keys: ClassVar[dict[str, Any]] = {}
     distinctive_keys: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         for name, largest in self.whole_numbers.items():
             value = getattr(self, name)
+            if value is None and name in self.optional:
+                continue
             if type(value) is not int or not 1 <= value <= largest:
                 raise InputError(f"{name} must be a whole number from 1 to {largest:,}, "
                                  f"not {value!r}.")
@@ -194,7 +200,20 @@ class Sizes:
 
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig(Sizes):
-    """The sizes of a BERT encoder; the defaults are those of google-research/bert's BertConfig.
+    """The sizes of a BERT encoder, or of a relative's; the defaults are those of
+    google-research/bert's BertConfig.
+
+    Attributes:
+        model_type: Hugging Face's name of the architecture, a key of `CONFIGS`.
+        embedding_size: E, the width of the embeddings; H if None. Where they differ, a dense layer
+            leads from one to the other (arXiv:1909.11942, section 3.1).
+        num_hidden_groups: into how many groups the layers fall; those of a group share weights.
+            None: each layer has weights of its own.
+        inner_group_num: how many blocks a layer is, each with weights of its own.
+        shared_parts: what the layers of a group share: "all", "attention" or "feed_forward"
+            (arXiv:1909.11942, table 4).
+        pooler_type: "first_token_transform", a dense layer with tanh on the vector of the first
+            token, or "first_token", that vector itself.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -203,15 +222,23 @@ class EncoderConfig(Sizes):
     whole_numbers: ClassVar = {
         "vocab_size": 10_000_000, "hidden_size": 65_536, "num_hidden_layers": 1_024,
         "num_attention_heads": 1_024, "intermediate_size": 1_048_576,
-        "max_position_embeddings": 1_048_576, "type_vocab_size": 65_536}
+        "max_position_embeddings": 1_048_576, "type_vocab_size": 65_536,
+        "embedding_size": 65_536, "num_hidden_groups": 1_024, "inner_group_num": 64}
     fractions: ClassVar = {"hidden_dropout_prob": 1, "attention_probs_dropout_prob": 1,
                            "initializer_range": 10, "layer_norm_eps": 1}
-    choices: ClassVar = {"hidden_act": ACTIVATIONS}
-    added_keys: ClassVar = ("layer_norm_eps",)
-    # These describe a pooler that the original never builds.
+    choices: ClassVar = {"hidden_act": ACTIVATIONS,
+                         "model_type": ("bert", "roberta", "albert", "electra"),
+                         "shared_parts": ("all", "attention", "feed_forward"),
+                         "pooler_type": ("first_token_transform", "first_token")}
+    optional: ClassVar = ("embedding_size", "num_hidden_groups")
+    added_keys: ClassVar = ("layer_norm_eps", "model_type", *optional, "inner_group_num",
+                            "shared_parts", "pooler_type")
+    # These describe a pooler that the original never builds, and parts of ALBERT that
+    # google-research/albert never reads.
     unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
-                             "pooler_num_fc_layers", "pooler_size_per_head")
-    fixed_keys: ClassVar = {"directionality": "bidi", "pooler_type": "first_token_transform"}
+                             "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
+                             "net_structure_type", "gap_size", "num_memory_blocks", "ln_type")
+    fixed_keys: ClassVar = {"directionality": "bidi"}
 
     vocab_size: int
     hidden_size: int = 768
@@ -225,6 +252,12 @@ class EncoderConfig(Sizes):
     type_vocab_size: int = 16
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    model_type: str = "bert"
+    embedding_size: int | None = None
+    num_hidden_groups: int | None = None
+    inner_group_num: int = 1
+    shared_parts: str = "all"
+    pooler_type: str = "first_token_transform"
 
     def __post_init__(self):
         super().__post_init__()
@@ -239,32 +272,107 @@ class EncoderConfig(Sizes):
     def num_weights(self) -> int:
         """The number of weights in the encoder's matrices, which are nearly all."""
         tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
-        layer = 4 * self.hidden_size + 2 * self.intermediate_size
-        return self.hidden_size * (tables + self.num_hidden_layers * layer + self.hidden_size)
+        width, hidden = self.embedding_width, self.hidden_size
+        attentions, feed_forwards = map(len, map(set, zip(*self.layer_weights)))
+        return (tables * width + hidden * (
+            4 * hidden * attentions + 2 * self.intermediate_size * feed_forwards
+            + (width if self.projects else 0) + (hidden if self.has_pooler else 0)))
 
     @property
     def head_size(self) -> int:
         """The width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
+    @property
+    def embedding_width(self) -> int:
+        """E, the width of the embeddings."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def projects(self) -> bool:
+        """Whether a dense layer leads from the embeddings to the first layer."""
+        return self.embedding_width != self.hidden_size
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the pooled output has weights of its own."""
+        return self.pooler_type == "first_token_transform"
+
+    @property
+    def depth(self) -> int:
+        """How many blocks a sequence passes: L, times `inner_group_num`."""
+        return self.num_hidden_layers * self.inner_group_num
+
+    @property
+    def shares_layers(self) -> bool:
+        """Whether some layers share weights."""
+        return any(len(set(numbers)) < self.depth for numbers in zip(*self.layer_weights))
+
+    @property
+    def layer_weights(self) -> list[tuple[int, int]]:
+        """For each block that a sequence passes, the numbers of the weights of its attention and
+        of its feed-forward network: those of `encoder/layer_{i}` in their names.
+
+        As google-research/albert finds the group of a layer, modeling.py: by a division in floating
+        point, which for some sizes, such as 22 layers in 22 groups, uses one group twice and
+        another never. A part that the blocks share beside one that they do not has the number of
+        the first of them.
+        """
+        groups, inner, passed = self.num_hidden_groups, self.inner_group_num, range(self.depth)
+        if groups is None:
+            return [(i, i) for i in passed]
+        shared = [int(layer / self.num_hidden_layers * groups) * inner + i
+                  for layer in range(self.num_hidden_layers) for i in range(inner)]
+        if self.shared_parts == "all":
+            return [(i, i) for i in shared]
+        pairs = list(zip(map(shared.index, shared), passed))
+        return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
+
     @classmethod
-    def preset(cls, name: str, **overrides: Any) -> Self:
-        """The published size `name` (tiny, mini, small, medium, base, large), uncased English.
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """As `Sizes.from_dict`; a file of google-research/albert names no model type."""
+        if "num_hidden_groups" in values and "model_type" not in values:
+            values = {**_ALBERT, **values}
+        return super().from_dict(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `Sizes.to_dict`; with the model type where its absence would mean another one."""
+        values = super().to_dict()
+        return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
+
+    @classmethod
+    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
+               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+               **overrides: Any) -> Self:
+        """The published size `name`, uncased English.
+
+        Args:
+            name: of a size of BERT (tiny, mini, small, medium, base, large), or in `presets`.
+            sizes: values that come before BERT's, those of `Recipe.sizes`.
+            presets: by name, values that come before both, those of `Recipe.presets`.
+            overrides: values that come before all of these.
 
         Raises:
-            InputError: there is no such size, or a value of `overrides` is refused.
+            InputError: there is no such size, or a value is refused.
         """
-        if name not in PRESETS:
-            raise InputError(f"there is no preset {name!r}; choose from {', '.join(PRESETS)}.")
-        layers, width = PRESETS[name]
-        return cls.from_dict({
-            "vocab_size": 30522, "type_vocab_size": 2, "hidden_size": width,
-            "num_hidden_layers": layers, "num_attention_heads": width // 64,
-            "intermediate_size": 4 * width, **overrides})
+        values: dict[str, Any] = {"vocab_size": 30522, "type_vocab_size": 2, "model_type": "bert"}
+        if name in PRESETS:
+            layers, width = PRESETS[name]
+            values |= {"hidden_size": width, "num_hidden_layers": layers,
+                       "num_attention_heads": width // 64, "intermediate_size": 4 * width}
+        elif name not in presets:
+            raise InputError(f"there is no size {name!r}; choose from "
+                             f"{', '.join(dict.fromkeys([*PRESETS, *presets]))}.")
+        return cls.from_dict({**values, **sizes, **presets.get(name, {}), **overrides})
 
+
+# What google-research/albert takes for a key that its file lacks.
+_ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
+           "num_attention_heads": 64, "intermediate_size": 16384, "hidden_dropout_prob": 0,
+           "attention_probs_dropout_prob": 0, "type_vocab_size": 2}
 
 # The configuration of each `model_type`; the first is that of files which name none.
-CONFIGS: dict[str, type[Sizes]] = {"bert": EncoderConfig}
+CONFIGS: dict[str, type[Sizes]] = dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig)
 
 
 def config_from_dict(values: dict[str, Any]) -> Sizes:
@@ -273,13 +381,10 @@ def config_from_dict(values: dict[str, Any]) -> Sizes:
     Raises:
         InputError: the model type is unknown, or a value is refused.
     """
-    values = dict(values)
-    model_type = values.pop("model_type", None)
-    if model_type is None:
-        model_type = next((name for name, cls in CONFIGS.items()
-                           if any(key in values for key in cls.distinctive_keys)),
-                          next(iter(CONFIGS)))
-    if model_type not in CONFIGS:
+    model_type = values.get("model_type", next(
+        (name for name, cls in CONFIGS.items()
+         if any(key in values for key in cls.distinctive_keys)), next(iter(CONFIGS))))
+    if not isinstance(model_type, str) or model_type not in CONFIGS:
         raise InputError(f"model_type {model_type!r} is unknown; choose from "
                          f"{', '.join(CONFIGS)}.")
     return CONFIGS[model_type].from_dict(values)

@@ -96,6 +96,9 @@ class Recipe:
         terms: the terms of the loss.
         learner: class name of the learner, as `bert_tf.training` exports it.
         defaults: {flag: its default under this recipe}.
+        sizes: {key of the configuration: value} that it gives every size of BERT.
+        presets: {size: {key of the configuration: value}}, its own published sizes; these values
+            come before `sizes`.
     """
 
     name: str
@@ -108,6 +111,8 @@ class Recipe:
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
     learner: str = "Learner"
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
         """The data half as a JSON value, for the manifest of the records."""

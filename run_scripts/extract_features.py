@@ -232,22 +232,22 @@ class Extraction:
         cut: how many lines were too long.
     """
 
-    def __init__(self, job, layers, width, run_model, progress):
+    def __init__(self, job, widths, run_model, progress):
         """
         Args:
             job: `ExtractFeaturesFlags`.
-            layers: the layers, whose vectors have `width` numbers.
+            widths: dict of the layers, how many numbers each one's vectors have.
             run_model: what `compile_model` gives.
             progress: `Progress`.
         """
-        self._job, self._layers, self._width = job, layers, width
+        self._job, self._widths = job, widths
         self._run_model, self._progress = run_model, progress
         self._pooled = job.pooling != "none"
         self.cut = 0
 
     def pieces(self, tokenizer: Tokenizer) -> Iterator[vectors.Piece]:
         """Yields a `Piece` after the other."""
-        most = _PIECE_BYTES // (4 * self._width * len(self._layers))
+        most = _PIECE_BYTES // (4 * sum(self._widths.values()))
         first = 0
         for lines in read_lines(self._job.input_file, _PIECE_LINES):
             texts = Texts(lines, tokenizer, self._job.max_seq_length)
@@ -262,7 +262,8 @@ class Extraction:
         lengths = texts.lengths[start:end]
         ends = np.cumsum(lengths)
         rows = len(ends) if self._pooled else ends[-1]
-        found = {layer: np.empty([rows, self._width], np.float32) for layer in self._layers}
+        found = {layer: np.empty([rows, width], np.float32)
+                 for layer, width in self._widths.items()}
         input_ids = np.empty(rows, np.int32)
         for batch in sorted_batches(lengths, self._job.batch_size):
             features = texts.pack(start + batch)
@@ -272,7 +273,7 @@ class Extraction:
                 places = (ends - lengths)[batch][:, None] + np.arange(taken.shape[1])
                 places = places[taken]
                 input_ids[places] = features["input_ids"][taken]
-            for layer, values in zip(self._layers, self._run_model(features)):
+            for layer, values in zip(found, self._run_model(features)):
                 found[layer][places] = values[taken]
             tokens = int(lengths[batch].sum())
             self._progress.add(len(ends) * tokens / ends[-1], tokens)
@@ -292,10 +293,12 @@ def main(job: ExtractFeaturesFlags) -> None:
     total = count_lines(job.input_file)
     config, tokenizer = read_model(job)
     layers = (["pooler"] if job.pooling == "pooler"
-              else read_layers(job.layers, config.num_hidden_layers))
+              else read_layers(job.layers, config.depth))
     run_model = compile_model(job, config, layers)
     progress = Progress(total)
-    extraction = Extraction(job, layers, config.hidden_size, run_model, progress)
+    widths = {layer: config.embedding_width if layer == "embeddings" else config.hidden_size
+              for layer in layers}
+    extraction = Extraction(job, widths, run_model, progress)
     vectors.write(job.output_file, form, extraction.pieces(tokenizer), tokenizer.vocabulary)
     if extraction.cut:
         print(f"{extraction.cut:,} lines were cut to {job.max_seq_length} tokens")

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import checkpoints, data, flags, networks, objectives, recipes, training
-from bert_tf.config import Sizes, read_config
+from bert_tf.config import EncoderConfig, Sizes, read_config
 from bert_tf.data import features, manifest
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
@@ -36,8 +36,11 @@ _NAMES = {head.objective: head.name for head in HEADS.values()}
 class PretrainingFlags:
     """What to train, from what, on what."""
 
-    bert_config_file: str = option(REQUIRED, "The bert_config.json of the model.")
     input_file: list[str] = option(REQUIRED, "Records to train on: files, globs or folders.")
+    bert_config_file: str = option("", "The bert_config.json of the model.")
+    model_size: str = option(
+        "", "Instead of --bert_config_file: a published size of the recipe's, such as base, with "
+        "the vocabulary of the records. An unknown one is answered with the list.")
     eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
@@ -65,13 +68,22 @@ class PretrainingFlags:
         choices=("static", "dynamic"))
 
 
+def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
+    """The manifest of the first records of --input_file, or None.
+
+    Raises:
+        InputError: there are no files, or a manifest is damaged.
+    """
+    found = manifest.find_manifests(find_files(patterns, "input_file"))
+    return found[0][0] if found else None
+
+
 def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Defaults of the recipe, and of the records that it is trained on (see
     `flags.take_defaults`)."""
     record = None
     with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
-        found = manifest.find_manifests(find_files(given.get("input_file", []), "input_file"))
-        record = found[0][0] if found else None
+        record = first_manifest(given.get("input_file", []))
     made = recipes.of_manifest(record)
     recipe = recipes.find(given.get("recipe") or made.name)
     values = dict(recipe.defaults)
@@ -182,13 +194,39 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     return line
 
 
-def check_network(path: str, config: Sizes, recipe: recipes.Recipe) -> None:
-    """Raises InputError if the configuration in the file `path` is of another network than the
-    recipe's."""
+def read_network(job: PretrainingFlags) -> Sizes:
+    """The configuration that --bert_config_file or --model_size gives.
+
+    Raises:
+        InputError: it can't be had, or is of another network than the recipe's.
+    """
+    path = job.bert_config_file
+    if bool(path) == bool(job.model_size):
+        raise InputError("give either --bert_config_file, the file of a configuration, or "
+                         "--model_size, a published size.")
+    config = read_config(path) if path else None
+    record = first_manifest(job.input_file)
+    recipe = recipes.find(job.recipe or recipes.of_manifest(record).name)
+    if config is None:
+        if record is None:
+            raise InputError("--model_size takes the size of the vocabulary from the manifest of "
+                             "the records, but there is none; give --bert_config_file.")
+        try:
+            return EncoderConfig.preset(job.model_size, recipe.sizes, recipe.presets,
+                                        vocab_size=record["vocabulary"]["size"])
+        except InputError as error:
+            raise InputError(f"--model_size, recipe {recipe.name}: {error}") from None
     found = networks.NETWORKS[type(config).__name__]
     if found != recipe.network:
         raise InputError(f"--bert_config_file: {path} describes a {found}, but recipe "
                          f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
+    wanted = recipe.sizes.get("model_type")
+    if wanted and isinstance(config, EncoderConfig) and config.model_type != wanted:
+        if config.model_type != EncoderConfig.model_type:
+            raise InputError(f"--bert_config_file: {path} has the model_type {config.model_type}, "
+                             f"but recipe {recipe.name} trains the type {wanted}; change it there.")
+        config = dataclasses.replace(config, model_type=wanted)     # the file names none
+    return config
 
 
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
@@ -227,13 +265,12 @@ def main(job: PretrainingFlags, settings: TrainSettings) -> None:
     """Checks everything, then trains and evaluates."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
-    config = read_config(job.bert_config_file)
+    config = read_network(job)
     if job.max_seq_length > config.max_position_embeddings:
         raise InputError(f"--max_seq_length ({job.max_seq_length}) is more than "
                          f"max_position_embeddings ({config.max_position_embeddings}) in "
-                         f"{job.bert_config_file}.")
+                         f"{job.bert_config_file or job.model_size}.")
     records, recipe = open_records(job, job.input_file, "input_file", config)
-    check_network(job.bert_config_file, config, recipe)
     eval_records = None
     if job.do_eval:
         eval_records = records if not job.eval_input_file else open_records(

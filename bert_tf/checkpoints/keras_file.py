@@ -19,10 +19,21 @@ from bert_tf.networks import NETWORKS
 
 NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
-# The sublayers of each network in the order of its `layers`: their classes, and the names that they
-# have in the table below. Keras names the groups of an HDF5 file after classes.
-_NETWORKS = {"BertEncoder": (("Embeddings", "embeddings"), ("TransformerLayer", "layer_{i}"),
-                             ("Dense", "pooler"))}
+
+
+def _encoder_parts(config):
+    """The parts of a `BertEncoder`; one that shares weights is saved with the first that has them,
+    under its number."""
+    numbers = sorted({max(pair) for pair in config.layer_weights})
+    return [("Embeddings", "embeddings"),
+            *([("Dense", "embeddings_project")] if config.projects else []),
+            *(("TransformerLayer", f"layer_{i}") for i in numbers),
+            *([("Dense", "pooler")] if config.has_pooler else [])]
+
+
+# The parts of each network in the order of its `layers`: functions of the configuration, lists of
+# (class, name in the table below). Keras names the groups of an HDF5 file after classes.
+_NETWORKS = {"BertEncoder": _encoder_parts}
 
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
@@ -34,6 +45,7 @@ _ENCODER = (
          "encoder/embeddings/norm"), "encoder/layer_{i}/",
         ("attention/query", "attention/key", "attention/value", "attention_output/projection",
          "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
+    ("embeddings_project", "encoder/embeddings_project", _DENSE),
     ("pooler/dense", "encoder/pooler", _DENSE),
 )
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
@@ -171,12 +183,13 @@ def _group_names(classes: Iterable[str]) -> list[str]:
 
 def _groups(network, config, objectives, heads):
     """Keras's groups that are lists' members: dict of their paths -> their names in the table."""
-    parts = [(kind, part.format(i=i)) for kind, part in _NETWORKS[network]
-             for i in range(config.num_hidden_layers if "{i}" in part else 1)]
+    parts = _NETWORKS[network](config)
     inside = "" if objectives is None else "encoder/"
     groups = {f"{inside}layers/{group}": f"encoder/{part}"
               for group, (_, part) in zip(_group_names(kind for kind, _ in parts), parts)}
-    groups[f"{inside}embeddings"] = "encoder/embeddings"
+    # Attributes whose names come before that of the list.
+    for name in ("embeddings", "embeddings_project"):
+        groups[f"{inside}{name}"] = f"encoder/{name}"
     # The first layer of a Learner is its encoder.
     classes = [network, *(name for name, _ in objectives or ())]
     for group, head in zip(_group_names(classes)[1:], heads):

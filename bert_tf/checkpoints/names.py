@@ -1,7 +1,8 @@
 """Our names of a network's weights, with their shapes: what the tables of all formats refer to.
 
 A name is a variable's path relative to the network, as in Google's files; the names of a head's
-weights begin with the head's. "{i}" is the number of a layer. In shapes, V is the vocabulary, T
+weights begin with the head's. "{i}" is the number of a layer; layers that share weights have the
+numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T
 segments, P positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of
 attention, D their width; a digit is itself. Not in a configuration are C, labels, and, of a head
 that reads features with LSTMs, F, their width, U, an LSTM's width, G, four times that, and K, how
@@ -26,6 +27,8 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
          "attention/output/LayerNorm": "norm", "intermediate/dense": "dense",
          "output/dense": "dense", "output/LayerNorm": "norm"}
 
+# How the names of the encoder proper begin.
+NETWORK = ("embeddings", "embeddings_project", "encoder")
 # The parts that are not of the encoder proper, and may be absent.
 HEADS = ("pooler", *heads.HEADS)
 # The heads to which Google's and Hugging Face's files all give one name.
@@ -53,7 +56,6 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
     Returns:
         Shapes in letters, by names with "{i}" for the number of a layer.
     """
-    del config      # All networks have the same names so far.
     widths = {"intermediate/dense": "HI", "output/dense": "IH"}
     layer = {}
     for part, kind in LAYER.items():
@@ -64,8 +66,9 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
         "embeddings/token_type_embeddings": "TE",
         "embeddings/position_embeddings": "PE",
         **heads.norm("embeddings/LayerNorm", "E"),
+        **(heads.dense("embeddings_project", "E", "H") if config.projects else {}),
         **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-        **heads.dense("pooler/dense", "H", "H"),
+        **(heads.dense("pooler/dense", "H", "H") if config.has_pooler else {}),
         **{f"{name}/{part}": shape for name, head in _heads(named)
            for part, shape in head.shapes.items()},
     }
@@ -79,12 +82,15 @@ def head(name: str) -> str:
 def sizes(config: EncoderConfig) -> dict[str, int | None]:
     """The number for each letter; None where the configuration doesn't give it."""
     return {"V": config.vocab_size, "T": config.type_vocab_size,
-            "P": config.max_position_embeddings, "E": config.hidden_size, "H": config.hidden_size,
-            "I": config.intermediate_size, "N": config.num_attention_heads,
+            "P": config.max_position_embeddings, "E": config.embedding_width,
+            "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
             "D": config.head_size, "1": 1, "2": 2, **dict.fromkeys("CFUGK")}
 
 
-def expand(pattern: str, config: EncoderConfig) -> list[str]:
-    """`pattern` written out for every layer of the network, or alone."""
-    layers = config.num_hidden_layers if "{i}" in pattern else 1
-    return [pattern.replace("{i}", str(i)) for i in range(layers)]
+def numbers(name: str, config: EncoderConfig) -> list[int]:
+    """The numbers of the layers that have the weight `name`, a key of `shapes`, of their own; [0]
+    where `name` has no "{i}"."""
+    if "{i}" not in name:
+        return [0]
+    attentions, feed_forwards = zip(*config.layer_weights)
+    return sorted(set(attentions if "/attention/" in name else feed_forwards))

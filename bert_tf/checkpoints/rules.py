@@ -80,11 +80,12 @@ class Format:
         """The table written out for the network of `config`."""
         shapes = names.shapes(config, self.heads)
         rows = [(name, name, _SELF) for name in shapes] if self.rows is None else self.rows
-        return [Rule(ours, theirs, shapes[our_prefix + end], *layout)
+        return [Rule(ours.replace("{i}", str(i)), theirs.replace("{i}", str(i)), shapes[ours],
+                     *layout)
                 for our_prefix, their_prefix, endings in rows
                 for end, their_end, *layout in endings
-                for ours, theirs in zip(names.expand(our_prefix + end, config),
-                                        names.expand(their_prefix + their_end, config))]
+                for ours, theirs in [(our_prefix + end, their_prefix + their_end)]
+                if ours in shapes for i in names.numbers(ours, config)]
 
     def reason_to_ignore(self, name: str) -> str | None:
         """Why the tensor `name` isn't needed, or None if it is."""

@@ -40,7 +40,7 @@ class Weights:
         order, then heads with names of their own.
         """
         held = dict.fromkeys(map(names.head, self.tensors))
-        own = [name for name in held if name not in (*names.HEADS, "embeddings", "encoder")]
+        own = [name for name in held if name not in (*names.HEADS, *names.NETWORK)]
         return [name for name in (*names.HEADS, *own) if name in held]
 
     def copy_vocabulary(self, path: str) -> None:

@@ -28,11 +28,13 @@ class FromConfig:
         """A new truncated normal: an initializer that is used twice gives equal weights twice."""
         return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range)
 
-    def dense(self, units: int, name: str = "dense", activation: Any = None) -> keras.layers.Dense:
-        """A dense layer with a 2-D kernel, in the dtype of this layer."""
+    def dense(self, units: int, name: str = "dense", activation: Any = None,
+              initializer: Any = None) -> keras.layers.Dense:
+        """A dense layer with a 2-D kernel, in the dtype of this layer; `initializer` is that of the
+        kernel, a truncated normal if None."""
         return keras.layers.Dense(units, activation, name=name,
                                   dtype=self.dtype_policy,  # type: ignore[attr-defined]
-                                  kernel_initializer=self.initializer())
+                                  kernel_initializer=initializer or self.initializer())
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]

@@ -1,7 +1,8 @@
 """The layers of a Transformer encoder (arXiv:1706.03762; google-research/bert, `modeling.py`).
 
-Shapes: B batch, S sequence, H hidden, N heads, D = H / N width of a head, F width of the
-feed-forward layer, V vocabulary. Variables have the names of google-research/bert.
+Shapes: B batch, S sequence, H hidden, E width of the embeddings, N heads, D = H / N width of a
+head, F width of the feed-forward layer, V vocabulary. Variables have the names of
+google-research/bert.
 """
 
 import math
@@ -112,24 +113,32 @@ class LayerNorm(FromConfig, keras.layers.Layer):
     """Layer normalisation of the last axis, in float32 for every input (arXiv:1607.06450).
 
     Keras's own layer rounds gamma and beta to the compute dtype first, and is a third slower.
+
+    Attributes:
+        width: of the input; H if None.
     """
 
-    def __init__(self, config: EncoderConfig, name: str = "LayerNorm", **kwargs: Any):
+    def __init__(self, config: EncoderConfig, width: int | None = None, name: str = "LayerNorm",
+                 **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
+        self.width = width
 
     def build(self, input_shape: Any = None) -> None:
-        shape = (self.config.hidden_size,)
+        shape = (self.width or self.config.hidden_size,)
         self.gamma = self.add_weight(shape, "ones", name="gamma", autocast=False)
         self.beta = self.add_weight(shape, "zeros", name="beta", autocast=False)
 
     def call(self, x: Tensor) -> Tensor:
-        """From float [..., H] to [..., H] in the compute dtype."""
+        """From float [..., width] to [..., width] in the compute dtype."""
         x = ops.cast(x, "float32")
         x = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)                  # [..., 1]
         x = x * ops.rsqrt(variance + self.config.layer_norm_eps)
         x = x * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32")
         return ops.cast(x, self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "width": self.width}
 
 
 @register
@@ -140,10 +149,10 @@ class Embeddings(FromConfig, keras.layers.Layer):
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+        self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
-        width = self.config.hidden_size
+        width = self.config.embedding_width
 
         def table(name, rows):
             return self.add_weight((rows, width), self.initializer(), name=name, autocast=False)
@@ -162,7 +171,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
-            float [B, S, H].
+            float [B, S, E].
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -172,14 +181,14 @@ class Embeddings(FromConfig, keras.layers.Layer):
         if isinstance(length, int) and length > longest:
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
                              f"{longest}.")
-        x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, H]
+        x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
         if segment_ids is None:
             x = x + self.segment_embeddings[0]
         else:
             # As in the original: for a few rows, a product is faster than a gather.
             one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
             x = x + ops.matmul(one_hot, self.segment_embeddings)
-        x = x + self.position_embeddings[:length]                                   # [S, H]
+        x = x + self.position_embeddings[:length]                                   # [S, E]
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
 
@@ -271,25 +280,42 @@ class Residual(FromConfig, keras.layers.Layer):
 
 @register
 class TransformerLayer(FromConfig, keras.layers.Layer):
-    """Self-attention and a feed-forward network, each normalised after its residual."""
+    """Self-attention and a feed-forward network, each normalised after its residual.
 
-    def __init__(self, config: EncoderConfig, **kwargs: Any):
+    Args:
+        config: `EncoderConfig`.
+        attention_of: a layer whose attention this layer shares; its own if None.
+        feed_forward_of: a layer whose feed-forward network this layer shares; its own if None.
+    """
+
+    def __init__(self, config: EncoderConfig, attention_of: "TransformerLayer | None" = None,
+                 feed_forward_of: "TransformerLayer | None" = None, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.attention = SelfAttention(config, name="self", dtype=self.dtype_policy)
-        self.attention_output = Residual(config, config.hidden_size, name="output",
-                                         dtype=self.dtype_policy)
-        self.intermediate = self.dense(config.intermediate_size,
-                                       activation=ACTIVATIONS[config.hidden_act])
-        self.output_ = Residual(config, config.intermediate_size, name="output",
-                                dtype=self.dtype_policy)
+        policy = self.dtype_policy
+        if attention_of is None:
+            self.attention = SelfAttention(config, name="self", dtype=policy)
+            self.attention_output = Residual(config, config.hidden_size, name="output",
+                                             dtype=policy)
+        else:
+            self.attention = attention_of.attention
+            self.attention_output = attention_of.attention_output
+        if feed_forward_of is None:
+            self.intermediate = self.dense(config.intermediate_size,
+                                           activation=ACTIVATIONS[config.hidden_act])
+            self.output_ = Residual(config, config.intermediate_size, name="output", dtype=policy)
+        else:
+            self.intermediate = feed_forward_of.intermediate
+            self.output_ = feed_forward_of.output_
 
     def build(self, input_shape: Any = None) -> None:
-        with keras.name_scope("attention"):
-            self.attention.build()
-            self.attention_output.build()
-        with keras.name_scope("intermediate"):
-            self.intermediate.build((None, None, self.config.hidden_size))
-        self.output_.build()
+        if not self.attention.built:
+            with keras.name_scope("attention"):
+                self.attention.build()
+                self.attention_output.build()
+        if not self.intermediate.built:
+            with keras.name_scope("intermediate"):
+                self.intermediate.build((None, None, self.config.hidden_size))
+            self.output_.build()
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,7 @@ def build(config: "Sizes", **options: Any) -> Any:
     """The network of a configuration, with initial weights.
 
     Every network has the attributes `config`, `reads` (names of the features it takes),
-    `embedding_table` (variable [V, H]) and `seed_generator`. Its
+    `embedding_table` (variable [V, E]) and `seed_generator`. Its
     `call(features, training, dropout_seed)` returns a dict of tensors, with `sequence_output`
     [B, S, H] and, for objectives of whole sequences, `pooled_output` [B, H].
 

@@ -1,4 +1,6 @@
-"""BERT's encoder (arXiv:1810.04805; google-research/bert, `modeling.py`), and pooling."""
+"""The encoder of BERT and its relatives, and pooling (arXiv:1810.04805; google-research/bert,
+`modeling.py`; with shared layers arXiv:1909.11942; google-research/albert, `modeling.py`).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +14,20 @@ from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.transformer import Embeddings, TransformerLayer, padding_bias, split_seed
 
 # Two encoders that share their embeddings have these sizes in common.
-_SIZES_OF_EMBEDDINGS = ("vocab_size", "hidden_size", "max_position_embeddings", "type_vocab_size")
+_SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
+                        "type_vocab_size")
+# How the layer between embeddings and encoder begins where not as all matrices do: that of
+# google-research/electra is made by `tf.layers.dense` with its own default.
+_PROJECTIONS = {"electra": "glorot_uniform"}
 
 
 @register
 class BertEncoder(FromConfig, keras.Model):
     """A bidirectional Transformer that returns all of its named tensors.
 
-    Shapes: B batch, S sequence, H hidden, N heads, L layers, V vocabulary. The weights exist as
-    soon as the encoder does, drawn from the seed of `keras.utils.set_random_seed`.
+    Shapes: B batch, S sequence, H hidden, E width of the embeddings, N heads, L layers, counted as
+    often as they are passed, V vocabulary. The weights exist as soon as the encoder does, drawn
+    from the seed of `keras.utils.set_random_seed`.
 
     Args:
         config: `EncoderConfig`.
@@ -30,6 +37,8 @@ class BertEncoder(FromConfig, keras.Model):
 
     Attributes:
         reads: names of the features that `call` takes; only the first is required.
+        layers_: the L layers in the order in which they are passed; where layers share all their
+            weights, the same one several times.
 
     Raises:
         InputError: the shared embeddings have other sizes.
@@ -48,25 +57,47 @@ class BertEncoder(FromConfig, keras.Model):
                                  f"{getattr(embeddings.config, size)}, the encoder "
                                  f"{getattr(config, size)}; give both the same.")
         self.embeddings = embeddings
-        self.layers_ = [TransformerLayer(config, name=f"layer_{i}", dtype=self.dtype_policy)
-                        for i in range(config.num_hidden_layers)]
-        self.pooler = self.dense(config.hidden_size, activation="tanh")
+        self.embeddings_project = self.dense(
+            config.hidden_size, "embeddings_project",
+            initializer=_PROJECTIONS.get(config.model_type)) if config.projects else None
+        self.layers_ = self._make_layers()
+        self.pooler = self.dense(config.hidden_size,
+                                 activation="tanh") if config.has_pooler else None
         # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
+    def _make_layers(self):
+        """The layers as they are passed, each part of which is made once."""
+        layers: dict[tuple[int, int], TransformerLayer] = {}
+        attentions: dict[int, TransformerLayer] = {}
+        feed_forwards: dict[int, TransformerLayer] = {}
+        for pair in self.config.layer_weights:
+            if pair not in layers:
+                layers[pair] = layer = TransformerLayer(
+                    self.config, attentions.get(pair[0]), feed_forwards.get(pair[1]),
+                    name=f"layer_{max(pair)}", dtype=self.dtype_policy)
+                attentions.setdefault(pair[0], layer)
+                feed_forwards.setdefault(pair[1], layer)
+        return [layers[pair] for pair in self.config.layer_weights]
+
     def build(self, input_shape: Any = None) -> None:
+        config = self.config
         if not self.embeddings.built:
             self.embeddings.build()
+        if self.embeddings_project:
+            self.embeddings_project.build((None, None, config.embedding_width))
         with keras.name_scope("encoder"):
             for layer in self.layers_:
-                layer.build()
-        with keras.name_scope("pooler"):
-            self.pooler.build((None, self.config.hidden_size))
+                if not layer.built:
+                    layer.build()
+        if self.pooler:
+            with keras.name_scope("pooler"):
+                self.pooler.build((None, config.hidden_size))
 
     @property
     def embedding_table(self) -> keras.Variable:
-        """The variable [V, H] of word embeddings."""
+        """The variable [V, E] of word embeddings."""
         return self.embeddings.word_embeddings
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
@@ -85,7 +116,7 @@ class BertEncoder(FromConfig, keras.Model):
 
         Returns:
             A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
-            [B, S, H], `layer_outputs` (list of L [B, S, H]), and on request `attention_probs`
+            [B, S, E], `layer_outputs` (list of L [B, S, H]), and on request `attention_probs`
             (list of L [B, N, S, S], before dropout).
 
         Raises:
@@ -103,13 +134,16 @@ class BertEncoder(FromConfig, keras.Model):
 
         x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seeds[0])
         outputs: dict[str, Any] = {"embedding_output": x, "layer_outputs": []}
+        if self.embeddings_project:
+            x = self.embeddings_project(x)
         attention_probs = []
         for i, layer in enumerate(self.layers_):                        # x: [B, S, H]
             x, probs = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i])
             outputs["layer_outputs"].append(x)
             attention_probs.append(probs)
         outputs["sequence_output"] = x
-        outputs["pooled_output"] = self.pooler(x[:, 0])                 # [B, H]
+        first = x[:, 0]                                                 # [B, H]
+        outputs["pooled_output"] = self.pooler(first) if self.pooler else first
         if return_attention:
             outputs["attention_probs"] = attention_probs
         return outputs

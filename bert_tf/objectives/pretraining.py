@@ -1,6 +1,6 @@
 """BERT's two pre-training objectives (arXiv:1810.04805, section 3.1).
 
-Shapes: B batch, S sequence, P predictions, H hidden, V vocabulary.
+Shapes: B batch, S sequence, P predictions, H hidden, E width of the embeddings, V vocabulary.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class MaskedLM(Objective):
 
     Attributes:
         tied: whether that matrix is the word embedding table, as in the original; if not, it is
-            the variable `output_weights` [V, H].
+            the variable `output_weights` [V, E].
     """
 
     reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -41,8 +41,9 @@ class MaskedLM(Objective):
                  **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.tied = tied
-        self.transform = self.dense(config.hidden_size, activation=ACTIVATIONS[config.hidden_act])
-        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+        self.transform = self.dense(config.embedding_width,
+                                    activation=ACTIVATIONS[config.hidden_act])
+        self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -53,7 +54,7 @@ class MaskedLM(Objective):
             (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
         if not self.tied:
             self.output_weights = self.add_weight(
-                (self.config.vocab_size, self.config.hidden_size), self.initializer(),
+                (self.config.vocab_size, self.config.embedding_width), self.initializer(),
                 name="output_weights", autocast=False)
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
@@ -62,14 +63,14 @@ class MaskedLM(Objective):
         Args:
             outputs: with `sequence_output`, float [B, S, H].
             batch: with `masked_lm_positions`, integer [B, P].
-            embedding_table: float [V, H].
+            embedding_table: float [V, E].
             dropout_seed: not used.
 
         Returns:
             float32 logits [B, P, V].
         """
         x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
-        x = self.norm(self.transform(x))
+        x = self.norm(self.transform(x))                                            # [B, P, E]
         table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
         logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")           # [B, P, V]
         return logits + ops.cast(self.output_bias, "float32")

@@ -61,8 +61,10 @@ class _Features(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size * (4 if self.choice == "concat_last_4" else 1)
+        if self.choice == "embeddings":
+            width = self.config.embedding_width
         if self.choice.startswith("weighted_sum"):
-            count = 4 if self.choice.endswith("last_4") else self.config.num_hidden_layers
+            count = 4 if self.choice.endswith("last_4") else self.config.depth
             self.layer_weights = self.add_weight(
                 (count,), "zeros", name="layer_weights", autocast=False)
             self.scale = self.add_weight((), "ones", name="scale", autocast=False)
@@ -82,7 +84,7 @@ class _Features(FromConfig, keras.layers.Layer):
         return x
 
     def _chosen(self, outputs):
-        """float [B, S, H], or [B, S, 4 * H]."""
+        """float [B, S, H], [B, S, 4 * H], or [B, S, E] of the embeddings."""
         if self.choice == "embeddings":
             return outputs["embedding_output"]
         hidden = outputs["layer_outputs"]
@@ -125,9 +127,9 @@ class FeatureTagging(Tagging):
         if layers not in CHOICES:
             raise InputError(f"the features can't be taken from {layers!r}; choose from "
                              f"{', '.join(CHOICES)}.")
-        if config.num_hidden_layers < CHOICES[layers]:
+        if config.depth < CHOICES[layers]:
             raise InputError(f"features from {layers} need {CHOICES[layers]} layers, but the "
-                             f"encoder has {config.num_hidden_layers}; choose others.")
+                             f"encoder has {config.depth}; choose others.")
         if lstm_size < 1:
             raise InputError(f"lstm_size is {lstm_size}; it must be at least 1.")
         if not 1 <= lstm_layers <= 4:

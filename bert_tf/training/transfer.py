@@ -8,7 +8,7 @@ from bert_tf.errors import InputError
 
 def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
           layer_decay: float = 1.0) -> None:
-    """Checks that a network has the layers that are to be changed.
+    """Checks that a network has the layers that are to be changed, each with weights of its own.
 
     Args:
         config: of the network.
@@ -19,7 +19,13 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
     Raises:
         InputError: it does not have them, or the decay is out of range; names the flag.
     """
-    most = config.num_hidden_layers
+    most = config.depth
+    for name, value, plain in (("frozen_layers", frozen_layers, (0, -1)),
+                               ("reinit_layers", reinit_layers, (0,)),
+                               ("layer_decay", layer_decay, (1,))):
+        if config.shares_layers and value not in plain:
+            raise InputError(f"--{name} is {value}, but the layers of this network share their "
+                             "weights, so that none can be treated apart; leave the flag out.")
     if not -1 <= frozen_layers <= most:
         raise InputError(f"--frozen_layers is {frozen_layers}; it must be from 0 to {most}, the "
                          "number of layers, or -1 for the whole encoder.")
@@ -34,9 +40,9 @@ def layer_decay_factors(config: EncoderConfig, decay: float) -> tuple[tuple[str,
     """`rate_factors` of an optimizer with which each layer learns slower than the one above it.
 
     Layer i of L, counted from 0, learns at decay**(L - i) times the learning rate, the embeddings
-    at decay**(L + 1), the pooler and the heads at the full rate (arXiv:1801.06146, section 3.2;
-    arXiv:1905.05583, section 5.3.4). google-research/electra counts the pooler, which it lacks, as
-    a layer: there all layers and the embeddings have one power more.
+    and their projection at decay**(L + 1), the pooler and the heads at the full rate
+    (arXiv:1801.06146, section 3.2; arXiv:1905.05583, section 5.3.4). google-research/electra counts
+    the pooler, which it lacks, as a layer: there all layers and the embeddings have one power more.
 
     Args:
         config: of the network.
@@ -51,8 +57,8 @@ def layer_decay_factors(config: EncoderConfig, decay: float) -> tuple[tuple[str,
     check(config, layer_decay=decay)
     if decay == 1:
         return ()
-    layers = config.num_hidden_layers
-    return (("embeddings/", decay**(layers + 1)),
+    layers = config.depth
+    return (("embeddings(_project)?/", decay**(layers + 1)),
             *((f"encoder/layer_{i}/", decay**(layers - i)) for i in range(layers)))
 
 
@@ -74,8 +80,9 @@ def freeze(encoder, layers: int) -> None:
     if layers < 0:
         encoder.trainable = False
     elif layers:
-        for layer in (encoder.embeddings, *encoder.layers_[:layers]):
-            layer.trainable = False
+        for layer in (encoder.embeddings, encoder.embeddings_project, *encoder.layers_[:layers]):
+            if layer:
+                layer.trainable = False
 
 
 def reinitialize_top(encoder, layers: int) -> None:
@@ -94,7 +101,7 @@ def reinitialize_top(encoder, layers: int) -> None:
     if not layers:
         return
     for layer in (*encoder.layers_[-layers:], encoder.pooler):
-        for variable in layer.weights:
+        for variable in layer.weights if layer else ():
             if variable.name == "kernel":
                 variable.assign(encoder.initializer()(variable.shape, variable.dtype))
             else:

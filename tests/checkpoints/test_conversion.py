@@ -72,9 +72,9 @@ def test_our_names_are_those_of_the_model():
         FeatureTagging(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=MAX_LSTMS),
         *(make(config) for make in HEADS.values())])
     sizes = {letter: size or 0 for letter, size in names.sizes(config).items()}
-    ours = {name: tuple(sizes[letter] for letter in shape)
-            for pattern, shape in names.shapes(config).items()
-            for name in names.expand(pattern, config)}
+    ours = {name.replace("{i}", str(i)): tuple(sizes[letter] for letter in shape)
+            for name, shape in names.shapes(config).items()
+            for i in names.numbers(name, config)}
     held = variables(learner)
     assert ours.keys() == held.keys()
     for name, shape in ours.items():

@@ -89,9 +89,9 @@ class WithProjection(BertEncoder):
 
 
 def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
-    monkeypatch.setitem(keras_file._NETWORKS, "WithProjection", (
-        ("Embeddings", "embeddings"), ("TransformerLayer", "layer_{i}"), ("Dense", "projection"),
-        ("Dense", "pooler")))
+    *parts, pooler = keras_file._encoder_parts(CONFIG)
+    monkeypatch.setitem(keras_file._NETWORKS, "WithProjection", lambda config: [
+        *parts, ("Dense", "projection"), pooler])
     encoder = WithProjection(CONFIG)
     learner = learner_of(bert_tf.Tagging(CONFIG, 2), encoder=encoder)
     learner.save(tmp_path / "model.keras")

@@ -13,6 +13,7 @@ import pytest
 
 from bert_tf import flags, recipes
 from bert_tf.checkpoints import checksummed
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.training import distribution, resume
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
@@ -141,11 +142,46 @@ def test_defaults_name_flags_and_terms_name_objectives():
             term.objective for term in terms]
 
 
-def test_a_configuration_of_another_network_is_refused():
-    recipe = recipes.RECIPES["bert"]
-    run_pretraining.check_network("c.json", tiny.config(), recipe)
-    with pytest.raises(InputError, match="c.json describes a BertEncoder, but recipe bert trains"):
-        run_pretraining.check_network("c.json", tiny.config(), recipe.vary(network="OtherNetwork"))
+def test_a_configuration_of_another_network_is_refused(folder, monkeypatch):
+    monkeypatch.setitem(recipes.RECIPES, "other", recipes.find("bert").vary(network="Other"))
+    path = str(folder / "config.json")
+    job = PretrainingFlags([str(folder / "text.txt")], path, recipe="other")
+    with pytest.raises(InputError, match=f"{path} describes a BertEncoder, but recipe bert trains"):
+        run_pretraining.read_network(job)
+
+
+@pytest.fixture(name="sized")
+def fixture_sized(monkeypatch):
+    """A recipe with sizes of its own."""
+    monkeypatch.setitem(recipes.RECIPES, "sized", dataclasses.replace(
+        recipes.find("bert"), name="sized", sizes={"model_type": "albert", "embedding_size": 16},
+        presets={"tiny": {"hidden_dropout_prob": 0}, "huge": {"hidden_size": 4096,
+                                                              "num_attention_heads": 64}}))
+
+
+def test_a_published_size_has_the_vocabulary_of_the_records(sized, records):
+    def config(size, recipe="sized"):
+        return run_pretraining.read_network(
+            PretrainingFlags([records("bert")], model_size=size, recipe=recipe))
+
+    tiny_size = EncoderConfig.preset("tiny", vocab_size=len(TOKENS))
+    assert config("tiny", "bert") == tiny_size
+    assert config("tiny") == dataclasses.replace(
+        tiny_size, model_type="albert", embedding_size=16, hidden_dropout_prob=0)
+    assert (config("huge").hidden_size, config("huge").embedding_size) == (4096, 16)
+    with pytest.raises(InputError, match="recipe sized: there is no size 'giant'.*large, huge"):
+        config("giant")
+
+
+def test_a_configuration_gets_the_type_of_the_recipe(sized, records, folder, tmp_path):
+    def config(path):
+        return run_pretraining.read_network(PretrainingFlags(
+            [records("bert")], str(path), recipe="sized"))
+
+    assert config(folder / "config.json").model_type == "albert"
+    tiny.config(model_type="electra").to_json_file(tmp_path / "electra.json")
+    with pytest.raises(InputError, match="model_type electra, but recipe sized trains .* albert"):
+        config(tmp_path / "electra.json")
 
 
 @pytest.fixture(name="another")
@@ -161,7 +197,7 @@ def test_a_recipe_gives_defaults_in_python(another):
     filled = recipes.fill(TrainSettings, "another", **given)
     assert filled == TrainSettings(learning_rate=5e-4, **given)
     job = recipes.fill(PretrainingFlags, "another", bert_config_file="c", input_file=["r"])
-    assert job == PretrainingFlags("c", ["r"], recipe="another")
+    assert job == PretrainingFlags(["r"], "c", recipe="another")
     with pytest.raises(InputError, match="there is no recipe 'none'"):
         recipes.fill(TrainSettings, "none", output_dir="x")
 

@@ -466,7 +466,9 @@ def test_settings_that_cannot_be(flags, changes, part):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--output_dri=x"], "error: Unknown command line flag 'output_dri'. Did you mean: output_dir"),
-    (["--input_file=x"], "error: --bert_config_file must be given"),
+    (["--do_train"], "error: --input_file must be given"),
+    (["--input_file=x", "--output_dir=x", "--do_train"],
+     "error: give either --bert_config_file, the file of a configuration, or --model_size"),
     (["--dtype=float23"], "--dtype=float23: value should be one of <float32|bfloat16|float16>"),
     (["--optimizer=adam"], "--optimizer=adam: value should be one of <adamw|bert_adamw|lamb>"),
     (["--bert_config_file=absent.json", "--input_file=x", "--output_dir=x", "--do_train"],
