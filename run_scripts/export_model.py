@@ -68,7 +68,7 @@ class ExportFlags:
         """Raises InputError for flags that don't go together."""
         if self.format == "text" and not self.vocab_file:
             raise InputError("--vocab_file must be given with --format=text: the model's "
-                             "vocab.txt.")
+                             "vocabulary.")
         head = HEADS.get(self.task)
         is_labelled = head is not None and head.is_labelled
         has_names = is_labelled and self.task not in _WITHOUT_NAMES
@@ -107,8 +107,7 @@ def resolve(job: ExportFlags) -> ExportFlags:
             has_names = name not in _WITHOUT_NAMES and not (job.labels or job.num_labels)
             found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
                       "num_labels": None if job.labels else head.get("num_labels")}
-    beside = os.path.join(folder, rules.VOCABULARY)
-    found["vocab_file"] = beside if os.path.isfile(beside) else None
+    found["vocab_file"] = rules.vocabulary_beside(os.path.join(folder, ""))
     given = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
              for name, value in vars(job).items()}
     settled = settle(given, found, {"labels": [], "num_labels": 0})

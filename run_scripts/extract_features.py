@@ -59,7 +59,7 @@ class ExtractFeaturesFlags:
                                        choices=vectors.FORMATS)
     bert_config_file: str | None = option(
         None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
-    vocab_file: str | None = option(None, "The model's vocab.txt, if it isn't beside the "
+    vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the "
                                     "checkpoint.")
     do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
                                         "default as in the checkpoint, or as its vocabulary "
@@ -131,7 +131,8 @@ def read_model(job: ExtractFeaturesFlags) -> tuple[EncoderConfig, Tokenizer]:
                          "fewer.")
     path = job.vocab_file or source.vocab_file
     if not path:
-        raise InputError(f"--vocab_file must be given: there is no vocab.txt beside {source.file}.")
+        raise InputError("--vocab_file must be given: there is no vocabulary beside "
+                         f"{source.file}.")
     lower = settle({"do_lower_case": job.do_lower_case}, vars(source))["do_lower_case"]
     tokenizer = tokenization.open_tokenizer(path, lower)
     vocabulary = tokenizer.vocabulary

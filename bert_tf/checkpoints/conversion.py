@@ -16,7 +16,7 @@ from bert_tf.checkpoints.weights import FLOATS, Account, Weights, to_table, tran
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import folder_aside
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization import WordpieceTokenizer, open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary, is_unused
 
 # The heads of every pre-trained BERT; the account lists those that a file lacks.
@@ -71,7 +71,7 @@ def _without(weights, heads):
 
 def _change(weights, changes):
     """The changed `Weights`, and sentences on what was changed."""
-    notes = []
+    notes = [*weights.notes]
     weights = _without(weights, changes.leave_out)
     if changes.hidden_act:
         weights = dataclasses.replace(weights, config=dataclasses.replace(
@@ -79,16 +79,18 @@ def _change(weights, changes):
     for step in (cut, grow, round_to):
         weights, more = step(weights, changes)
         notes += more
-    if weights.vocab_file:
-        lower = weights.do_lower_case if changes.do_lower_case is None else changes.do_lower_case
-        tokenizer = open_tokenizer(weights.vocab_file, lower)
-        weights = dataclasses.replace(weights, do_lower_case=tokenizer.do_lower_case)
+    if changes.do_lower_case is not None:
+        weights = dataclasses.replace(weights, do_lower_case=changes.do_lower_case)
+    if weights.tokenizer:
+        weights = dataclasses.replace(weights, do_lower_case=weights.tokenizer.do_lower_case)
     return weights, notes
 
 
 def _account(weights, tensors, table, name, notes):
     """The `Account` of a conversion to the format `name`."""
-    written = {rule.ours for rule in table.rules(weights.config) if rule.theirs in tensors}
+    rules = table.rules(weights.config)
+    written = {rule.ours for rule in rules if rule.theirs in tensors}
+    places = {names.head(rule.ours) for rule in rules}
     torn = {names.head(ours) for ours in set(weights.tensors) - written} & set(
         map(names.head, written))
     if torn:
@@ -99,8 +101,9 @@ def _account(weights, tensors, table, name, notes):
     return Account(
         weights.source, {ours: weights.tensors[ours].name for ours in sorted(written)},
         {**weights.ignored, **left},
-        [head for head in _USUAL_HEADS if head not in weights.heads], "so not converted",
-        tuple(notes))
+        [head for head in _USUAL_HEADS if head not in weights.heads and head in places],
+        "so not converted",
+        (*notes, *table.notes))
 
 
 def convert(path: str, output: str, form: str, changes: Changes = Changes(),
@@ -218,7 +221,8 @@ def pieces(token: str, vocabulary: Vocabulary) -> list[int]:
 
 
 def new_rows(old: Vocabulary, new: Vocabulary, path: str) -> dict[int, list[int]]:
-    """For the id of each token that only `new` has, the ids of its sub-words in `old`.
+    """For the id of each token that only `new` has, the ids of its sub-words in `old`; both are
+    vocabularies of WordPiece.
 
     Raises:
         InputError: `new`, the vocabulary at `path`, isn't `old` with tokens added at its end or in
@@ -258,10 +262,13 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
     path = changes.vocab_file or weights.vocab_file
     if not path:
         return weights, ["There is no vocabulary; give --vocab_file to have one written."]
-    new = Vocabulary.from_file(path)
-    held, rows = weights.config.vocab_size, {}
+    tokenizer = open_tokenizer(path)
+    new, held, rows = tokenizer.vocabulary, weights.config.vocab_size, {}
     if changes.vocab_file and weights.vocab_file:
-        old = Vocabulary.from_file(weights.vocab_file)
+        old = open_tokenizer(weights.vocab_file).vocabulary
+        if old.tokens != new.tokens and not isinstance(tokenizer, WordpieceTokenizer):
+            raise InputError(f"{path} is not the vocabulary of the checkpoint, "
+                             f"{weights.vocab_file}; words can be added to one of WordPiece only.")
         rows = new_rows(old, new, path)
     elif new.size > held:
         raise InputError(f"{path} has {new.size} tokens, but the model only {held}; give the "

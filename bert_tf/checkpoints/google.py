@@ -83,7 +83,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` into `folder`.
+    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`.
 
     Args:
         folder: where.
@@ -97,6 +97,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
 
 
 def write_around(folder: str, weights: Weights) -> None:
-    """Writes `bert_config.json` and `vocab.txt`."""
+    """Writes `bert_config.json` and the files of the vocabulary."""
     weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
-    weights.copy_vocabulary(os.path.join(folder, rules.VOCABULARY))
+    if weights.tokenizer:
+        weights.tokenizer.save(folder)

@@ -1,6 +1,5 @@
-"""Hugging Face's BERT checkpoints: `model.safetensors` beside a `config.json`."""
+"""Hugging Face's checkpoints: `model.safetensors` beside a `config.json`."""
 
-import dataclasses
 import os
 import re
 
@@ -8,78 +7,58 @@ import numpy as np
 from safetensors.numpy import save
 
 from bert_tf.checkpoints import names, rules, safetensors_files
-from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODELS
+from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import EncoderConfig, read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.heads import HEADS
 
-_SELF = (("", ""),)
-_TABLE = (("", ".weight"),)
-_DENSE = (("/kernel", ".weight", "transpose"), ("/bias", ".bias"))
-_NORM = (("/gamma", ".weight"), ("/beta", ".bias"))
-
-_ENCODER = (
-    *encoder_rows({"table": _TABLE, "norm": _NORM, "dense": _DENSE},
-                  (f"embeddings.{name}" for name in names.EMBEDDINGS), "encoder.layer.{i}.",
-                  (name.replace("/", ".") for name in names.LAYER)),
-    ("pooler/dense", "pooler.dense", _DENSE),
-)
-_HEADS = (
-    ("masked_lm/transform/dense", "cls.predictions.transform.dense", _DENSE),
-    ("masked_lm/transform/LayerNorm", "cls.predictions.transform.LayerNorm", _NORM),
-    ("masked_lm/output_bias", "cls.predictions.bias", _SELF),
-    ("masked_lm/output_weights", "cls.predictions.decoder", _TABLE),
-    ("next_sentence/dense", "cls.seq_relationship", _DENSE),
-    ("answer_span/dense", "qa_outputs", _DENSE),
-)
-_IGNORED = (
-    (r"(bert\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
-    (r"copies\..*", "a copy of a tied tensor"),
-    (r"unused\..*", "a bias that isn't used where the output matrix isn't the embedding table"),
-)
-# Two that are tied, each with its copy.
-_WORDS, _DECODER = "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"
-_BIAS, _DECODER_BIAS = "cls.predictions.bias", "cls.predictions.decoder.bias"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Model:
-    """What `config.json` holds for a `model_type`.
-
-    Attributes:
-        classes: the beginning of the names of its classes.
-        fixed: settings with the one value that they may have: any other makes another network of
-            the same tensors.
-        defaults: sizes that are these where the file doesn't give them.
-    """
-
-    classes: str
-    fixed: dict
-    defaults: dict
-
-
-_MODELS = {"bert": _Model("Bert", {"position_embedding_type": "absolute", "is_decoder": False,
-                                   "add_cross_attention": False}, {"type_vocab_size": 2})}
+_POSITIONS = "embeddings.position_embeddings.weight"
+_WORDS = "embeddings.word_embeddings.weight"
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
-_TASKS = [head for head in HEADS.values() if head.task and head.huggingface]
+_TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
+                key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
-_CLASSES = (
-    *((f"For{head.huggingface}", {head.name})
-      for head in sorted(_TASKS, key=lambda head: head.is_classifier)),
-    ("ForPreTraining", {"masked_lm", "next_sentence"}),
-    *((f"For{head.huggingface}", {head.name}) for head in HEADS.values() if not head.task),
-    ("Model", set()),
-)
+_TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
+_SEQUENCES = "SequenceClassification"
 # What a model for the classification of sequences is trained for; files may leave it open.
 _PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
+# What transformers calls a tokenizer, and its settings, by our name of it.
+_TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
+               "byte_bpe": {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False},
+               "sentencepiece": {"tokenizer_class": "AlbertTokenizer"}}
 
 
-def _table(task, prefix="bert."):
-    return Format((*((ours, prefix + theirs, endings) for ours, theirs, endings in _ENCODER),
-                   *_HEADS, (f"{task}/dense", "classifier", _DENSE)), _IGNORED)
+def _two_layers(model, task):
+    """The layers of a head whose first one takes the place of the pooler; () for other heads."""
+    return model.classifier if task and HEADS[task].huggingface == _SEQUENCES else ()
+
+
+def _table(model, task, prefix, notes=()):
+    """The table of a type of models.
+
+    Args:
+        model: the row of `MODELS`.
+        task: the head that `classifier` is, or None.
+        prefix: that of the encoder's tensors.
+        notes: see `Format`.
+    """
+    layers = _two_layers(model, task)
+    rows = [(ours, prefix + theirs, endings) for ours, theirs, endings in model.encoder
+            if not (layers and ours == "pooler/dense")]
+    ignored = [(r"(\w+\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
+               (r"copies\..*", "a copy of a tied tensor"),
+               (r"unused\..*",
+                "a bias that isn't used where the output matrix isn't the embedding table")]
+    if layers:
+        rows.append(("pooler/dense", layers[0], DENSE))
+        ignored.append((r"(\w+\.)?pooler\.dense\..*", "a pooler that the classifier doesn't use"))
+    if task:
+        rows.append((f"{task}/dense", layers[-1] if layers else "classifier", DENSE))
+    return Format((*rows, *model.heads), tuple(ignored), notes=notes)
 
 
 def find(path: str) -> str | None:
@@ -92,22 +71,43 @@ def find(path: str) -> str | None:
                  and not re.fullmatch(rules.OWN, os.path.basename(file))), None)
 
 
-def _read_config(values, path):
+def _find_type(values, tensors, path):
+    """The `model_type` of the files, which their tensors show where there is no `config.json`.
+
+    Raises:
+        InputError: it is none of ours; names `path`.
+    """
+    kind = values.get("model_type") or next(
+        (kind for kind, model in MODELS.items()
+         if any(name.startswith(model.prefix) for name in tensors)), "bert")
+    if not isinstance(kind, str) or kind not in MODELS:
+        raise InputError(f"{path}: model_type {kind!r} is not read; models of the type "
+                         f"{' or '.join(map(repr, MODELS))} are.")
+    return kind
+
+
+def _unused_positions(model, values):
+    """How many of the first rows of the table of positions no token has."""
+    padding = values.get("pad_token_id")
+    padding = padding if type(padding) is int and padding >= 0 else model.pad_token_id
+    return padding + 1 if model.positions_after_padding else 0
+
+
+def _read_config(values, kind, path):
     """The configuration in the `values` of a `config.json`.
 
     Raises:
         InputError: they describe another network than one of ours; names `path`.
     """
-    kind = values.get("model_type", "bert")
-    model = _MODELS.get(kind) if isinstance(kind, str) else None
-    if model is None:
-        raise InputError(f"{path}: model_type {kind!r} is not read; models of the type "
-                         f"{' or '.join(map(repr, _MODELS))} are.")
+    model = MODELS[kind]
     for key, only in model.fixed.items():
         if values.get(key, only) != only:
             raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
-    keys = [field.name for field in dataclasses.fields(EncoderConfig)]
-    ours = {**model.defaults, **{key: values[key] for key in keys if key in values}}
+    ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
+            "model_type": kind}
+    positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
+    if type(positions) is int:
+        ours["max_position_embeddings"] = positions - _unused_positions(model, values)
     activation = values.get("hidden_act", "gelu")
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise InputError(f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}, "
@@ -126,49 +126,57 @@ def _labels(values):
     return found if all(isinstance(label, str) for label in found) else ()
 
 
-def _classifier(values, hint, single):
-    """The head that `classifier` is.
+def _classifier(model, values, tensors, hint):
+    """The head that `classifier` is, or None where there is none.
 
     Args:
+        model: the row of `MODELS`.
         values: those of `config.json`.
+        tensors: those of the file.
         hint: the name of a head, which counts where the values leave a choice.
-        single: whether it has one output, as for a number.
     """
+    bias = next((f"{layer}.bias" for layer in ("classifier", *model.classifier[-1:])
+                 if f"{layer}.bias" in tensors), None)
+    if not bias:
+        return None
+    candidates = [name for name in names.CLASSIFIERS
+                  if bool(_two_layers(model, name)) == (bias != "classifier.bias")]
     classes = values.get("architectures")
     classes = classes if isinstance(classes, list) else []
-    named = [head for end, heads in _CLASSES for head in names.CLASSIFIERS
-             if head in heads and any(model.classes + end in classes for model in _MODELS.values())]
+    named = [name for end, heads in _TASK_CLASSES for name in candidates
+             if name in heads and model.classes + end in classes]
     problem = values.get("problem_type")
     if isinstance(problem, str) and _PROBLEMS.get(problem) in named:
         return _PROBLEMS[problem]
-    if hint in (named or names.CLASSIFIERS):
+    if hint in (named or candidates):
         return hint
-    return "regression" if single and "regression" in named else (*named, *names.CLASSIFIERS)[0]
+    single = tensors[bias].shape == (1,)
+    return "regression" if single and "regression" in named else (*named, *candidates)[0]
 
 
 def _same(found, one, other):
     return np.array_equal(found[one].read(), found[other].read())
 
 
-def _standard_name(name):
+def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
     name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
     name = name.replace("LayerNorm.beta", "LayerNorm.bias")
-    bare = name.startswith(("embeddings.", "encoder.", "pooler."))
-    return f"bert.{name}" if bare else name
+    bare = name.startswith(("embeddings", "encoder.", "pooler."))
+    return f"{model.prefix}{name}" if bare else name
 
 
-def _tensors(file, tied):
-    """A dict of the file's `Tensor`s by today's names.
+def _tie(found, model, tied, file):
+    """Takes the copies of tied tensors out of a dict of `Tensor`s, or out of the way.
 
     Raises:
-        InputError: the file is damaged, or a copy of a tied tensor differs from it.
+        InputError: a copy of a tied tensor differs from it.
     """
-    found = {_standard_name(name): tensor
-             for name, tensor in safetensors_files.tensors(file).items()}
-    apart = not tied and {_DECODER, _WORDS} <= found.keys() and not _same(found, _DECODER, _WORDS)
-    for copy, original in {_DECODER: _WORDS, _DECODER_BIAS: _BIAS}.items():
-        if copy not in found or (apart and copy == _DECODER):
+    words, decoder = model.prefix + _WORDS, model.output_weights
+    apart = not tied and {decoder, words} <= found.keys() and not _same(found, decoder, words)
+    copies = {decoder: words, **dict.fromkeys(model.output_biases[1:], model.output_biases[0])}
+    for copy, original in copies.items():
+        if copy not in found or (apart and copy == decoder):
             continue
         if apart or original not in found:      # then the copy is the one that counts
             if original in found:
@@ -179,7 +187,6 @@ def _tensors(file, tied):
         else:
             raise InputError(f"{file}: tensor {copy!r} differs from {original!r}, but its "
                              "configuration ties them.")
-    return found
 
 
 def read(file: str, task: str | None = None) -> Source:
@@ -194,14 +201,30 @@ def read(file: str, task: str | None = None) -> Source:
     """
     path = rules.beside(file, "config.json")
     values = read_json(path) if path else {}
-    config = _read_config(values, path) if path else None
-    tensors = _tensors(file, values.get("tie_word_embeddings", True))
-    single = "classifier.bias" in tensors and tensors["classifier.bias"].shape == (1,)
+    found = safetensors_files.tensors(file)
+    kind = _find_type(values, found, path)
+    model = MODELS[kind]
+    config = _read_config(values, kind, path) if path else None
+    found = {_standard_name(name, model): tensor for name, tensor in found.items()}
+    _tie(found, model, values.get("tie_word_embeddings", True), file)
+    notes = ()
+    unused, positions = _unused_positions(model, values), model.prefix + _POSITIONS
+    if unused and positions in found and found[positions].shape:
+        notes = (f"{positions}: the first {unused} of {found[positions].shape[0]} rows are cut "
+                 "off, which no token has.",)
+        found[positions] = found[positions].cut(unused)
     tokenizer = rules.beside(file, "tokenizer_config.json")
-    return Source(file, config, tensors, _table(_classifier(values, task, single)),
+    return Source(file, config, found,
+                  _table(model, _classifier(model, values, found, task), model.prefix),
                   rules.vocabulary_beside(file),
                   read_json(tokenizer).get("do_lower_case") if tokenizer else None,
-                  _labels(values))
+                  _labels(values), notes)
+
+
+def _heads(weights, model):
+    """The heads of `weights` that models of a type have."""
+    known = {names.head(ours) for ours, *_ in model.heads} | {*names.CLASSIFIERS}
+    return known & set(weights.heads)
 
 
 def table_for(weights: Weights) -> Format:
@@ -210,31 +233,44 @@ def table_for(weights: Weights) -> Format:
     Raises:
         InputError: Hugging Face has no model with all of its heads.
     """
+    model = MODELS[weights.config.model_type]
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Hugging "
                          "Face's checkpoints all call classifier; take one out.")
-    has_head = any(head in HEADS and HEADS[head].huggingface for head in weights.heads)
-    return _table(tasks[0] if tasks else names.CLASSIFIERS[0], "bert." if has_head else "")
+    unused = _unused_positions(model, {"pad_token_id": _padding(weights, model)})
+    notes = (f"{unused} rows, which no token has, are put before those of the positions.",
+             ) if unused else ()
+    return _table(model, tasks[0] if tasks else None,
+                  model.prefix if _heads(weights, model) else "", notes)
+
+
+def _padding(weights, model):
+    """The id of padding."""
+    return weights.tokenizer.vocabulary.pad_id if weights.tokenizer else model.pad_token_id
 
 
 def _describe(weights):
     """The values of `config.json`."""
-    kind = "bert"
     heads, config = set(weights.heads), weights.config
+    model = MODELS[config.model_type]
     back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
     count = next((tensor.shape[0] for name, tensor in weights.tensors.items()
                   if name in [f"{head}/dense/bias" for head in names.CLASSIFIERS]), 0)
     called = weights.labels if len(weights.labels) == count else [
         f"LABEL_{i}" for i in range(count)]
     dtypes = {tensor.dtype for tensor in weights.tensors.values()}
-    end = next(end for end, needed in _CLASSES if needed <= heads)
+    classes = (*_TASK_CLASSES, *model.pretraining, ("Model", set()))
+    end = next(end for end, needed in classes if needed <= heads)
+    special = {"pad_token_id": _padding(weights, model)}
     return {
-        "architectures": [_MODELS[kind].classes + end],
-        "model_type": kind,
-        **dataclasses.asdict(config),
+        "architectures": [model.classes + end],
+        "model_type": config.model_type,
+        **{key: getattr(config, key) for key in (*KEYS, *model.keys)},
         "hidden_act": back[config.hidden_act],
-        "pad_token_id": 0,
+        "max_position_embeddings":
+            config.max_position_embeddings + _unused_positions(model, special),
+        **special,
         "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
         **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
         **({"id2label": {str(i): label for i, label in enumerate(called)},
@@ -245,22 +281,28 @@ def _describe(weights):
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json`, `vocab.txt` and `tokenizer_config.json` into
-    `folder`.
+    """Writes `model.safetensors`, `config.json`, the files of the vocabulary and
+    `tokenizer_config.json` into `folder`.
 
     Args:
         folder: where.
         weights: `Weights`.
         tensors: a dict of `Tensor` by Hugging Face's names.
     """
-    values = {name: np.ascontiguousarray(tensor.read()) for name, tensor in tensors.items()}
-    if _DECODER in values:      # which then isn't tied, and neither is its bias
-        values[_DECODER_BIAS] = values[_BIAS]
+    described, model = _describe(weights), MODELS[weights.config.model_type]
+    unused = _unused_positions(model, described)
+    values = {name: np.ascontiguousarray(
+        tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read())
+        for name, tensor in tensors.items()}
+    if model.output_weights in values:      # which then isn't tied, and neither is its bias
+        bias, *copies = model.output_biases
+        values |= dict.fromkeys(copies, values[bias])
     with open(os.path.join(folder, "model.safetensors"), "wb") as file:
         file.write(save(values, {"format": "pt"}))
-    write_json(os.path.join(folder, "config.json"), _describe(weights))
-    weights.copy_vocabulary(os.path.join(folder, rules.VOCABULARY))
-    if weights.vocab_file:
+    write_json(os.path.join(folder, "config.json"), described)
+    tokenizer = weights.tokenizer
+    if tokenizer:
+        tokenizer.save(folder)
         write_json(os.path.join(folder, "tokenizer_config.json"), {
-            "tokenizer_class": "BertTokenizer", "do_lower_case": weights.do_lower_case,
+            **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
             "model_max_length": weights.config.max_position_embeddings})

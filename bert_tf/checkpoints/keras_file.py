@@ -269,7 +269,7 @@ def _described(name, **config):
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.keras`, `bert_config.json` and `vocab.txt` into `folder`.
+    """Writes `model.keras`, `bert_config.json` and the vocabulary into `folder`.
 
     Args:
         folder: where.

@@ -14,6 +14,8 @@ from bert_tf.checkpoints.weights import Weights, as_float32
 from bert_tf.config import EncoderConfig, read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.tokenization import WordpieceTokenizer
+from bert_tf.tokenization.vocabulary import VOCAB_FILE
 
 h5py = lazy_loader.load("h5py")
 
@@ -92,6 +94,9 @@ def table_for(weights: Weights) -> Format:
         InputError: a BertBackbone would compute something else from them.
     """
     google.check_original(weights)
+    if weights.tokenizer and not isinstance(weights.tokenizer, WordpieceTokenizer):
+        raise InputError(f"{weights.vocab_file} is {weights.tokenizer.name}, but a BertBackbone of "
+                         "keras-hub has a vocab.txt of WordPiece.")
     if weights.config.hidden_act != "gelu":
         raise InputError(f"{weights.source}: hidden_act is {weights.config.hidden_act}, but a "
                          "BertBackbone of keras-hub always takes the tanh form of GELU.")
@@ -112,11 +117,12 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     config = {theirs: getattr(weights.config, ours) for theirs, ours in _SIZES.items()}
     write_json(os.path.join(folder, "config.json"), {**_CLASS, "config": config})
     write_json(os.path.join(folder, "metadata.json"), _METADATA)
-    if weights.vocab_file:
+    if weights.tokenizer:
         lower = bool(weights.do_lower_case)
         assets = os.path.join(folder, "assets", "tokenizer")
         os.makedirs(assets)
-        weights.copy_vocabulary(os.path.join(assets, "vocabulary.txt"))
+        with open(os.path.join(assets, "vocabulary.txt"), "wb") as file:
+            file.write(weights.tokenizer.vocabulary.files[VOCAB_FILE])
         write_json(os.path.join(folder, "tokenizer.json"), {
             "module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer",
             "registered_name": "keras_hub>BertTokenizer",

@@ -132,7 +132,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` into `folder`.
+    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`.
 
     The checkpoint can be read as `tf.train.Checkpoint(encoder=encoder)`, as `(model=model)` and
     with the pre-trainer's `checkpoint_items`.

@@ -9,9 +9,10 @@ import numpy as np
 
 from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig, read_config
+from bert_tf.tokenization import find_vocabulary
 
 # What lies beside the weights in Google's folders, and in those that follow them.
-CONFIG, VOCABULARY = "bert_config.json", "vocab.txt"
+CONFIG = "bert_config.json"
 # The names of our own training checkpoints, which end as Hugging Face's files do.
 OWN = r"checkpoint-\d+\.safetensors"
 _SELF = (("", ""),)
@@ -19,12 +20,15 @@ _SELF = (("", ""),)
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A tensor of a file: its name there, its shape and dtype, and how to read it."""
+    """A tensor of a file: its name there, its shape and dtype, and how to read it, and the rows
+    that `cut` took from it.
+    """
 
     name: str
     shape: tuple
     dtype: str
     read: Callable[[], np.ndarray]
+    read_cut: Callable[[], np.ndarray] | None = None
 
     def transposed(self) -> "Tensor":
         """The same numbers with the axes in reverse order."""
@@ -33,6 +37,20 @@ class Tensor:
     def reshaped(self, shape: tuple) -> "Tensor":
         """The same numbers in another shape."""
         return dataclasses.replace(self, shape=shape, read=lambda: self.read().reshape(shape))
+
+    def cut(self, count: int) -> "Tensor":
+        """The tensor without its first `count` rows."""
+        return dataclasses.replace(self, shape=(self.shape[0] - count, *self.shape[1:]),
+                                   read=lambda: self.read()[count:],
+                                   read_cut=lambda: self.read()[:count])
+
+    def uncut(self, count: int) -> np.ndarray:
+        """The values after `count` more rows: those that `cut` took, or zeros."""
+        rows = self.read()
+        cut = self.read_cut() if self.read_cut else rows[:0]
+        if len(cut) != count:
+            cut = np.zeros((count, *rows.shape[1:]))
+        return np.concatenate([cut.astype(rows.dtype), rows])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,11 +88,13 @@ class Format:
             the format has our own names.
         ignored: (pattern of their names, reason) of tensors that no encoder needs.
         heads: for heads that have names of their own, their rows in `heads.HEADS`.
+        notes: sentences on what is written that no name shows.
     """
 
     rows: tuple | None
     ignored: tuple = ()
     heads: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
         """The table written out for the network of `config`."""
@@ -123,6 +143,7 @@ class Source:
         vocab_file: the vocabulary beside it, or None.
         do_lower_case: whether its tokenizer lower-cases, or None if that is not written anywhere.
         labels: the names of the classes, if they are known.
+        notes: sentences on what was changed already.
     """
 
     file: str
@@ -132,6 +153,7 @@ class Source:
     vocab_file: str | None = None
     do_lower_case: bool | None = None
     labels: tuple = ()
+    notes: tuple[str, ...] = ()
 
 
 def beside(file: str, name: str) -> str | None:
@@ -147,5 +169,5 @@ def config_beside(file: str) -> EncoderConfig | None:
 
 
 def vocabulary_beside(file: str) -> str | None:
-    """The `vocab.txt` beside `file`, or None."""
-    return beside(file, VOCABULARY)
+    """The vocabulary beside `file`, whatever its kind, or None."""
+    return find_vocabulary(os.path.dirname(file) or os.curdir)

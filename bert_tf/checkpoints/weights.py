@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-import shutil
+import functools
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.tokenization import Tokenizer, open_tokenizer
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -23,7 +24,7 @@ class Weights:
         config: the `EncoderConfig`.
         tensors: a dict of `Tensor` by our names.
         ignored: for each tensor of the file that is not used, the reason.
-        vocab_file, do_lower_case, labels: as in `Source`.
+        vocab_file, do_lower_case, labels, notes: as in `Source`.
     """
 
     source: str
@@ -33,6 +34,7 @@ class Weights:
     vocab_file: str | None = None
     do_lower_case: bool | None = None
     labels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def heads(self) -> list[str]:
@@ -43,10 +45,10 @@ class Weights:
         own = [name for name in held if name not in (*names.HEADS, *names.NETWORK)]
         return [name for name in (*names.HEADS, *own) if name in held]
 
-    def copy_vocabulary(self, path: str) -> None:
-        """Copies the vocabulary, if there is one, to `path`."""
-        if self.vocab_file:
-            shutil.copyfile(self.vocab_file, path)
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer | None:
+        """That of the vocabulary, or None if there is none."""
+        return open_tokenizer(self.vocab_file, self.do_lower_case) if self.vocab_file else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +136,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
     _check_complete(tensors, rules, source.table, source.file)
     lower = source.do_lower_case if isinstance(source.do_lower_case, bool) else None
     return Weights(source.file, config, tensors, ignored, source.vocab_file, lower,
-                   source.labels)
+                   source.labels, source.notes)
 
 
 def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
@@ -193,7 +195,8 @@ def assign(model, weights: Weights) -> Account:
     return Account(weights.source,
                    {name: tensor.name for name, tensor in weights.tensors.items() if name in named},
                    {**weights.ignored, **left},
-                   [name for name in named if name not in weights.tensors])
+                   [name for name in named if name not in weights.tensors],
+                   notes=weights.notes)
 
 
 def as_float32(tensor: Tensor, source: str) -> np.ndarray:

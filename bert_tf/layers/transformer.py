@@ -167,7 +167,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
         """
         Args:
             input_ids: integer [B, S].
-            segment_ids: integer [B, S]; all zero if None.
+            segment_ids: integer [B, S]; all zero if None, and where there is one segment.
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
@@ -182,7 +182,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
                              f"{longest}.")
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
-        if segment_ids is None:
+        if segment_ids is None or self.config.type_vocab_size == 1:     # RoBERTa has no segments
             x = x + self.segment_embeddings[0]
         else:
             # As in the original: for a few rows, a product is faster than a gather.

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.tokenization import open_tokenizer
 
 pytestmark = pytest.mark.peer
 
@@ -54,27 +55,31 @@ def test_transformers(name, tmp_path):
     assert_equal(out.seq_relationship_logits, wanted["next_sentence"])
 
 
-# The class of transformers for each objective of ours.
+# The class of transformers, without "BertFor" and the like, for each objective of ours.
 TASKS = [
-    ("BertForSequenceClassification", bert_tf.Classification, {"num_labels": 4}),
-    ("BertForSequenceClassification", bert_tf.MultiLabel, {"num_labels": 3}),
-    ("BertForSequenceClassification", bert_tf.Regression, {}),
-    ("BertForTokenClassification", bert_tf.Tagging, {"num_labels": 5}),
-    ("BertForQuestionAnswering", bert_tf.AnswerSpan, {}),
-    ("BertForMultipleChoice", bert_tf.MultipleChoice, {}),
-    ("BertForMaskedLM", bert_tf.MaskedLM, {}),
-    ("BertForMaskedLM", bert_tf.MaskedLM, {"tied": False}),
-    ("BertForNextSentencePrediction", bert_tf.SentencePrediction, {}),
+    ("SequenceClassification", bert_tf.Classification, {"num_labels": 4}),
+    ("SequenceClassification", bert_tf.MultiLabel, {"num_labels": 3}),
+    ("SequenceClassification", bert_tf.Regression, {}),
+    ("TokenClassification", bert_tf.Tagging, {"num_labels": 5}),
+    ("QuestionAnswering", bert_tf.AnswerSpan, {}),
+    ("MultipleChoice", bert_tf.MultipleChoice, {}),
+    ("MaskedLM", bert_tf.MaskedLM, {}),
+    ("MaskedLM", bert_tf.MaskedLM, {"tied": False}),
+    ("NextSentencePrediction", bert_tf.SentencePrediction, {}),
 ]
+FAMILIES = ["Bert", "Roberta"]
 
 
-@pytest.mark.parametrize("kind, objective, options", TASKS)
-def test_heads_of_transformers(kind, objective, options, tmp_path):
+@pytest.mark.parametrize("family, kind, objective, options", [
+    (family, *task) for family in FAMILIES for task in TASKS
+    if family == "Bert" or task[0] != "NextSentencePrediction"])
+def test_heads_of_transformers(family, kind, objective, options, tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
     torch = pytest.importorskip("torch", reason="torch isn't installed")
 
     torch.manual_seed(3)
-    theirs = getattr(transformers, kind)(transformers.BertConfig(
+    make = getattr(transformers, f"{family}For{kind}")
+    theirs = make(getattr(transformers, f"{family}Config")(
         vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
         intermediate_size=40, max_position_embeddings=16, initializer_range=0.3,
         num_labels=options.get("num_labels", 1 if objective is bert_tf.Regression else 2),
@@ -83,8 +88,8 @@ def test_heads_of_transformers(kind, objective, options, tmp_path):
         tie_word_embeddings=options.get("tied", True))).eval()
     theirs.save_pretrained(tmp_path / "hf", max_shard_size="10KB")      # several files
     assert len(list((tmp_path / "hf").glob("*.safetensors"))) > 1
-    ids = np.random.default_rng(0).integers(1, 50, (3, 8))
-    if kind == "BertForMultipleChoice":
+    ids = np.random.default_rng(0).integers(2, 50, (3, 8))
+    if kind == "MultipleChoice":
         ids = ids[:, None, :].repeat(2, axis=1) + np.array([0, 1])[None, :, None] * (ids[0] > 40)
     batch = {"input_ids": ids, "masked_lm_positions": np.tile(np.arange(8), (3, 1))}
     with torch.no_grad():
@@ -101,8 +106,7 @@ def test_heads_of_transformers(kind, objective, options, tmp_path):
 
     account = checkpoints.convert(tmp_path / "hf", tmp_path / "out", "huggingface")
     assert f"{name}/" in " ".join(account.mapped)
-    again, info = getattr(transformers, kind).from_pretrained(
-        tmp_path / "out", output_loading_info=True)
+    again, info = make.from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
     for key, value in theirs.state_dict().items():
         assert torch.equal(value, again.state_dict()[key]), key
@@ -269,3 +273,20 @@ def test_the_tokenizer_of_keras_hub(with_vocabulary, tmp_path):
     checkpoints.convert(GOLDEN / "google_gelu", tmp_path / "hub", "keras_hub", changes)
     theirs = keras_hub.models.BertTokenizer.from_preset(str(tmp_path / "hub"))
     assert np.asarray(theirs(TEXT)).tolist() == ours.encode(TEXT)
+
+
+def test_the_byte_level_bpe_of_transformers(test_data, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    vocab_file = test_data / "vocabs" / "roberta-base" / "vocab.json"
+    vocabulary = open_tokenizer(vocab_file).vocabulary
+    config = bert_tf.EncoderConfig(vocabulary.size, 8, 1, 1, 8, model_type="roberta",
+                                   max_position_embeddings=6, type_vocab_size=1)
+    bert_tf.Learner(bert_tf.BertEncoder(config), [bert_tf.MaskedLM(config)]).save(
+        tmp_path / "model.keras")
+    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface",
+                        checkpoints.Changes(vocab_file=str(vocab_file)))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    assert theirs(TEXT, add_special_tokens=False).input_ids == open_tokenizer(
+        tmp_path / "hf").encode(TEXT)
+    model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "hf")
+    assert model.config.max_position_embeddings == 8 and model.config.pad_token_id == 1

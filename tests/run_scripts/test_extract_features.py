@@ -222,7 +222,7 @@ def test_vocabularies_that_do_not_fit(tmp_path, model):
         attempt(model, [*own[:-1], "another"])
     with pytest.raises(InputError, match="v.txt has 102 tokens, the model 101"):
         attempt(GOLDEN / "google_gelu", [*own, "more"])
-    with pytest.raises(InputError, match="--vocab_file must be given: there is no vocab.txt"):
+    with pytest.raises(InputError, match="--vocab_file must be given: there is no vocabulary"):
         run(tmp_path, GOLDEN / "google_gelu", ["a"], "out.npz")
 
 

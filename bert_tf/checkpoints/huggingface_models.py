@@ -1,0 +1,95 @@
+"""What Hugging Face's files of each `model_type` are like: a row of `MODELS` each.
+
+Names of tensors are those of the PyTorch classes of transformers.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.rules import encoder_rows
+
+SELF = (("", ""),)
+TABLE = (("", ".weight"),)
+DENSE = (("/kernel", ".weight", "transpose"), ("/bias", ".bias"))
+NORM = (("/gamma", ".weight"), ("/beta", ".bias"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """The files of a `model_type`; rows are as in `rules.Format`.
+
+    Attributes:
+        classes: the beginning of the names of its classes.
+        prefix: what the names of the encoder's tensors begin with where there is a head too.
+        encoder: rows of the encoder and the pooler, without the prefix.
+        heads: rows of the heads that are not classifiers.
+        output_weights: the output matrix of the masked LM, which may be a copy of the embeddings.
+        output_biases: its bias, then names under which files hold copies of that.
+        pretraining: (end of a class's name, the heads it has) of classes that are of no task; the
+            first whose heads are all there is the one that is written.
+        classifier: the two layers of its classifier of sequences, the first of which takes the
+            place of the pooler; empty where that is one layer behind the pooler.
+        pad_token_id: in files that don't give it.
+        positions_after_padding: whether the first token has the position after `pad_token_id`, so
+            that no token has those before.
+        keys: names of fields of the configuration that files of this type hold beside `KEYS`.
+        fixed: settings with the one value that they may have: any other makes another network of
+            the same tensors.
+        defaults: fields of the configuration that are these where the file doesn't give them.
+    """
+
+    classes: str
+    prefix: str
+    encoder: tuple
+    heads: tuple
+    output_weights: str
+    output_biases: tuple[str, ...]
+    pretraining: tuple[tuple[str, set[str]], ...]
+    classifier: tuple[str, ...] = ()
+    pad_token_id: int = 0
+    positions_after_padding: bool = False
+    keys: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=lambda: _FIXED)
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+_FIXED = {"position_embedding_type": "absolute", "is_decoder": False,
+          "add_cross_attention": False}
+# The fields of a configuration that every type has, under the same names.
+KEYS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+        "intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
+        "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps")
+_ENCODER = (
+    *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
+                  (f"embeddings.{name}" for name in names.EMBEDDINGS), "encoder.layer.{i}.",
+                  (name.replace("/", ".") for name in names.LAYER)),
+    ("pooler/dense", "pooler.dense", DENSE),
+)
+_ANSWER_SPAN = ("answer_span/dense", "qa_outputs", DENSE)
+
+MODELS = {
+    "bert": Model(
+        "Bert", "bert.", _ENCODER,
+        (("masked_lm/transform/dense", "cls.predictions.transform.dense", DENSE),
+         ("masked_lm/transform/LayerNorm", "cls.predictions.transform.LayerNorm", NORM),
+         ("masked_lm/output_bias", "cls.predictions.bias", SELF),
+         ("masked_lm/output_weights", "cls.predictions.decoder", TABLE),
+         ("next_sentence/dense", "cls.seq_relationship", DENSE), _ANSWER_SPAN),
+        "cls.predictions.decoder.weight",
+        ("cls.predictions.bias", "cls.predictions.decoder.bias"),
+        (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"}),
+         ("ForNextSentencePrediction", {"next_sentence"})),
+        defaults={"type_vocab_size": 2}),
+    # fairseq's RoBERTa: no sentence is predicted, and padding takes up the first positions.
+    "roberta": Model(
+        "Roberta", "roberta.", _ENCODER,
+        (("masked_lm/transform/dense", "lm_head.dense", DENSE),
+         ("masked_lm/transform/LayerNorm", "lm_head.layer_norm", NORM),
+         ("masked_lm/output_bias", "lm_head.bias", SELF),
+         ("masked_lm/output_weights", "lm_head.decoder", TABLE), _ANSWER_SPAN),
+        "lm_head.decoder.weight", ("lm_head.bias", "lm_head.decoder.bias"),
+        (("ForMaskedLM", {"masked_lm"}),), ("classifier.dense", "classifier.out_proj"),
+        pad_token_id=1, positions_after_padding=True, defaults={"type_vocab_size": 2}),
+}

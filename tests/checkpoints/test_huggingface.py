@@ -1,0 +1,126 @@
+"""Hugging Face's types of models beside BERT, against their own code's files and outputs."""
+
+import json
+import pathlib
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.checkpoints import convert
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.tokenization import byte_bpe
+
+POSITIONS = "roberta.embeddings.position_embeddings.weight"
+
+
+@pytest.fixture
+def roberta(test_data):
+    return test_data / "golden" / "roberta" / "hf_roberta_tiny_seed1"
+
+
+def test_roberta_computes_what_fairseq_does(roberta):
+    wanted = dict(np.load(roberta / "expected.npz"))
+    batch = {name: wanted[name] for name in ("input_ids", "input_mask")}
+    tokens = batch["input_mask"] == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)    # of the pooler, which is new
+        learner = bert_tf.MaskedLM.from_pretrained(roberta)
+    outputs = learner.encoder({**batch, "segment_ids": batch["input_mask"]})    # has no segments
+    everywhere = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
+    found = {"embedding_output": outputs["embedding_output"],
+             **{f"layer_{i}": layer for i, layer in enumerate(outputs["layer_outputs"], 1)},
+             "mlm_logits": learner({**batch, "masked_lm_positions": everywhere})["masked_lm"]}
+    for name, value in found.items():
+        assert np.abs(np.asarray(value) - wanted[name])[tokens].max() < 2e-6, name
+    assert learner.encoder.config == EncoderConfig(
+        301, 32, 2, 4, 64, "gelu_erf", max_position_embeddings=40, type_vocab_size=1,
+        layer_norm_eps=1e-5, model_type="roberta")
+
+
+def test_roberta_there_and_back(roberta, tmp_path):
+    account = str(convert(roberta, tmp_path / "hf", "huggingface"))
+    assert f"{POSITIONS}: the first 2 of 42 rows are cut off" in account
+    assert "2 rows, which no token has, are put before" in account
+    assert str(convert(roberta, tmp_path / "dry", "huggingface", dry_run=True)) == account
+    before, after = (load_file(folder / "model.safetensors") for folder in (
+        roberta, tmp_path / "hf"))
+    assert before.keys() == after.keys()
+    assert all(before[name].tobytes() == after[name].tobytes() for name in before)
+    theirs, ours = (json.loads((folder / "config.json").read_text()) for folder in (
+        roberta, tmp_path / "hf"))
+    assert {key: theirs[key] for key in ours.keys() & theirs} == {
+        key: ours[key] for key in ours.keys() & theirs}
+    assert ours["max_position_embeddings"] == 42 and ours["pad_token_id"] == 1
+
+    # The rows that no token has are lost on the way through a network.
+    convert(roberta, tmp_path / "keras", "keras")
+    convert(tmp_path / "keras", tmp_path / "back", "huggingface")
+    back = load_file(tmp_path / "back" / "model.safetensors")
+    assert not back[POSITIONS][:2].any()
+    before[POSITIONS][:2] = 0
+    assert all(before[name].tobytes() == back[name].tobytes() for name in before)
+
+
+@pytest.mark.parametrize("end, two_layers", [
+    ("SequenceClassification", True), ("TokenClassification", False)])
+def test_classifiers_of_roberta(end, two_layers, roberta, tmp_path):
+    folder = pathlib.Path(shutil.copytree(roberta, tmp_path / "hf"))
+    tensors = {name: value for name, value in load_file(folder / "model.safetensors").items()
+               if not name.startswith("lm_head")}
+    draw = np.random.default_rng(0).normal
+    layers = {"roberta.pooler.dense": 32} | (
+        {"classifier.dense": 32, "classifier.out_proj": 3} if two_layers else {"classifier": 3})
+    for name, rows in layers.items():
+        tensors |= {f"{name}.weight": draw(size=(rows, 32)).astype("f"),
+                    f"{name}.bias": draw(size=rows).astype("f")}
+    save_file(tensors, folder / "model.safetensors")
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps({**values, "architectures": [f"RobertaFor{end}"]}))
+
+    weights = checkpoints.read(folder)
+    pooler = "classifier.dense" if two_layers else "roberta.pooler.dense"
+    head = "classification" if two_layers else "tagging"
+    last = "classifier.out_proj" if two_layers else "classifier"
+    assert np.array_equal(weights.tensors["pooler/dense/kernel"].read().T,
+                          tensors[f"{pooler}.weight"])
+    assert np.array_equal(weights.tensors[f"{head}/dense/bias"].read(), tensors[f"{last}.bias"])
+    assert set(weights.ignored) == ({"roberta.pooler.dense.weight", "roberta.pooler.dense.bias"}
+                                    if two_layers else set())
+    convert(folder, tmp_path / "out", "huggingface")
+    back = load_file(tmp_path / "out" / "model.safetensors")
+    assert back.keys() == tensors.keys() - weights.ignored
+    assert all(back[name].tobytes() == tensors[name].tobytes() for name in back)
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == [
+        f"RobertaFor{end}"]
+
+
+def test_the_files_of_a_tokenizer_go_with_the_weights(roberta, tmp_path):
+    first = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters()]
+    tokens = dict(zip([*first, "he", "hel"], range(len(first) + 2)))
+    source = tmp_path / "tokenizer"
+    source.mkdir()
+    (source / "vocab.json").write_text(json.dumps(tokens))
+    (source / "merges.txt").write_text("#version: 0.2\nh e\nhe l\n")
+    changes = checkpoints.Changes(vocab_file=str(source / "vocab.json"))
+    for before, after, form in ((roberta, "hf", "huggingface"), ("hf", "keras", "keras"),
+                                ("keras", "back", "huggingface")):
+        convert(tmp_path / before, tmp_path / after, form, changes)
+        changes = checkpoints.Changes()
+        for name in ("vocab.json", "merges.txt"):
+            assert (tmp_path / after / name).read_bytes() == (source / name).read_bytes()
+        assert not (tmp_path / after / "vocab.txt").exists()
+    settings = json.loads((tmp_path / "back" / "tokenizer_config.json").read_text())
+    assert settings["tokenizer_class"] == "RobertaTokenizer"
+    del tokens["hel"]
+    (source / "vocab.json").write_text(json.dumps(tokens))
+    (source / "merges.txt").write_text("#version: 0.2\nh e\n")
+    with pytest.raises(InputError, match="words can be added to one of WordPiece only"):
+        convert(tmp_path / "hf", tmp_path / "other", "huggingface",
+                checkpoints.Changes(vocab_file=str(source / "vocab.json")))
