@@ -1,0 +1,16 @@
+"""What a network's attention does, and what its vectors hold: measured as the papers measured it.
+
+Shapes in this package: n real tokens of a text, N heads, L layers, H hidden, D width of a head.
+Attention maps are [..., from, to], and their rows sum to 1.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+    "attribution": ["token_attribution"],
+    "effective_attention": ["effective_attention", "left_null_space", "numerical_rank"],
+    "identifiability": ["compare_maps", "identify", "summarize_attribution"],
+    "identification": ["LinearProbe", "identified"],
+    "reading": ["Reading", "read"],
+    "windows": ["clark_segments", "encode_documents", "pack", "windows"],
+})

@@ -1,0 +1,76 @@
+"""The part of an attention map on which a head's output depends (Brunner et al., arXiv:1908.04211).
+
+A head gives A V W, with A [n, n] its map, V [n, D] its values and W its slice [D, H] of the output
+projection. A row of A may change by any x with x V W = 0, the left null space of T = V W, without
+any effect. It has n - rank(T) dimensions, at least n - D. Effective attention is A without its
+part in that space.
+
+W has full rank in any trained network, so that V and T have one left null space; both may be given.
+All is computed in float64: in float32, rounding would decide about the smallest singular values.
+"""
+
+import numpy as np
+
+
+def _singular(transformed, full=False):
+    """The left singular vectors [n, n or fewer] of a matrix [n, D], and its rank."""
+    transformed = np.asarray(transformed, np.float64)
+    left, sizes, _ = np.linalg.svd(transformed, full_matrices=full)
+    least = sizes[0] * np.finfo(np.float64).eps * max(transformed.shape) if sizes.size else 0.0
+    return left, int((sizes > least).sum())
+
+
+def numerical_rank(transformed: np.ndarray) -> int:
+    """The rank of V or T, [n, D]: how many singular values are above the largest times
+    max(n, D) times the precision of float64, as in numpy.linalg.matrix_rank."""
+    return _singular(transformed)[1]
+
+
+def left_null_space(transformed: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of {x: x T = 0}: float64 [n - rank, n], of V or T [n, D]."""
+    left, rank = _singular(transformed, full=True)
+    return left[:, rank:].T
+
+
+def effective_attention(attention: np.ndarray, transformed: np.ndarray) -> tuple[np.ndarray, int]:
+    """A without its part in the left null space of T, and the rank of T.
+
+    The product with T stays the same; rows need not sum to 1, and weights may be negative.
+
+    Args:
+        attention: float [..., n, n], maps of one head.
+        transformed: float [n, D], the values V or T, without padding: the values of padding would
+            change the result.
+    """
+    left, rank = _singular(transformed)
+    kept = left[:, :rank]
+    return np.asarray(attention, np.float64) @ kept @ kept.T, rank
+
+
+def effective_maps(attention: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`effective_attention` of every head of a text.
+
+    Args:
+        attention: float [L, N, n, n].
+        values: float [L, N, n, D].
+
+    Returns:
+        float64 [L, N, n, n] and the ranks, int [L, N].
+    """
+    heads = attention.shape[:2]
+    found = np.zeros(attention.shape)
+    ranks = np.zeros(heads, int)
+    for head in np.ndindex(*heads):
+        found[head], ranks[head] = effective_attention(attention[head], values[head])
+    return found, ranks
+
+
+def correlation(attention: np.ndarray, effective: np.ndarray) -> np.ndarray:
+    """The Pearson correlation of the weights of two maps, float [...], over their last two axes;
+    0 where one is constant."""
+    a, b = (np.reshape(np.asarray(x, np.float64), (*x.shape[:-2], -1))
+            for x in (attention, effective))
+    a, b = (x - x.mean(-1, keepdims=True) for x in (a, b))
+    product = (a * b).sum(-1)
+    scale = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
+    return np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)

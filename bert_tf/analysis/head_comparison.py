@@ -1,0 +1,80 @@
+"""How alike heads are, as three studies measure it.
+
+The distances are those of Clark et al. (arXiv:1906.04341, head_distances.py), divergence, agreement
+and distance of the maximum those of Michel et al. (arXiv:1905.10650, examples/util.py), the cosine
+that of Kovaleva et al. (arXiv:1908.08593).
+"""
+
+import numpy as np
+
+
+def _entropy(p):
+    """In nats, with 0 log 0 = 0, over the last axis."""
+    return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
+
+
+def jensen_shannon(attention: np.ndarray) -> np.ndarray:
+    """The Jensen-Shannon divergence of each two heads, in nats, summed over the rows of a text:
+    from [L, N, n, n] to [L * N, L * N]. Sum it over texts too, as the original does.
+
+    Rows are smoothed to 0.999 a + 0.001 / n.
+    """
+    n = attention.shape[-1]
+    heads = 0.999 * attention.reshape(-1, n, n).astype(np.float64) + 0.001 / n
+    entropies = _entropy(heads)                                         # [L * N, n]
+    found = np.zeros((len(heads),) * 2)
+    for i, head in enumerate(heads):
+        mixed = _entropy((head + heads[i:]) / 2) - (entropies[i] + entropies[i:]) / 2
+        found[i, i:] = found[i:, i] = mixed.sum(-1)
+    return found
+
+
+def scale(distances: np.ndarray) -> np.ndarray:
+    """Points in the plane, [M, 2], whose distances are as near as can be to those given, [M, M]."""
+    from sklearn.manifold import MDS
+    return MDS(n_components=2, dissimilarity="precomputed", n_init=4, random_state=0,
+               normalized_stress=False).fit_transform(distances)
+
+
+def pairwise_divergence(attention: np.ndarray) -> np.ndarray:
+    """The Kullback-Leibler divergence of head j from head i of each layer, row by row:
+    from [L, N, n, n] to [L, N, N, n]; log 0 counts as -40."""
+    attention = np.asarray(attention, np.float64)
+    logs = np.where(attention > 0, np.log(np.where(attention > 0, attention, 1.0)), -40.0)
+    cross = -np.einsum("lirc,ljrc->lijr", attention, logs)
+    return cross - _entropy(attention)[:, :, None]
+
+
+def agreement(rows: np.ndarray) -> np.ndarray:
+    """The product of the rows of two heads, summed over rows, mean over all pairs of heads of a
+    layer, each with itself too: from [L, N, n, ...] to [L].
+
+    The original calls it disagreement. Give attention maps, or outputs scaled to the length 1.
+    """
+    mean = np.asarray(rows, np.float64).mean(1)
+    return (mean ** 2).sum((-1, -2))
+
+
+def distance_of_maximum(attention: np.ndarray) -> np.ndarray:
+    """How far from itself a token looks: |row - column of the largest weight|, mean over rows,
+    from [..., n, n] to [...]."""
+    rows = np.arange(attention.shape[-1])
+    return np.abs(attention.argmax(-1) - rows).mean(-1)
+
+
+def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The cosine of the flattened maps of each head in two networks: from [..., n, n] to [...]."""
+    a, b = (np.reshape(maps, (*maps.shape[:-2], -1)).astype(np.float64)
+            for maps in (first, second))
+    return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
+
+
+def largest_to(attention: np.ndarray, columns: list[int]) -> np.ndarray:
+    """The weight on each of some columns, mean over rows, and the largest of these: Kovaleva's
+    attention to a set of tokens. From [..., n, n] to [...]."""
+    return attention[..., columns].mean(-2).max(-1)
+
+
+def largest_between(attention: np.ndarray, sources: list[int], targets: list[int]) -> np.ndarray:
+    """The largest single weight from a source to its target: from [..., n, n] to [...]."""
+    return attention[..., sources, targets].max(-1)

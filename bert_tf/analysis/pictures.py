@@ -1,0 +1,104 @@
+"""Pictures of what the other files of this package measure, as PNG."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from bert_tf.analysis.statistics import KINDS, TITLES
+from bert_tf.files import replace_aside
+
+_COLORS = {"cls": "#4269d0", "sep": "#efb118", "punctuation": "#ff725c", "rest": "#6cc5b0"}
+
+
+@contextlib.contextmanager
+def picture(path: str, rows: int, columns: int, size: tuple[float, float], **options) -> Iterator:
+    """Gives a figure and its axes [rows, columns]; the file appears when the block ends."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(rows, columns, figsize=(size[0] * columns, size[1] * rows),
+                                   squeeze=False, layout="constrained", **options)
+    try:
+        yield figure, axes
+        with replace_aside(path, ".png") as aside:
+            figure.savefig(aside, dpi=110)
+    finally:
+        pyplot.close(figure)
+
+
+def draw_identifiability(path: str, title: str, head_size: int,
+                         by_length: Mapping[int, Mapping[str, np.ndarray]],
+                         shares: Mapping[str, np.ndarray], attribution: Mapping[str, np.ndarray]
+                         ) -> None:
+    """Correlation and attention by length, tokens identified by layer, contributions.
+
+    Args:
+        path: of the file.
+        title: of the whole.
+        head_size: D, above which attention is not identifiable.
+        by_length: {n: what `identifiability.compare_maps` gives}.
+        shares: {name: share of tokens identified [L + 1]}.
+        attribution: what `identifiability.summarize_attribution` gives.
+    """
+    with picture(path, 2, 3, (4.6, 3.6)) as (figure, axes):
+        figure.suptitle(title)
+        lengths = list(by_length)
+        _draw_correlation(axes[0, 0], lengths, by_length, head_size)
+        for axis, name, label in ((axes[0, 1], "raw", "attention, raw"),
+                                  (axes[0, 2], "effective", "attention, effective")):
+            for kind in KINDS:
+                axis.plot(lengths, [by_length[n][f"{name} {kind}"].mean() for n in lengths], "o-",
+                          markersize=4, color=_COLORS[kind], label=TITLES[kind])
+            axis.axvline(head_size, color="gray", linestyle=":")
+            axis.set(title=label + ", by token", xlabel="tokens", xscale="log", ylim=(-0.02, 1))
+            _plain_ticks(axis, lengths)
+            axis.legend(fontsize=8)
+        for name, values in shares.items():
+            axes[1, 0].plot(range(len(values)), values, "o-", markersize=4, label=name)
+        axes[1, 0].set(title="tokens identified", xlabel="layer", ylim=(0, 1.02))
+        axes[1, 0].legend(fontsize=8, loc="lower left")
+        layers = range(1, 1 + len(attribution["own"]))
+        axes[1, 1].plot(layers, attribution["own"], "o-", label="own contribution")
+        axes[1, 1].plot(layers, attribution["own_largest"], "o-",
+                        label="share of tokens whose own is the largest")
+        axes[1, 1].set(title="what a token contributes to itself", xlabel="layer", ylim=(0, 1.02))
+        axes[1, 1].legend(fontsize=8, loc=(0.03, 0.58))
+        _draw_distances(axes[1, 2], attribution["by_distance"])
+        for axis in axes.flat:
+            axis.grid(alpha=0.3)
+
+
+def _draw_correlation(axis, lengths, by_length, head_size):
+    layers = len(by_length[lengths[0]]["correlation"])
+    for layer, color in enumerate(_ramp(layers)):
+        axis.plot(lengths, [by_length[n]["correlation"][layer].mean() for n in lengths], "o-",
+                  markersize=4, color=color, label=f"layer {layer + 1}")
+    axis.axvline(head_size, color="gray", linestyle=":", label=f"head size {head_size}")
+    axis.set(title="correlation of raw and effective", xlabel="tokens", xscale="log",
+             ylim=(min(0, axis.get_ylim()[0]), 1.02))
+    _plain_ticks(axis, lengths)
+    axis.legend(fontsize=7)
+
+
+def _draw_distances(axis, by_distance):
+    reach = by_distance.shape[1] // 2
+    for layer, (values, color) in enumerate(zip(by_distance, _ramp(len(by_distance))), 1):
+        others = np.where(np.arange(-reach, reach + 1) == 0, np.nan, values)
+        axis.plot(range(-reach, reach + 1), others, "o-", markersize=3, color=color,
+                  label=f"layer {layer}")
+    axis.set(title="contribution of neighbours", xlabel="distance", ylim=(0, None),
+             xticks=range(-reach, reach + 1, 5))
+    axis.legend(fontsize=7)
+
+
+def _ramp(count: int) -> Sequence:
+    """Colours from dark to light."""
+    from matplotlib import colormaps
+    return [colormaps["viridis"](0.9 * i / max(count - 1, 1)) for i in range(count)]
+
+
+def _plain_ticks(axis, values):
+    """Marks an axis in logarithms with these numbers as they are written."""
+    axis.set_xticks(values, [str(value) for value in values], fontsize=7)
+    axis.minorticks_off()

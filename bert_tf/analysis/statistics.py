@@ -1,0 +1,87 @@
+"""Where the heads look, as clarkkev/attention-analysis measures it (Clark et al., arXiv:1906.04341;
+General_Analysis.ipynb).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+KINDS = ("cls", "sep", "punctuation", "rest")
+# What to call the columns of a table of `Statistics.result`.
+TITLES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": ". ,", "rest": "rest", "self": "itself",
+          "left": "previous", "right": "next", "entropy": "entropy",
+          "entropy_from_cls": "entropy [CLS]", "sep_from_sep": "[SEP] to [SEP]",
+          "sep_from_rest": "rest to [SEP]"}
+# Marks of the beginning of a word: SentencePiece's and byte-level BPE's.
+_MARKS = "\u2581\u0120"
+
+
+def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+    """Which tokens are of each of `KINDS`: bool [n]. Punctuation is "." and "," alone."""
+    ids = np.asarray(ids)
+    marks = [index for index in set(ids.tolist())
+             if vocabulary.tokens[index].lstrip(_MARKS) in (".", ",")]
+    kinds = {"cls": ids == vocabulary.cls_id, "sep": ids == vocabulary.sep_id,
+             "punctuation": np.isin(ids, marks)}
+    return {**kinds, "rest": ~np.logical_or.reduce(list(kinds.values()))}
+
+
+def attention_to(attention: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The weight on some columns, mean over the n rows: from [..., n, n] and bool [n] to [...]."""
+    return attention[..., columns].sum((-1, -2)) / attention.shape[-1]
+
+
+def entropy(attention: np.ndarray) -> np.ndarray:
+    """The entropy of each row in nats, [..., n], of rows smoothed to 0.9999 a + 0.0001 / n."""
+    rows = 0.9999 * attention + 0.0001 / attention.shape[-1]
+    return -(rows * np.log(rows)).sum(-1)
+
+
+class Statistics:
+    """Means over texts, of each head.
+
+    Neighbours are divided by n, as in the original, although n - 1 tokens have one.
+    """
+
+    def __init__(self):
+        self._sums: dict[str, np.ndarray] = {}
+        self._uniform, self.texts = 0.0, 0
+
+    def add(self, attention: np.ndarray, kinds: dict[str, np.ndarray]) -> None:
+        """Adds a text.
+
+        Args:
+            attention: float [L, N, n, n].
+            kinds: what `token_kinds` gives for it.
+        """
+        attention = np.asarray(attention, np.float64)
+        n, sep = attention.shape[-1], kinds["sep"]
+        from_sep = attention[..., sep, :][..., sep].sum((-1, -2))
+        to_sep = attention[..., sep].sum((-1, -2))
+        entropies = entropy(attention)
+        found = {kind: attention_to(attention, kinds[kind]) for kind in KINDS}
+        found |= {
+            "self": np.trace(attention, 0, -2, -1) / n,
+            "left": np.trace(attention, -1, -2, -1) / n,
+            "right": np.trace(attention, 1, -2, -1) / n,
+            "entropy": entropies.mean(-1),
+            "entropy_from_cls": entropies[..., kinds["cls"].argmax()],
+            # A text without [SEP] has no such rows; the original always has two.
+            "sep_from_sep": from_sep / max(sep.sum(), 1),
+            "sep_from_rest": (to_sep - from_sep) / max((~sep).sum(), 1),
+        }
+        for name, value in found.items():
+            self._sums[name] = self._sums.get(name, 0) + value
+        self._uniform += np.log(n)
+        self.texts += 1
+
+    def result(self) -> dict[str, np.ndarray]:
+        """Float64 [L, N] by the names of `TITLES`."""
+        return {name: value / self.texts for name, value in self._sums.items()}
+
+    @property
+    def uniform_entropy(self) -> float:
+        """The mean entropy of a head that looks at all tokens alike."""
+        return float(self._uniform / self.texts)

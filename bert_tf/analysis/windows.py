@@ -1,0 +1,119 @@
+"""Texts cut to measure: sequences of a given length, and the segments of Clark et al. (2019)."""
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.data.corpus import decode
+from bert_tf.data.features import pack_pairs
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
+from bert_tf.tokenization.base import Tokenizer
+
+
+def encode_documents(path: str, tokenizer: Tokenizer, most: int | None = None
+                     ) -> list[list[list[int]]]:
+    """The ids of the lines of each document of a text file: a line a sentence or paragraph, a blank
+    line after each document.
+
+    Args:
+        path: the file, plain or gzip.
+        tokenizer: `Tokenizer`.
+        most: how many lines to read; all if None.
+
+    Raises:
+        InputError: it can't be read, is not UTF-8, or holds no text.
+    """
+    with open_unpacked(path) as file:
+        content = file.read() if most is None else b"".join(
+            line for _, line in zip(range(most), file))
+    lines = [line.strip() for line in decode(content, [path])]
+    tokens, lengths = tokenizer.encode_lines(lines)
+    documents: list[list[list[int]]] = [[]]
+    for line, ids in zip(lines, np.split(tokens, np.cumsum(lengths)[:-1])):
+        if len(ids):
+            documents[-1].append(ids.tolist())
+        elif not line and documents[-1]:
+            documents.append([])
+    documents = [document for document in documents if document]
+    if not documents:
+        raise InputError(f"{path} holds no text.")
+    return documents
+
+
+def windows(documents: Sequence, length: int, count: int, tokenizer: Tokenizer
+            ) -> dict[str, np.ndarray]:
+    """Sequences of exactly `length` tokens, [CLS] and [SEP] included, each from one document.
+
+    Returns:
+        dict of input_ids, input_mask and segment_ids, int32 [up to count, length].
+    """
+    room = tokenizer.vocabulary.layout.room(length, False)
+    runs = []
+    for document in documents:
+        ids = [token for line in document for token in line]
+        runs += [ids[start:start + room] for start in range(0, len(ids) - room + 1, room)]
+        if len(runs) >= count:
+            break
+    if not runs:
+        raise InputError(f"no document has {room} tokens; give shorter lengths.")
+    return pack([(run, []) for run in runs[:count]], tokenizer)
+
+
+def pack(pairs: Sequence[tuple[list, list]], tokenizer: Tokenizer) -> dict[str, np.ndarray]:
+    """The features of pairs of lists of tokens, int32 [B, S], padded to the longest; a text alone
+    has an empty list as its second."""
+    lengths = np.array([[len(a), len(b)] for a, b in pairs]).reshape(-1)
+    starts = np.cumsum(lengths) - lengths
+    (a_start, b_start), (a_length, b_length) = starts.reshape(-1, 2).T, lengths.reshape(-1, 2).T
+    layout = tokenizer.vocabulary.layout
+    tokens = np.array([token for pair in pairs for part in pair for token in part], np.int32)
+    packed = pack_pairs(tokens, a_start, a_length, b_start, b_length,
+                        int(layout.length(a_length, b_length).max()), tokenizer.vocabulary)
+    return {name: rows.astype(np.int32) for name, rows in packed.items()}
+
+
+def clark_segments(documents: Sequence[Sequence[list]], max_length: int, count: int,
+                   rng: random.Random) -> list[tuple[list, list]]:
+    """Pairs (A, B) of lists of tokens, as clarkkev/attention-analysis makes them
+    (preprocess_unlabeled.py): the first `count` of the text, shuffled.
+
+    Lines are gathered until they hold `max_length` - 3 tokens; A is a random number of them, B the
+    others. If one of them is empty, the rest of the document is left out.
+    """
+    pairs: list[tuple[list, list]] = []
+    for document in documents:
+        pairs += _pairs_of(document, max_length - 3, rng)
+        if len(pairs) >= count:
+            break
+    del pairs[count:]
+    rng.shuffle(pairs)
+    return pairs
+
+
+def _pairs_of(document, target, rng):
+    """The pairs of one document."""
+    pairs, gathered = [], []
+    for number, line in enumerate(document, 1):
+        gathered.append(line)
+        if sum(map(len, gathered)) < target and number < len(document):
+            continue
+        split = rng.randint(1, len(gathered) - 1) if len(gathered) > 1 else 1
+        a, b = (sum(part, []) for part in (gathered[:split], gathered[split:]))
+        gathered = []
+        _truncate(a, b, target, rng)
+        if not a or not b:
+            break
+        pairs.append((a, b))
+    return pairs
+
+
+def _truncate(a, b, most, rng):
+    """Removes tokens of the longer, from its front or its end, until both fit."""
+    while len(a) + len(b) > most:
+        longer = a if len(a) > len(b) else b
+        if rng.random() < 0.5:
+            del longer[0]
+        else:
+            longer.pop()
