@@ -8,6 +8,8 @@ hidden vector i by the input vector j, as a share of the sum over all j.
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.analysis.reading import first_states
+
 READINGS = ("jacobian", "sum")
 
 
@@ -34,7 +36,7 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
         rng = np.random.default_rng(seed)
         directions = rng.standard_normal((projections, width)).astype("float32")
     inputs, run = _input_and_layers(encoder, features, by)
-    copies = tf.repeat(inputs, len(directions), 0)                      # [K, n, H]
+    copies = tf.repeat(inputs, len(directions), 0)                      # [K, n, H or E]
 
     @tf.function(autograph=False)
     def squared_norms(position):
@@ -51,7 +53,7 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
 
 
 def _input_and_layers(encoder, features, by):
-    """The input vectors [1, n, H] of a text, and the function from those to all layers' outputs."""
+    """The input vectors [1, n, H or E] of a text, and the function from those to all layers' outputs."""
     ids, segments = (tf.constant(features[name]) for name in ("input_ids", "segment_ids"))
     embeddings = encoder.embeddings
 
@@ -63,8 +65,8 @@ def _input_and_layers(encoder, features, by):
         return outputs
 
     if by == "embeddings":
-        return tf.convert_to_tensor(embeddings(ids, segments)), layers
+        return tf.convert_to_tensor(first_states(encoder, embeddings(ids, segments))), layers
     words = tf.gather(tf.convert_to_tensor(embeddings.word_embeddings), ids)
     rest = (tf.gather(tf.convert_to_tensor(embeddings.segment_embeddings), segments)
             + embeddings.position_embeddings[:ids.shape[1]])
-    return words, lambda x: layers(embeddings.norm(x + rest))
+    return words, lambda x: layers(first_states(encoder, embeddings.norm(x + rest)))

@@ -62,7 +62,7 @@ def compile_parts(encoder, parts):
     def run(*inputs):
         features = dict(zip(encoder.reads, inputs))
         outputs = encoder(features, return_attention="attention" in parts)
-        states = [outputs["embedding_output"], *outputs["layer_outputs"]]
+        states = [first_states(encoder, outputs["embedding_output"]), *outputs["layer_outputs"]]
         found = {"hidden": lambda: stacked(states),
                  "attention": lambda: stacked(outputs["attention_probs"]),
                  "values": lambda: stacked([
@@ -73,6 +73,12 @@ def compile_parts(encoder, parts):
     concrete = run.get_concrete_function()
     return lambda features: {part: value.numpy() for part, value in concrete(
         *(tf.constant(features[name], tf.int32) for name in encoder.reads)).items()}
+
+
+def first_states(encoder, embeddings):
+    """What the first layer reads [B, S, H], from the output of the embeddings [B, S, E]."""
+    project = encoder.embeddings_project
+    return project(embeddings) if project else embeddings
 
 
 def head_values(encoder, layer, x):

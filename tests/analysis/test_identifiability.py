@@ -1,0 +1,160 @@
+"""Effective attention, identified tokens, attribution: the paper's properties, and numbers of
+independent implementations."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf import analysis, checkpoints, networks
+from bert_tf.analysis.effective_attention import correlation, effective_maps
+from bert_tf.analysis.identification import LinearProbe, identified
+from bert_tf.config import EncoderConfig
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+@pytest.fixture(name="golden", scope="module")
+def fixture_golden(test_data):
+    return {path.stem: np.load(path)
+            for path in (test_data / "golden" / "identifiability").glob("*.npz")}
+
+
+@pytest.fixture(name="encoder", scope="module")
+def fixture_encoder(test_data):
+    """BERT-tiny with the exact form of GELU, as the golden's network has it."""
+    folder = test_data / "weights" / "bert-tiny-question-classifier"
+    loaded = networks.build(checkpoints.read_config(folder))
+    checkpoints.load(folder, loaded)
+    encoder = networks.build(dataclasses.replace(loaded.config, hidden_act="gelu_erf"))
+    encoder.set_weights(loaded.get_weights())
+    return encoder
+
+
+def features(ids, segments):
+    ids = np.asarray(ids, np.int32)[None]
+    return {"input_ids": ids, "segment_ids": np.asarray(segments, np.int32)[None],
+            "input_mask": np.ones_like(ids)}
+
+
+@pytest.mark.parametrize("n, width, planted", [(12, 5, 5), (6, 8, 6), (20, 8, 3), (33, 16, 16)])
+def test_the_null_space_has_no_effect(n, width, planted):
+    rng = np.random.default_rng(n)
+    attention = softmax(rng.standard_normal((n, n)))
+    values = rng.standard_normal((n, planted)) @ rng.standard_normal((planted, width))
+    effective, rank = analysis.effective_attention(attention, values)
+    basis = analysis.left_null_space(values)
+    assert rank == planted == analysis.numerical_rank(values) and basis.shape == (n - rank, n)
+    np.testing.assert_allclose(basis @ values, 0, atol=1e-12)
+    np.testing.assert_allclose(effective @ values, attention @ values, atol=1e-12)
+    np.testing.assert_allclose(analysis.effective_attention(effective, values)[0], effective,
+                               atol=1e-12)
+    np.testing.assert_allclose(effective, attention - attention @ basis.T @ basis, atol=1e-12)
+
+
+def test_probabilities_are_not_identifiable():
+    """Another map with rows of probabilities gives the same output where n > D + 1."""
+    rng = np.random.default_rng(1)
+    attention, values = softmax(rng.standard_normal((20, 20))), rng.standard_normal((20, 8))
+    basis = analysis.left_null_space(np.concatenate([values, np.ones((20, 1))], 1))
+    assert len(basis) == 20 - 8 - 1
+    change = rng.standard_normal((20, len(basis))) @ basis
+    other = attention + change * (attention.min() / 2 / np.abs(change).max())
+    assert other.min() > 0 and np.abs(other - attention).max() > 1e-4
+    np.testing.assert_allclose(other.sum(1), 1, atol=1e-12)
+    np.testing.assert_allclose(other @ values, attention @ values, atol=1e-12)
+
+
+def test_projections_equal_the_golden_ones(golden):
+    cases = golden["matrices_seed1"]
+    for case in range(4):
+        def item(name, case=case):
+            return cases[f"case{case}/{name}"]
+        effective, rank = analysis.effective_attention(item("A"), item("T_f64"))
+        np.testing.assert_allclose(effective, item("effective"), rtol=0, atol=1e-7)
+        assert rank == item("rank")
+        assert len(analysis.left_null_space(item("T_f64"))) == item("null_dimension")
+        assert correlation(item("A"), effective) == pytest.approx(item("pearson"), abs=1e-6)
+
+
+def test_maps_of_a_network_equal_the_golden_ones(golden, encoder):
+    cases = golden["bert_tiny_seed1"]
+    texts = [features(cases[f"text{i}/input_ids"], cases[f"text{i}/segment_ids"]) for i in range(4)]
+    for i, reading in enumerate(analysis.read(encoder, texts, ("attention", "values"))):
+        effective, ranks = effective_maps(reading.attention, reading.values)
+        correlations = correlation(reading.attention, effective)
+        for layer, head in np.ndindex(2, 2):
+            prefix = f"text{i}/layer{layer}_head{head}"
+            assert ranks[layer, head] == cases[f"{prefix}/rank"]
+            assert abs(correlations[layer, head] - cases[f"{prefix}/pearson"]) < 1e-5
+            if not i:
+                for found, name in ((reading.attention, "raw"), (effective, "effective")):
+                    np.testing.assert_allclose(found[layer, head], cases[f"{prefix}/{name}"],
+                                               rtol=0, atol=1e-5)
+
+
+def test_tokens_are_identified_as_in_the_golden_counts(golden, encoder):
+    cases = golden["bert_tiny_seed1"]
+    texts = [features(json.loads(str(ids)), json.loads(str(segments))) for ids, segments in zip(
+        cases["identify/input_ids"], cases["identify/segment_ids"])]
+    readings = list(analysis.read(encoder, texts, ("hidden",)))
+    found = analysis.identify(readings)
+    for layer in range(2):
+        for measure in ("cosine", "l2"):
+            right, total = cases[f"identify/layer{layer}_{measure}"]
+            assert found.tokens[measure] == total
+            assert round(found.shares[measure][layer + 1] * total) == right
+    assert found.shares["linear"][0] == 1.0
+
+
+def test_attribution_equals_the_golden_one(golden, encoder):
+    cases = golden["bert_tiny_seed1"]
+    text = features(cases["attribution/input_ids"], cases["attribution/segment_ids"])
+    for by, reading, name in (("embeddings", "jacobian", "jacobian_norm"),
+                              ("words", "sum", "summed_gradient")):
+        found = analysis.token_attribution(encoder, text, reading, by)
+        np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+        for layer in range(2):
+            # In the file, rows are input tokens and columns hidden tokens.
+            np.testing.assert_allclose(
+                found[layer].T, cases[f"attribution/layer{layer}/{by}_{name}"], rtol=0, atol=1e-5)
+
+
+def test_random_projections_estimate_the_jacobian():
+    keras.utils.set_random_seed(1)
+    config = EncoderConfig(50, 16, 2, 2, 32, type_vocab_size=2, max_position_embeddings=12,
+                           embedding_size=8)
+    encoder = networks.build(config)
+    text = features(np.arange(6), np.zeros(6))
+    exact = analysis.token_attribution(encoder, text)
+    found = analysis.token_attribution(encoder, text, projections=400)
+    np.testing.assert_allclose(found, exact, atol=0.04)
+
+
+def test_padding_does_not_matter():
+    keras.utils.set_random_seed(2)
+    config = EncoderConfig(50, 16, 2, 2, 32, type_vocab_size=2, max_position_embeddings=24)
+    encoder = networks.build(config)
+    alone = features(np.arange(5, 17), np.zeros(12))
+    padded = {name: np.pad(rows, ((0, 1), (0, 7))) for name, rows in alone.items()}
+    padded["input_mask"][1, :3] = 1
+    first, second = (next(iter(analysis.read(encoder, [batch]))) for batch in (alone, padded))
+    for part in ("attention", "hidden", "values"):
+        np.testing.assert_allclose(getattr(first, part), getattr(second, part), atol=1e-5)
+    assert first.attention.shape == (2, 2, 12, 12) and first.values.shape == (2, 2, 12, 8)
+
+
+def test_a_linear_probe_finds_a_linear_map():
+    rng = np.random.default_rng(3)
+    inputs, turn = rng.standard_normal((200, 8)), np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    hidden = inputs @ turn + 3.0
+    assert identified(hidden, inputs).mean() < 0.5
+    probe = LinearProbe(8, ridge=1e-9)
+    probe.add(hidden, inputs)
+    np.testing.assert_allclose(probe.solve()(hidden), inputs, atol=1e-5)
+    assert identified(probe(hidden), inputs, "l2").all()
