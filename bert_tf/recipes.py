@@ -37,9 +37,12 @@ class Segments:
 
     Attributes:
         pairing: a key of `data.pairing.PAIRINGS`; the value of --segments.
+        negatives: what a pair of the other label is: "random", B is text from elsewhere (BERT), or
+            "swapped", A and B in the wrong order (ALBERT).
     """
 
     pairing: str = "segment_pairs"
+    negatives: str = "random"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +57,11 @@ class MaskTokens:
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.
+        ngram: with choose="ngrams", the most units in a row that are predicted together.
+        favor_shorter_ngram: with choose="ngrams", whether n units have the probability of 1 / n; if
+            not, the longest are the most frequent.
+        do_permutation: with choose="ngrams", whether as many other tokens again change places with
+            each other and are predicted too.
     """
 
     units: str = "subwords"
@@ -61,6 +69,13 @@ class MaskTokens:
     quota: str = "rounded"
     shares: tuple[float, float] = (0.8, 0.1)
     dynamic: bool = False
+    ngram: int = 3
+    favor_shorter_ngram: bool = True
+    do_permutation: bool = False
+
+    def slots(self, max_predictions_per_seq: int) -> int:
+        """The number of predictions that a record has room for."""
+        return max_predictions_per_seq * (1 + self.do_permutation)
 
     def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
         """The most predictions where the recipe says how many there are, as ELECTRA's does."""
@@ -140,6 +155,9 @@ RECIPES = {recipe.name: recipe for recipe in (
                quota="with_repeats", shares=(0.85, 0.0), dynamic=True),
            terms=(Term("MaskedLM"),),
            defaults={"dupe_factor": 1, "short_seq_prob": 0.05}),
+    Recipe("albert", "1909.11942", "sentencepiece", segments=Segments(negatives="swapped"),
+           corruption=MaskTokens("words", "ngrams"),
+           defaults={"dupe_factor": 40, "max_seq_length": 512}),
 )}
 
 

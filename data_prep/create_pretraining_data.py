@@ -25,6 +25,7 @@ import google_crc32c
 from bert_tf import flags, recipes
 from bert_tf.config import defaults_of
 from bert_tf.data import corpus, manifest, statistics
+from bert_tf.data.dynamic_masks import BATCH_MASKINGS
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import create_instances, feature_names
 from bert_tf.data.python_random import PythonRandom
@@ -36,6 +37,8 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import open_tokenizer
 
 _ROWS = 8192            # instances made into bytes at a time
+# Flags that are fields of `MaskTokens`.
+_NGRAM_FLAGS = ("ngram", "favor_shorter_ngram", "do_permutation")
 
 
 @dataclasses.dataclass
@@ -68,6 +71,16 @@ class PretrainingDataFlags:
     num_workers: int = option(0, "Processes; 0 for one a core.")
     recipe: str = option("bert", "Kind of pre-training, which gives defaults to the other flags.",
                          choices=recipes.RECIPES)
+    random_next_sentence: bool | None = option(
+        None, "Half of the pairs get a random B (BERT's next sentence prediction); if not, A and B "
+        "are swapped (ALBERT's sentence order).")
+    ngram: int | None = option(
+        None, "Predict up to so many units in a row at once (ALBERT).")
+    favor_shorter_ngram: bool | None = option(
+        None, "Draw n units with the probability of 1/n; if not, long ones are the most frequent.")
+    do_permutation: bool | None = option(
+        None, "Besides, let as many tokens change places and predict them too; records then have "
+        "room for twice --max_predictions_per_seq.")
     segments: str | None = option(
         None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), doc_sentences "
         "(RoBERTa's: whole sentences of one document, no second segment and no label) or electra "
@@ -86,9 +99,17 @@ class PretrainingDataFlags:
         """The recipe as the flags vary it.
 
         Raises:
-            InputError: there is no such recipe, or --mask_shares can't be shares.
+            InputError: there is no such recipe, or it has no use for a flag.
         """
-        corruption: dict[str, Any] = {}
+        recipe = recipes.find(self.recipe)
+        segments = {"pairing": self.segments} if self.segments else {}
+        if self.random_next_sentence is not None:
+            segments["negatives"] = "random" if self.random_next_sentence else "swapped"
+        corruption: dict[str, Any] = {
+            name: value for name in _NGRAM_FLAGS if (value := getattr(self, name)) is not None}
+        if corruption and recipe.corruption.choose != "ngrams":
+            raise InputError(f"--{next(iter(corruption))} is for recipes that mask n-grams, such "
+                             f"as albert; leave it out with --recipe={recipe.name}.")
         if self.do_whole_word_mask is not None:
             corruption["units"] = "words" if self.do_whole_word_mask else "subwords"
         if self.masking:
@@ -97,8 +118,10 @@ class PretrainingDataFlags:
                 corruption["quota"] = "rounded"
         if self.mask_shares:
             corruption["shares"] = _shares(self.mask_shares)
-        recipe = recipes.find(self.recipe).vary(
-            {"pairing": self.segments} if self.segments else {}, corruption)
+        recipe = recipe.vary(segments, corruption)
+        if recipe.corruption.dynamic and recipe.corruption.choose not in BATCH_MASKINGS:
+            raise InputError(f"--masking=dynamic: recipe {recipe.name} masks n-grams, which are "
+                             "drawn while records are made; leave it out.")
         if recipe.corruption.quota == "with_repeats":
             if recipe.corruption.shares[1]:
                 raise InputError(f"--mask_shares: recipe {recipe.name} puts no random tokens in; "
@@ -119,9 +142,10 @@ class PretrainingDataFlags:
                 ("max_seq_length", 5, 1 << 14), ("max_predictions_per_seq", 1, 1 << 14),
                 ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
                 ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31),
-                ("num_workers", 0, 4096)):
-            if not least <= getattr(self, name) <= most:
-                raise InputError(f"--{name} is {getattr(self, name)}, which is not between "
+                ("num_workers", 0, 4096), ("ngram", 1, 1 << 10)):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise InputError(f"--{name} is {value}, which is not between "
                                  f"{least} and {most}.")
 
 
@@ -149,6 +173,9 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         "mask_shares": list(map(str, recipe.corruption.shares)),
         "do_whole_word_mask": recipe.corruption.units == "words",
+        "random_next_sentence": recipe.segments.negatives == "random",
+        **({name: getattr(recipe.corruption, name) for name in _NGRAM_FLAGS}
+           if recipe.corruption.choose == "ngrams" else {}),
         **recipe.defaults}
 
 
@@ -283,7 +310,7 @@ def _describe(job, recipe, vocabulary, options, results):
 
 # Flags that leave the records as they are, and those that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
-               "masking", "mask_shares")
+               "masking", "mask_shares", "random_next_sentence", *_NGRAM_FLAGS)
 # Those that earlier versions did not know: named only where they are not at their defaults.
 _ADDED = {"blanks_separate_docs": True, "strip_accents": True}
 

@@ -46,5 +46,5 @@ def test_what_a_description_leaves_out_has_its_default():
 def test_an_unknown_recipe_is_refused_with_the_names():
     with pytest.raises(InputError, match="'brt'.*bert, bert_wwm"):
         recipes.find("brt")
-    with pytest.raises(InputError, match="segments with negatives.*later version"):
-        recipes.from_description({"name": "bert", "segments": {"negatives": "swapped"}})
+    with pytest.raises(InputError, match="segments with order.*later version"):
+        recipes.from_description({"name": "bert", "segments": {"order": "reversed"}})

@@ -157,16 +157,15 @@ class Documents:
 
 def tokenize_documents(lines: Sequence[str], tokenizer,
                        blanks_separate_docs: bool = True) -> Documents:
-    """Documents from lines of text, as the original reads a file: a blank line ends a document, and
-    so does `FILE_END`.
+    """Documents from lines of text, as the original reads a file: a document ends at `FILE_END`, at
+    a blank line, and at one of which the tokenizer's preparation leaves nothing.
 
     Lines that hold no token (control characters only, for example) are left out and end nothing.
     Carriage returns are dropped wherever they are, as TensorFlow's reader of lines drops them.
 
     Args:
         lines: list of str.
-        tokenizer: has `encode_lines(lines) -> (ids int32 [T], lengths [number of lines])` and
-            `continues`, bool [V].
+        tokenizer: `Tokenizer`.
         blanks_separate_docs: whether blank lines end documents.
     """
     file_ends = np.array([line == FILE_END for line in lines], bool)
@@ -175,11 +174,14 @@ def tokenize_documents(lines: Sequence[str], tokenizer,
     tokens, lengths = np.asarray(tokens, np.int32), np.asarray(lengths)
     ends = file_ends
     if blanks_separate_docs:
-        ends = np.array([not line or line.isspace() for line in lines], bool)
+        ends = lengths == 0
+        for number in np.flatnonzero(ends):
+            ends[number] = tokenizer.is_blank(lines[number])
     kept = lengths > 0
     document = np.cumsum(ends)[kept]           # equal for the sentences of one document
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])
     edges = np.concatenate([[0], np.flatnonzero(np.diff(document)) + 1, [len(document)]])
     ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:]) if a < b]
-    return Documents(tokens, starts.tolist(), ranges, tokenizer.continues[tokens].view(np.uint8),
+    return Documents(tokens, starts.tolist(), ranges,
+                     tokenizer.continuations(lines, tokens, lengths).view(np.uint8),
                      int(file_ends.sum()))

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 from bert_tf.data.corpus import Documents
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes import Segments
 
 _ONE_SEGMENT = 0.1      # how often all text goes to the first segment
 _LEAST = 5              # of a length that is drawn
 
 
-def electra_segments(documents: Documents, stream: PythonRandom, room: int, options) -> Iterator:
+def electra_segments(documents: Documents, stream: PythonRandom, room: int, options,
+                     segments: Segments) -> Iterator:
     """Gathers sentences of one document up to a target length, and divides them in two at random.
 
     A sentence goes to the first segment while that stays below half of the target, and in half of
@@ -30,6 +32,7 @@ def electra_segments(documents: Documents, stream: PythonRandom, room: int, opti
     Returns:
         An iterator of `pairing.Slices`; B is empty in sequences of one segment, the label is 0.
     """
+    del segments        # there are no pairs to be positive or negative
     # The original shuffles the names of the files with this stream.
     stream.shuffle([None] * documents.files)
     starts, longest = documents.sentence_starts, options.max_seq_length

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from bert_tf.data.corpus import Documents
 from bert_tf.data.electra_segments import electra_segments
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes import Segments
 
 # Start of A, length of A, start of B, length of B (0: there is no B), label.
 Slices = tuple[int, int, int, int, int]
@@ -20,11 +21,13 @@ class Pairing:
     """A way of cutting sequences from documents.
 
     Attributes:
-        draw: generator function of (documents, stream, room, options), which yields `Slices`:
+        draw: generator function of (documents, stream, room, options, segments), which yields
+            `Slices`:
             sequences in the order in which the original draws them. `documents` is a piece as
             `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`, from
             which masks are drawn as soon as a sequence is yielded; `room` the most tokens of a
-            sequence without its special ones; `options` has `dupe_factor` and `short_seq_prob`.
+            sequence without its special ones; `options` has `dupe_factor` and `short_seq_prob`;
+            `segments` is the recipe's `Segments`.
         num_labels: number of classes of the label, the record feature `next_sentence_labels`;
             0 where there is no such feature.
         segments: most segments in a sequence, 1 or 2.
@@ -38,31 +41,33 @@ class Pairing:
     in_order: bool = False
 
 
-def segment_pairs(documents: Documents, stream: PythonRandom, room: int,
-                  options) -> Iterator[Slices]:
-    """BERT's next-sentence pairs: google-research/bert `create_training_instances`.
+def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options,
+                  segments: Segments) -> Iterator[Slices]:
+    """Pairs of sentences that follow each other or do not: `create_training_instances` of
+    google-research/bert, and of google-research/albert where negatives are swapped.
 
-    Yields `Slices`; the label is 1 where B is a random next.
+    Yields `Slices`; the label is 1 where B is random, or A and B are swapped.
     """
     stream.shuffle(documents.ranges)
     for _ in range(options.dupe_factor):
         for index in range(len(documents.ranges)):
-            yield from _next_sentence_pairs(
-                documents, index, stream, room, options.short_seq_prob)
+            yield from _document_pairs(documents, index, stream, room, options.short_seq_prob,
+                                       segments.negatives == "swapped")
 
 
-def _next_sentence_pairs(documents, index, stream, room, short_seq_prob):
+def _document_pairs(documents, index, stream, room, short_seq_prob, swaps):
     """Yields the pairs of one document, as the original's `create_instances_from_document`.
 
     Sentences are gathered until they reach a target length: usually `room`, with probability
     `short_seq_prob` a random shorter one. They are split at random into A and B. In half of the
-    cases, and where there is one sentence only, B is replaced by sentences of another document and
-    the unused ones are put back.
+    cases B is replaced by sentences of another document and the unused ones are put back, or A and
+    B are swapped. Where there is one sentence only, B is always of another document.
 
     Args:
         index: which document.
         room: most tokens in A and B together.
         short_seq_prob: probability of a shorter target.
+        swaps: whether A and B are swapped.
     """
     starts, ranges = documents.sentence_starts, documents.ranges
     first, end = ranges[index]
@@ -74,8 +79,9 @@ def _next_sentence_pairs(documents, index, stream, room, short_seq_prob):
         last = bisect_left(starts, starts[first] + target, first + 1, end)
         split = first + 1 + (stream.below(last - first - 1) if last - first >= 2 else 0)
         a_start, a_length = starts[first], starts[split] - starts[first]
-        is_random_next = last - first == 1 or stream.random() < 0.5
-        if is_random_next:
+        is_single = last - first == 1
+        is_negative = is_single or stream.random() < 0.5
+        if is_negative and (is_single or not swaps):
             for _ in range(10):
                 other = stream.below(len(ranges))
                 if other != index:
@@ -89,12 +95,14 @@ def _next_sentence_pairs(documents, index, stream, room, short_seq_prob):
             b_first, b_last = split, last
             first = last
         b_start, b_length = starts[b_first], starts[b_last] - starts[b_first]
+        if is_negative and swaps and not is_single:
+            a_start, a_length, b_start, b_length = b_start, b_length, a_start, a_length
 
         excess = a_length + b_length - room
         if excess > 0:
             a_start, a_length, b_start, b_length = _truncate(
                 a_start, a_length, b_start, b_length, stream.heads(excess))
-        yield a_start, a_length, b_start, b_length, is_random_next
+        yield a_start, a_length, b_start, b_length, is_negative
 
 
 def _truncate(a_start, a_length, b_start, b_length, fronts):
@@ -113,8 +121,8 @@ def _truncate(a_start, a_length, b_start, b_length, fronts):
             b_start + from_b.count(1), b_length - len(from_b))
 
 
-def doc_sentences(documents: Documents, stream: PythonRandom, room: int,
-                  options) -> Iterator[Slices]:
+def doc_sentences(documents: Documents, stream: PythonRandom, room: int, options,
+                  segments: Segments) -> Iterator[Slices]:
     """RoBERTa's DOC-SENTENCES (arXiv 1907.11692): whole sentences of one document, one segment.
 
     As fairseq's break mode `complete_doc` with its limit on sample sizes: sentences are added while
@@ -123,7 +131,7 @@ def doc_sentences(documents: Documents, stream: PythonRandom, room: int,
 
     Yields `Slices` without B, in the order of the text; the label is 0.
     """
-    del stream      # nothing is drawn
+    del stream, segments    # nothing is drawn
     starts = documents.sentence_starts
     for _ in range(options.dupe_factor):
         for first, end in documents.ranges:

@@ -21,7 +21,8 @@ def feature_names(recipe: Recipe) -> list[str]:
     names = ["input_ids", "input_mask", "segment_ids"]
     if not recipe.corruption.dynamic:
         names += ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
-    elif recipe.corruption.units != "subwords":
+    if recipe.corruption.choose == "ngrams" or (
+            recipe.corruption.dynamic and recipe.corruption.units != "subwords"):
         names.append("token_boundary")
     if PAIRINGS[recipe.segments.pairing].num_labels:
         names.append("next_sentence_labels")
@@ -91,7 +92,7 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     Args:
         documents: `Documents`; its ranges may be shuffled in place.
         vocabulary: `Vocabulary`.
-        seed: of Python's random.Random.
+        seed: of Python's random.Random, and of the lengths of n-grams.
         recipe: `Recipe`, of which the data half matters.
         options: has max_seq_length, max_predictions_per_seq, dupe_factor, short_seq_prob,
             masked_lm_prob.
@@ -99,13 +100,13 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     stream = PythonRandom(seed)
     pairing = PAIRINGS[recipe.segments.pairing]
     room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
-    drawn = pairing.draw(documents, stream, room, options)
+    drawn = pairing.draw(documents, stream, room, options, recipe.segments)
     masks = None
     if not recipe.corruption.dynamic:
         # Where there may be one segment or two, one has the room of a separator more.
         most = room + pairing.in_order * vocabulary.layout.between
         masks = static_masks(
-            recipe.corruption, documents.continues, stream, vocabulary,
+            recipe.corruption, documents, stream, vocabulary,
             quotas(options.max_seq_length, options.masked_lm_prob,
                    options.max_predictions_per_seq),
             options.max_predictions_per_seq, most)

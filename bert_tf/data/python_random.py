@@ -22,15 +22,21 @@ import numpy as np
 
 _BLOCK = 1 << 19
 _SPARE = 256        # words beyond what draws take on average
+_SHUFFLED_AT_ONCE = 1 << 12
 # Words are matched by their top 15 bits, as characters below the surrogates.
 _TEXT_BITS = 15
 _SEGMENT = 32
 
 
 class PythonRandom:
-    """Draws what `random.Random(seed)` would draw."""
+    """Draws what `random.Random(seed)` would draw.
+
+    Attributes:
+        seed: the seed.
+    """
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         key = random.Random(seed).getstate()[1]
         self._generator = np.random.MT19937()
         self._generator.state = {"bit_generator": "MT19937",
@@ -117,10 +123,22 @@ class PythonRandom:
 
     def shuffle(self, items: list) -> None:
         """Shuffles a list in place, as `random.Random.shuffle`."""
-        below = self.below
-        for i in range(len(items) - 1, 0, -1):
-            j = below(i + 1)
-            items[i], items[j] = items[j], items[i]
+        left = len(items)
+        while left > 1:
+            # The draws `below(left)`, ... that shift words alike, without a call for each.
+            bits = left.bit_length()
+            last = max(left - _SHUFFLED_AT_ONCE, 1 << bits - 1, 2) - 1
+            while self._position + 4 * (left - last) + _SPARE > self._end:
+                self._refill()
+            view, position, shift = self._view, self._position, 32 - bits
+            for i in range(left - 1, last - 1, -1):
+                j = view[position] >> shift
+                position += 1
+                while j > i:
+                    j = view[position] >> shift
+                    position += 1
+                items[i], items[j] = items[j], items[i]
+            self._position, left = position, last
 
     def skip_shuffle(self, n: int, longest: int) -> None:
         """Moves past a shuffle of n items, whose order `take_shuffles` gives later.
@@ -129,10 +147,19 @@ class PythonRandom:
             n: number of items, 1 or more.
             longest: the largest n of this job, below 32,768; its shuffles are the fastest.
         """
+        start = self.pass_shuffle(n, longest)
+        self._skipped.append((start, n))
+
+    def pass_shuffle(self, n: int, longest: int) -> int:
+        """Moves past a shuffle of n items whose order nobody asks for; see `skip_shuffle`.
+
+        Returns:
+            Where it began in this block.
+        """
         # A draw takes 2 words on average at most; the block must hold them all.
         while self._position + 4 * longest + _SPARE > self._end:
             self._refill()
-        self._skipped.append((self._position, n))
+        start = self._position
         first, matches = _plan(n, longest)
         for size in range(n, first, -1):
             self.below(size)
@@ -140,6 +167,7 @@ class PythonRandom:
         for match in matches:
             position = match(self._text, position).end()
         self._position = position
+        return start
 
     def take_shuffles(self, most: int) -> np.ndarray:
         """The orders of the shuffles skipped since the last call.

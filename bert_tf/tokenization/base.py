@@ -111,6 +111,23 @@ class Tokenizer:
         return np.array([token not in special and self._continues(token)
                          for token in self.vocabulary.tokens], bool)
 
+    def continuations(self, lines: Sequence[str], ids: np.ndarray,
+                      lengths: np.ndarray) -> np.ndarray:
+        """Whether each token of a text goes on with the word of the token before it.
+
+        Args:
+            lines: the lines of the text.
+            ids, lengths: what `encode_lines` gives for them.
+
+        Returns:
+            bool [sum of lengths].
+        """
+        return self.continues[ids]
+
+    def is_blank(self, line: str) -> bool:
+        """Whether a line that has no tokens ends a document."""
+        return not line.strip()
+
     def _continues(self, token):
         raise NotImplementedError
 

@@ -112,6 +112,19 @@ class SentencepieceTokenizer(Tokenizer):
         ALBERT does, not by the id of <unk>, as `continues` must."""
         return [not self._continues(piece) for piece in self._pieces(text)[1]]
 
+    def continuations(self, lines, ids, lengths):
+        found = super().continuations(lines, ids, lengths)
+        if self._style.prepares:
+            ends = np.cumsum(lengths)
+            unknown = np.searchsorted(ends, np.flatnonzero(ids == self.vocabulary.unk_id), "right")
+            for line in np.unique(unknown):
+                found[ends[line] - lengths[line]:ends[line]] = np.logical_not(
+                    self.word_starts(lines[line]))
+        return found
+
+    def is_blank(self, line):
+        return not prepare(line, False) if self._style.prepares else super().is_blank(line)
+
     def _continues(self, token):
         if not self._style.prepares:
             return not token.startswith(BLANK)

@@ -78,7 +78,8 @@ def test_masks_never_fall_on_special_tokens(name, whole_words):
                                        cls_id=CLS, sep_id=SEP, pad_id=PAD)
     room = layout.room(16, pair=True)
     masks = static_masks(MaskTokens(units="words" if whole_words else "subwords"),
-                         np.zeros(80, np.uint8), PythonRandom(1), vocabulary,
+                         types.SimpleNamespace(continues=np.zeros(80, np.uint8)),
+                         PythonRandom(1), vocabulary,
                          quotas(16, 0.9, 16), 16, room)
     a = np.arange(1, room)
     for length in a:
