@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -23,14 +22,13 @@ from bert_tf.training import resume
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
+from tests import processes
 from tests.training import tiny
 
 GOOGLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "google_gelu")
 # Records of two lengths; the model fits both.
 SHORT = {"max_seq_length": 16, "max_predictions_per_seq": 3}
 LONG = {"max_seq_length": 32, "max_predictions_per_seq": 5}
-# Seconds after which a process hangs, however busy the machine is.
-LIMIT = 1800
 JOB_FLAGS = {field.name for field in dataclasses.fields(run_pretraining.PretrainingFlags)}
 
 
@@ -88,19 +86,13 @@ def fixture_stopped(stopped_run, tmp_path, capsys):
 
 
 def start(flags, **environment):
-    """The script, in a process of its own that says all on stdout."""
-    arguments = [f"--{name}={','.join(value) if isinstance(value, list) else value}"
-                 for name, value in flags.items()]
-    return subprocess.Popen(
-        [sys.executable, "-m", "run_scripts.run_pretraining", *arguments], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+    """The script, in a process of its own."""
+    return processes.start_command("run_scripts.run_pretraining", flags, **environment)
 
 
-def finish(process, status=0):
-    """What a process said, after it has ended with this status."""
-    said, _ = process.communicate(timeout=LIMIT)
-    assert process.returncode == status, said
-    return said
+def after_first_checkpoint(process):
+    """Waits until a process that saves every other report has reported three times."""
+    return process.wait_for("step ", 3)
 
 
 def latest(folder):
@@ -120,18 +112,6 @@ def listing(folder):
 
 # Going on
 
-def after_first_checkpoint(process):
-    """Waits until a process that saves every other report has reported three times."""
-    watch = threading.Timer(LIMIT, process.kill)
-    watch.start()
-    said = []
-    while sum(line.startswith("step ") for line in said) < 3:
-        said.append(process.stdout.readline())
-        assert said[-1], "".join(said)
-    watch.cancel()
-    return process
-
-
 def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path, capsys):
     names = "whole", "killed", "stopped"
     command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
@@ -139,11 +119,11 @@ def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path, capsys)
     # The number of threads changes no bit either; 0 is TensorFlow's own choice.
     whole = start(command["whole"], TF_NUM_INTRAOP_THREADS="0", TF_NUM_INTEROP_THREADS="0")
     killed, stopped = (start(command[name]) for name in names[1:])
-    after_first_checkpoint(killed).kill()
-    after_first_checkpoint(stopped).terminate()
-    finish(whole)
-    finish(killed, -signal.SIGKILL)
-    said = finish(stopped, 1)
+    after_first_checkpoint(killed).send(signal.SIGKILL)
+    after_first_checkpoint(stopped).send(signal.SIGTERM)
+    whole.finish()
+    killed.finish(-signal.SIGKILL)
+    said = stopped.finish(1)
     at = resume.checkpoints(str(tmp_path / "stopped"))[-1]
     step = int(checksummed.read(at)[0]["trainer/step"])
     assert 20 <= step < 300 and f"error: stopped by a signal at step {step}, which is saved" in said
@@ -176,19 +156,18 @@ def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, ca
 
 
 @pytest.mark.parametrize("changes, phrases", [
-    ({"learning_rate": 1e-3, "random_seed": 5}, ["learning_rate (0.01, now 0.001)",
-                                                 "random_seed (0, now 5)"]),
-    ({"optimizer": "bert_adamw", "weight_decay": 0.1}, ["optimizer (adamw, now bert_adamw)",
-                                                        "weight_decay (0.01, now 0.1)"]),
-    ({"train_batch_size": 4, "num_train_steps": 6}, ["train_batch_size (8, now 4)",
-                                                     "num_train_steps (8, now 6)"]),
-    ({"bert_config_file": "plain.json"}, ["bert_config_file (hidden_dropout_prob 0.1, now 0.0)"]),
+    ({"learning_rate": 1e-3, "random_seed": 5, "optimizer": "bert_adamw", "weight_decay": 0.1,
+      "train_batch_size": 4, "num_train_steps": 6, "bert_config_file": "plain.json"},
+     ["learning_rate (0.01, now 0.001)", "random_seed (0, now 5)",
+      "optimizer (adamw, now bert_adamw)", "weight_decay (0.01, now 0.1)",
+      "train_batch_size (8, now 4)", "num_train_steps (8, now 6)",
+      "bert_config_file (hidden_dropout_prob 0.1, now 0.0"]),
     # What changes no weight is nobody's business.
     ({"eval_steps": 2, "keep_checkpoint_max": 2, "eval_batch_size": 4}, [])])
 def test_another_recipe_is_reported_and_goes_on(
         flags, folder, stopped, capsys, changes, phrases):
     if "bert_config_file" in changes:
-        changes = {"bert_config_file": str(folder / changes["bert_config_file"])}
+        changes = {**changes, "bert_config_file": str(folder / changes["bert_config_file"])}
     main(flags(do_train=True, **changes))
     said = [line for line in capsys.readouterr().out.splitlines() if "with another" in line]
     assert len(said) == bool(phrases) and all(f"--{phrase}" in said[0] for phrase in phrases), said
@@ -239,11 +218,11 @@ def test_another_type_of_computation_has_its_own_loss_scale(flags, tmp_path):
 def test_a_second_command_at_once_is_refused(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
     first = after_first_checkpoint(start(command))
-    said = finish(start(command), 1)
+    said = start(command).finish(1)
     assert "Traceback" not in said
     assert f"error: --output_dir: process {first.pid} on {socket.gethostname()} is at work" in said
-    first.terminate()
-    finish(first, 1)
+    first.send(signal.SIGTERM)
+    first.finish(1)
     assert ".lock" not in os.listdir(tmp_path / "out")
     steps = [line["step"] for line in read_metrics(tmp_path / "out", "train")]
     assert len(set(steps)) == len(steps)
@@ -354,7 +333,7 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     command = flags(do_train=True, do_eval=True, bert_config_file=str(folder / "plain.json"))
     shared = {**command, "output_dir": str(tmp_path / "workers")}
     for stop in (4, 8):
-        said = [finish(process) for process in start_workers(
+        said = [process.finish() for process in start_workers(
             *[{**shared, "stop_at_step": stop}] * 2)]
     assert all("going on from step 4" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
@@ -369,9 +348,9 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
 def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
     workers = start_workers(command, command)
-    after_first_checkpoint(workers[1]).terminate()
+    after_first_checkpoint(workers[1]).send(signal.SIGTERM)
     for process in workers:
-        assert "error: stopped by a signal at step" in finish(process, 1)
+        assert "error: stopped by a signal at step" in process.finish(1)
     checksummed.read(latest(tmp_path / "out"))
 
 

@@ -1,0 +1,90 @@
+"""Processes of their own for tests, which need not start TensorFlow again.
+
+Each is forked from a server that has imported TensorFlow and Keras, started no thread of theirs,
+and imported nothing of this project: an import of TensorFlow takes longer than most tests.
+"""
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tensorflow", "keras"])
+# Seconds after which a process hangs, however busy the machine is.
+_LIMIT = 1800
+
+
+class Process:
+    """`python -c code arguments...`, with stdout and stderr in one.
+
+    Args:
+        code: Python.
+        arguments: of the program.
+        cwd: the folder in which it runs; that of this process if None.
+        environment: variables that are added to those of this process.
+
+    Attributes:
+        pid: of the process.
+        said: the file from which its output is read.
+    """
+
+    def __init__(self, code, arguments=(), cwd=None, **environment):
+        reader, writer = _CONTEXT.Pipe(duplex=False)
+        self._process = _CONTEXT.Process(target=_run, args=(
+            writer, code, arguments, cwd or os.getcwd(), {**os.environ, **environment}))
+        self._process.start()
+        writer.close()
+        self.pid = self._process.pid
+        self.said = open(os.dup(reader.fileno()), encoding="utf-8", errors="replace")
+        reader.close()
+
+    def send(self, number):
+        """Sends a signal."""
+        os.kill(self.pid, number)
+
+    def wait_for(self, begin, count):
+        """Returns this process as soon as it has written `count` lines that begin with `begin`."""
+        watch = threading.Timer(_LIMIT, self.send, [signal.SIGKILL])
+        watch.start()
+        lines = []
+        while sum(line.startswith(begin) for line in lines) < count:
+            lines.append(self.said.readline())
+            assert lines[-1], "".join(lines)
+        watch.cancel()
+        return self
+
+    def finish(self, status=0):
+        """What the process has written since, after it has ended with this status."""
+        watch = threading.Timer(_LIMIT, self.send, [signal.SIGKILL])
+        watch.start()
+        with self.said:
+            said = self.said.read()
+        self._process.join()
+        watch.cancel()
+        assert self._process.exitcode == status, said
+        return said
+
+
+def start_command(module, flags, **environment):
+    """The Process of a command of this project, from a dict of its flags."""
+    return Process(f"from {module} import run; run()", [
+        f"--{name}={','.join(value) if isinstance(value, list) else value}"
+        for name, value in flags.items()], **environment)
+
+
+def _run(writer, code, arguments, cwd, environment):
+    for stream in (1, 2):
+        os.dup2(writer.fileno(), stream)
+    writer.close()
+    # Those of the server remember what kind of file theirs were.
+    sys.stdout, sys.stderr = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    sys.argv = ["-c", *arguments]
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 1000)     # as in conftest.py
+    exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})
