@@ -1,13 +1,17 @@
-"""Checkpoints of google-research/bert: TensorFlow 1 variables beside a `bert_config.json`."""
+"""Checkpoints of google-research/bert, and of Google's code for its relatives: TensorFlow 1
+variables beside a configuration.
+"""
 
+import dataclasses
 import os
+from collections.abc import Mapping
 
 import lazy_loader
 
 from bert_tf.checkpoints import names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, config_from_dict, read_json
 from bert_tf.errors import InputError
 
 tf = lazy_loader.load("tensorflow")
@@ -18,23 +22,57 @@ _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
 _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
 # The original's own classifiers hold the kernel transposed, in two variables side by side.
 _HEAD = (("/kernel", "weights", "transpose"), ("/bias", "bias"))
-
-_ROWS = (
-    *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
-                  (f"bert/embeddings/{name}" for name in names.EMBEDDINGS),
-                  "bert/encoder/layer_{i}/", names.LAYER),
-    ("pooler/dense", "bert/pooler/dense", _DENSE),
-    ("masked_lm/transform/dense", "cls/predictions/transform/dense", _DENSE),
-    ("masked_lm/transform/LayerNorm", "cls/predictions/transform/LayerNorm", _NORM),
-    ("masked_lm/output_bias", "cls/predictions/output_bias", _SELF),
-    ("next_sentence/dense", "cls/seq_relationship/output_", _HEAD),
-    ("answer_span/dense", "cls/squad/output_", _HEAD),
-)
 _IGNORED = ((r"global_step|.*/adam_[mv]", "state of the optimizer"),)
 
 
-def _table(task):
-    return Format((*_ROWS, (f"{task}/dense", "output_", _HEAD)), _IGNORED)
+def _encoder_rows(layer, parts):
+    """The rows of an encoder and of the heads of pre-training; see `rules.encoder_rows`."""
+    return (
+        *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
+                      (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer, parts),
+        ("pooler/dense", "bert/pooler/dense", _DENSE),
+        ("masked_lm/transform/dense", "cls/predictions/transform/dense", _DENSE),
+        ("masked_lm/transform/LayerNorm", "cls/predictions/transform/LayerNorm", _NORM),
+        ("masked_lm/output_bias", "cls/predictions/output_bias", _SELF),
+        ("next_sentence/dense", "cls/seq_relationship/output_", _HEAD),
+        ("answer_span/dense", "cls/squad/output_", _HEAD),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Model:
+    """How Google's code of one `model_type` names what it saves.
+
+    Attributes:
+        mark: how a name begins by which its checkpoints are known; none for BERT's.
+        rows: of the `Format`.
+        prefix: the beginning of the names of its files.
+        config: the file of its configuration.
+        defaults: what its code takes for keys that are not in that file.
+    """
+
+    mark: str
+    rows: tuple
+    prefix: str = PREFIX
+    config: str = rules.CONFIG
+    defaults: Mapping = dataclasses.field(default_factory=dict)
+
+
+_MODELS = {
+    "albert": _Model(
+        "bert/encoder/transformer/",
+        (*_encoder_rows("bert/encoder/transformer/group_{g}/inner_group_{j}/", (
+            "attention_1/self/query", "attention_1/self/key", "attention_1/self/value",
+            "attention_1/output/dense", "LayerNorm", "ffn_1/intermediate/dense",
+            "ffn_1/intermediate/output/dense", "LayerNorm_1")),
+         ("embeddings_project", "bert/encoder/embedding_hidden_mapping_in", _DENSE)),
+        "model.ckpt-best", "albert_config.json", {"num_hidden_groups": 1}),
+    "bert": _Model("", _encoder_rows("bert/encoder/layer_{i}/", names.LAYER)),
+}
+
+
+def _table(model, task):
+    return Format((*model.rows, (f"{task}/dense", "output_", _HEAD)), _IGNORED)
 
 
 def find(path: str) -> str | None:
@@ -52,20 +90,56 @@ def read(prefix: str, task: str | None = None) -> Source:
     Raises:
         InputError: a file is damaged.
     """
-    return Source(prefix, rules.config_beside(prefix), tensor_bundle.tensors(prefix),
-                  _table(task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
+    tensors = tensor_bundle.tensors(prefix)
+    model = next(model for model in _MODELS.values()
+                 if any(name.startswith(model.mark) for name in tensors) or not model.mark)
+    return Source(prefix, _config_beside(prefix, model), tensors,
+                  _table(model, task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
                   rules.vocabulary_beside(prefix))
 
 
-def check_original(weights: Weights) -> None:
-    """Raises InputError if Google's code couldn't build the network of `weights`."""
+def _config_beside(prefix, model):
+    """The configuration beside a checkpoint of a `_Model`, or None."""
+    path = rules.beside(prefix, model.config) or rules.beside(prefix, rules.CONFIG)
+    if not path:
+        return None
+    values = read_json(path)
+    try:
+        return config_from_dict(values if "model_type" in values else {**model.defaults, **values})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def check_original(weights: Weights, kind: str = "bert") -> None:
+    """Raises InputError if Google's code for the `model_type` `kind` couldn't build the network of
+    `weights`."""
     config = weights.config
+    if config.model_type != kind:
+        raise InputError(f"{weights.source}: the model_type is {config.model_type}, but this "
+                         f"format holds {kind} only; choose another format.")
     if config.layer_norm_eps != EncoderConfig.layer_norm_eps:
         raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but this "
                          f"format's own code always takes {EncoderConfig.layer_norm_eps}.")
     if config.hidden_act == "gelu_erf":
         raise InputError(f"{weights.source}: hidden_act is the exact GELU, but this format's own "
                          "code computes the tanh form; give --hidden_act=gelu to take that.")
+    plain = {"pooler_type": config.has_pooler}
+    if kind == "bert":
+        plain |= {"embedding_size": not config.projects, "inner_group_num": config.depth
+                  == config.num_hidden_layers, "num_hidden_groups": not config.shares_layers}
+    else:
+        plain |= {"shared_parts": config.shared_parts == "all" or not config.shares_layers,
+                  "num_hidden_groups": _grouped(config).layer_weights == config.layer_weights}
+    for key in (key for key, is_plain in plain.items() if not is_plain):
+        raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, with which this "
+                         f"format's own code builds no {kind}; choose another format.")
+
+
+def _grouped(config):
+    """The configuration with a number of groups also where each layer is one."""
+    return dataclasses.replace(
+        config, embedding_size=config.embedding_width,
+        num_hidden_groups=config.num_hidden_groups or config.num_hidden_layers)
 
 
 def table_for(weights: Weights) -> Format:
@@ -74,30 +148,35 @@ def table_for(weights: Weights) -> Format:
     Raises:
         InputError: the original's code would compute something else from them.
     """
-    check_original(weights)
+    kind = weights.config.model_type
+    check_original(weights, kind if kind in _MODELS else "bert")
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
                          "checkpoints all call output_weights; take one out.")
-    return _table(tasks[0] if tasks else names.CLASSIFIERS[0])
+    return _table(_MODELS[kind], tasks[0] if tasks else names.CLASSIFIERS[0])
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`.
+    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`, or the files
+    of a relative under its original's names.
 
     Args:
         folder: where.
         weights: `Weights`.
         tensors: a dict of `Tensor` by Google's names.
     """
-    tf.raw_ops.SaveV2(prefix=os.path.join(folder, PREFIX), tensor_names=list(tensors),
+    model = _MODELS[weights.config.model_type]
+    tf.raw_ops.SaveV2(prefix=os.path.join(folder, model.prefix), tensor_names=list(tensors),
                       shape_and_slices=[""] * len(tensors),
                       tensors=[tensor.read() for tensor in tensors.values()])
-    write_around(folder, weights)
+    if weights.config.model_type == "albert":
+        weights = dataclasses.replace(weights, config=_grouped(weights.config))
+    write_around(folder, weights, model.config)
 
 
-def write_around(folder: str, weights: Weights) -> None:
-    """Writes `bert_config.json` and the files of the vocabulary."""
-    weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
+def write_around(folder: str, weights: Weights, config: str = rules.CONFIG) -> None:
+    """Writes the configuration, under the name `config`, and the files of the vocabulary."""
+    weights.config.to_json_file(os.path.join(folder, config))
     if weights.tokenizer:
         weights.tokenizer.save(folder)

@@ -94,3 +94,12 @@ def numbers(name: str, config: EncoderConfig) -> list[int]:
         return [0]
     attentions, feed_forwards = zip(*config.layer_weights)
     return sorted(set(attentions if "/attention/" in name else feed_forwards))
+
+
+def numbered(name: str, number: int, config: EncoderConfig) -> str:
+    """`name` with the number of a layer for "{i}"; "{g}" is the group that the layer stands for,
+    and "{j}" its number in that group."""
+    group, inner = divmod(number, config.inner_group_num)
+    for letter, value in (("{i}", number), ("{g}", group), ("{j}", inner)):
+        name = name.replace(letter, str(value))
+    return name

@@ -100,8 +100,8 @@ class Format:
         """The table written out for the network of `config`."""
         shapes = names.shapes(config, self.heads)
         rows = [(name, name, _SELF) for name in shapes] if self.rows is None else self.rows
-        return [Rule(ours.replace("{i}", str(i)), theirs.replace("{i}", str(i)), shapes[ours],
-                     *layout)
+        return [Rule(names.numbered(ours, i, config), names.numbered(theirs, i, config),
+                     shapes[ours], *layout)
                 for our_prefix, their_prefix, endings in rows
                 for end, their_end, *layout in endings
                 for ours, theirs in [(our_prefix + end, their_prefix + their_end)]

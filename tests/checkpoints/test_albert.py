@@ -1,0 +1,146 @@
+"""ALBERT computes what google-research/albert computes, from its checkpoints, which are written
+again bit for bit.
+"""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import google, keras_hub, model_garden
+from bert_tf.checkpoints.weights import Weights, variables
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.classification import Classification
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
+from bert_tf.training.learner import Learner
+
+CASES = ("shared", "groups2_inner2", "unshared_nomapping")
+TINY = EncoderConfig.preset(
+    "tiny", vocab_size=11, hidden_size=8, intermediate_size=6, num_hidden_layers=3,
+    max_position_embeddings=5, model_type="albert", embedding_size=4, num_hidden_groups=1)
+
+
+def write_google(folder, config, weights):
+    """A checkpoint as google-research/albert leaves it while it trains; returns its prefix."""
+    folder.mkdir()
+    (folder / "albert_config.json").write_text(config)
+    tensors = {**weights, "global_step": np.int64(4), "bert/pooler/dense/bias/adam_m": np.zeros(3)}
+    tf.raw_ops.SaveV2(prefix=str(folder / "model.ckpt-4"), tensor_names=list(tensors),
+                      shape_and_slices=[""] * len(tensors), tensors=list(tensors.values()))
+
+
+def part(arrays, prefix):
+    return {name.removeprefix(prefix): value for name, value in arrays.items()
+            if name.startswith(prefix)}
+
+
+def make_learner(config, *heads):
+    keras.utils.set_random_seed(3)
+    return Learner(BertEncoder(config), heads or [MaskedLM(config), SentencePrediction(config)])
+
+
+def values(path, task=None):
+    return {name: np.asarray(tensor.read())
+            for name, tensor in checkpoints.read(path, task).tensors.items()}
+
+
+def assert_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert np.array_equal(found[name], value), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_original(case, test_data, tmp_path):
+    golden = dict(np.load(test_data / "golden" / "albert" / f"forward_{case}.npz"))
+    write_google(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
+    config = checkpoints.read_config(tmp_path / "google")
+    assert config.model_type == "albert"
+    learner = make_learner(config)
+    account = checkpoints.load(tmp_path / "google", learner)
+    assert not account.missing and len(account.mapped) == len(part(golden, "weights/"))
+    assert set(account.ignored.values()) == {"state of the optimizer"}
+
+    batch, wanted = part(golden, "batch/"), part(golden, "outputs/")
+    outputs = learner.encoder(batch)
+    layers = outputs.pop("layer_outputs")
+    outputs |= {f"layer_{i}": layer for i, layer in enumerate(layers)}
+    with tf.GradientTape() as tape:
+        logits = learner(batch)
+        measures = learner.measure_logits(logits, batch)
+        outputs["loss"] = learner.total_loss(measures)
+    gradients = tape.gradient(outputs["loss"], learner.trainable_variables)
+    outputs["gradient_norm"] = tf.linalg.global_norm([tf.convert_to_tensor(g) for g in gradients])
+    for ours, theirs in (("masked_lm", "masked_lm"), ("next_sentence", "sentence_order")):
+        log_probs = keras.ops.log_softmax(logits[ours])
+        outputs[f"{theirs}_log_probs"] = np.reshape(log_probs, (-1, log_probs.shape[-1]))
+        total, count = measures[ours]["loss"]
+        outputs[f"{theirs}_loss"] = total / count
+    assert outputs.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_allclose(outputs[name], value, rtol=5e-6, atol=1e-5, err_msg=name)
+
+    checkpoints.convert(tmp_path / "google", tmp_path / "ours", "keras")
+    assert checkpoints.read_config(tmp_path / "ours") == config
+    checkpoints.convert(tmp_path / "ours", tmp_path / "back", "google")
+    assert_same(dict(tensors(tmp_path / "back")), part(golden, "weights/"))
+    written = json.loads((tmp_path / "back" / "albert_config.json").read_text())
+    known = json.loads(str(golden["config"]))
+    assert written.items() >= {key: known[key] for key in known.keys() & written.keys()}.items()
+
+
+def tensors(folder):
+    """(name, value) of every variable of a checkpoint, as TensorFlow reads them."""
+    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(folder) or str(
+        next(folder.glob("*.index"))).removesuffix(".index"))
+    return ((name, reader.get_tensor(name)) for name in reader.get_variable_to_shape_map())
+
+
+def test_a_classifier_of_the_original(test_data, tmp_path):
+    golden = dict(np.load(test_data / "golden" / "albert" / "head_mnli.npz"))
+    write_google(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
+    config = checkpoints.read_config(tmp_path / "google")
+    learner = make_learner(config, Classification(config, 3))
+    assert not checkpoints.load(tmp_path / "google", learner).missing
+
+
+@pytest.mark.parametrize("parts", ["all", "attention", "feed_forward"])
+def test_what_is_shared_is_saved_once(parts, tmp_path):
+    config = dataclasses.replace(TINY, num_hidden_groups=2, inner_group_num=2, shared_parts=parts)
+    learner = make_learner(config)
+    assert len(learner.encoder.layers_) == 6
+    held = variables(learner)
+    learner.save(tmp_path / "model.keras")
+    batch = {"input_ids": np.array([[1, 2, 3]]), "masked_lm_positions": np.array([[1]])}
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert np.array_equal(again(batch)["masked_lm"], learner(batch)["masked_lm"])
+    assert_same(values(tmp_path / "model.keras"), held)
+    checkpoints.convert(tmp_path / "model.keras", tmp_path / "again", "keras")
+    assert checkpoints.read_config(tmp_path / "again") == config
+    assert_same(values(tmp_path / "again"), held)
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"model_type": "bert"}, "embedding_size is 4, with which this format's own code builds no b"),
+    ({"model_type": "bert", "embedding_size": None}, "num_hidden_groups is 1"),
+    ({"shared_parts": "attention"}, "shared_parts is attention"),
+    ({"hidden_act": "gelu_erf"}, "hidden_act is the exact GELU"),
+    ({"num_hidden_layers": 22, "num_hidden_groups": None}, "num_hidden_groups is None"),
+    ({"model_type": "electra"}, "the model_type is electra, but this format holds bert only"),
+])
+def test_networks_that_the_original_cannot_build(changes, message):
+    weights = Weights("m.keras", dataclasses.replace(TINY, **changes), {}, {})
+    with pytest.raises(InputError, match=f"m.keras: {message}"):
+        google.table_for(weights)
+
+
+@pytest.mark.parametrize("form", [model_garden, keras_hub])
+def test_formats_without_albert(form):
+    with pytest.raises(InputError, match="the model_type is albert, but this format holds bert on"):
+        form.table_for(Weights("m.keras", TINY, {}, {}))
