@@ -91,6 +91,14 @@ HEADS = {head.name: head for head in (
          exportable=False, rebuildable=False, huggingface=""),
     Head("answer_span", "AnswerSpan", "answer_span", dense("dense", "H", "2"),
          huggingface="QuestionAnswering"),
+    # Without the hidden layers, each decision is a dense layer on one vector.
+    Head("conditional_span", "ConditionalSpan", "conditional_span",
+         {**dense("start", "H", "1"), **dense("end/hidden", "J", "Q"),
+          **norm("end/LayerNorm", "Q"), **dense("end/dense", "Q", "1"),
+          **dense("answerable/hidden", "J", "Q"), **dense("answerable/dense", "Q", "1")},
+         (*dense("end/hidden", "J", "Q"), *norm("end/LayerNorm", "Q"),
+          *dense("answerable/hidden", "J", "Q"), "answerable/dense/bias"),
+         rebuildable=False, huggingface=""),
     Head("multiple_choice", "MultipleChoice", "classification", dense("dense", "H", "1"),
          inputs="BCS", huggingface="MultipleChoice"),
 )}

@@ -84,7 +84,7 @@ class Predictor:
         self._saved, self._kind = saved_task, saved_task.task.kind
         self._tokenizer, self._batch_size = tokenizer, batch_size
         self._length = saved_task.max_seq_length
-        self._along = learner.objectives[0].source == "sequence_output"
+        self._positional = learner.objectives[0].positional
         # Sizes are unknown, so that the model is traced once and not for every length.
         self._choices = any(feature.axis == "C*S" for feature in self._kind.features)
         sizes = [None] * (3 if self._choices else 2)
@@ -157,7 +157,7 @@ class Predictor:
             length = padded_length(lengths[rows], self._length)
             values = self._forward(*(inputs[name][rows, ..., :length] for name in self._reads))
             put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
-                self._length if self._along else None)
+                self._length, self._positional)
         return found
 
 

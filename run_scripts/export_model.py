@@ -114,6 +114,15 @@ def resolve(job: ExportFlags) -> ExportFlags:
     return ExportFlags(**settled)
 
 
+def _head_options(job):
+    """The arguments of the head that the task beside the model describes, if it is that of
+    --task."""
+    path = job.init_checkpoint
+    saved = tasks.SavedTask.read(path if os.path.isdir(path) else os.path.dirname(path))
+    name, options = saved.task.kind.head(saved.task, saved.options) if saved else ("", {})
+    return options if name == job.task else {}
+
+
 def read_model(job: ExportFlags):
     """The encoder, or the Learner of the task, with every weight from the checkpoint.
 
@@ -125,7 +134,8 @@ def read_model(job: ExportFlags):
     model = networks.build(config)
     if head:
         num_labels = len(job.labels) or job.num_labels
-        options = {"num_labels": num_labels} if head.is_labelled and num_labels else {}
+        options = _head_options(job) | (
+            {"num_labels": num_labels} if head.is_labelled and num_labels else {})
         model = training.Learner(
             model, [getattr(objectives, head.objective)(config, **options)])
     account = checkpoints.load(job.init_checkpoint, model)
@@ -143,6 +153,9 @@ def make_module(model, job: ExportFlags):
     """
     if job.format != "text":
         return export.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
+    if job.task == "conditional_span":
+        raise InputError("--format=text: answers are not found in beams inside the model; give "
+                         "--format=ids, or use bert_tf.Predictor.")
     options = {"max_query_length": job.max_query_length,
                "max_answer_length": job.max_answer_length} if job.task == "answer_span" else {}
     tokenizer = tokenization.open_tokenizer(job.vocab_file, job.do_lower_case)

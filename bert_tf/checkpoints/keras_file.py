@@ -57,6 +57,12 @@ def _head_rows(name, head):
         return ((f"{name}/transform/dense", f"{name}/transform", _DENSE),
                 (f"{name}/transform/LayerNorm", f"{name}/norm", _NORM),
                 (name, f"{name}/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))))
+    if head.name == "conditional_span":
+        return ((f"{name}/start", f"{name}/start", _DENSE),
+                *((f"{name}/{part}/{end}", f"{name}/{part}{suffix}", kind)
+                  for part in ("end", "answerable") for end, suffix, kind in (
+                      ("hidden", "_hidden", _DENSE), ("LayerNorm", "_norm", _NORM),
+                      ("dense", "", _DENSE)) if (part, end) != ("answerable", "LayerNorm")))
     rows = ((f"{name}/dense", f"{name}/classifier", _DENSE),)
     if head.name == "feature_tagging":
         features, reader = f"{name}/features", f"{name}/reader"

@@ -4,9 +4,9 @@ A name is a variable's path relative to the network, as in Google's files; the n
 weights begin with the head's. "{i}" is the number of a layer; layers that share weights have the
 numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T
 segments, P positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of
-attention, D their width; a digit is itself. Not in a configuration are C, labels, and, of a head
-that reads features with LSTMs, F, their width, U, an LSTM's width, G, four times that, and K, how
-many layers are weighted.
+attention, D their width, J two vectors of width H; a digit is itself. Not in a configuration are C,
+labels, Q, the hidden layers of a head, and, of a head that reads features with LSTMs, F, their
+width, U, an LSTM's width, G, four times that, and K, how many layers are weighted.
 """
 
 from collections.abc import Mapping
@@ -84,7 +84,8 @@ def sizes(config: EncoderConfig) -> dict[str, int | None]:
     return {"V": config.vocab_size, "T": config.type_vocab_size,
             "P": config.max_position_embeddings, "E": config.embedding_width,
             "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
-            "D": config.head_size, "1": 1, "2": 2, **dict.fromkeys("CFUGK")}
+            "D": config.head_size, "J": 2 * config.hidden_size, "1": 1, "2": 2,
+            **dict.fromkeys("CFUGKQ")}
 
 
 def numbers(name: str, config: EncoderConfig) -> list[int]:

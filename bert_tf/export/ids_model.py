@@ -14,7 +14,7 @@ def takes_choices(model) -> bool:
 
 
 def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The named outputs of a model, all float32.
+    """The named outputs of a model, float32 but for positions.
 
     Args:
         model: an encoder, whose outputs are `sequence_output` [B, S, H] and `pooled_output` [B, H];
@@ -34,7 +34,8 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         named = objective.answers(outputs[objective.name])
     else:
         named = {name: outputs[name] for name in ("sequence_output", "pooled_output")}
-    return {name: tf.cast(value, tf.float32) for name, value in named.items()}
+    return {name: tf.cast(value, tf.float32) if value.dtype.is_floating else value
+            for name, value in named.items()}
 
 
 class IdsModel(tf.Module):

@@ -21,6 +21,7 @@ class AnswerSpan(LinearHead):
 
     source = "sequence_output"
     reads = ("start_positions", "end_positions")
+    positional = ("start_logits", "end_logits")
 
     def __init__(self, config: Sizes, name: str = "answer_span", dropout_rate: float = 0.0,
                  **kwargs: Any):

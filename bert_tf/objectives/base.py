@@ -27,6 +27,7 @@ class Objective(FromConfig, keras.layers.Layer):
     Attributes:
         name: the prefix of its metrics; differs between the objectives of a Learner.
         reads: names of the features that records to train on must have for it.
+        positional: names of its answers that are about positions, [B, S, ...].
         loss_weight: the factor of its mean loss in the total.
         label_smoothing: e of a target that is e / K for each of the K classes, and 1 - e more for
             the label (arXiv:1512.00567, section 7); 0 unless a subclass takes it.
@@ -36,6 +37,7 @@ class Objective(FromConfig, keras.layers.Layer):
     """
 
     reads: tuple[str, ...] = ()
+    positional: tuple[str, ...] = ()
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None
 

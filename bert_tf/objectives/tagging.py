@@ -29,6 +29,7 @@ class Tagging(LabelHead):
 
     source = "sequence_output"
     reads = ("label_ids", "label_weights")
+    positional = ("logits", "probabilities")
 
     def __init__(self, config: Sizes, num_labels: int, name: str = "tagging", **kwargs: Any):
         super().__init__(config, num_labels, name=name, **kwargs)

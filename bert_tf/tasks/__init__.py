@@ -12,7 +12,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "reading": ["Example", "discover_labels", "read_examples"],
         "rows": ["Omissions"],
         "split_records": ["RecordOptions", "Source", "SplitRecords"],
-        "squad_answers": ["AnswerOptions", "Prediction", "predict_answers", "predict_file"],
+        "answer_finders": ["AnswerOptions", "Prediction"],
+        "squad_answers": ["predict_answers", "predict_file"],
         "task": ["KINDS", "TASK_FILE", "Defaults", "SavedTask", "Split", "Task", "kind_on_disk"],
         "task_flags": ["SquadFlags", "TaskFlags", "own_task"],
     })

@@ -1,7 +1,8 @@
 """Questions about paragraphs as sequences: a long paragraph is cut into overlapping spans.
 
 The spans, their labels and their order are those of google-research/bert run_squad.py,
-convert_examples_to_features. A paragraph is tokenised once for all of its questions.
+convert_examples_to_features. A paragraph is tokenised once for all of its questions; `passages` has
+how.
 """
 
 import dataclasses
@@ -10,6 +11,7 @@ import numpy as np
 
 from bert_tf.data.features import pack_pairs
 from bert_tf.errors import InputError
+from bert_tf.tasks.passages import PASSAGES, PiecePassages, WordPassages
 from bert_tf.tokenization.vocabulary import Layout
 
 FIRST_UNIQUE_ID = 1000000000
@@ -24,11 +26,15 @@ class SpanOptions:
         doc_stride: tokens from the start of a span to that of the next, which is as far as the
             span's end at most.
         max_query_length: questions longer than this lose their last tokens.
+        squad_style: whose code is followed, a key of `passages.PASSAGES`. In ALBERT's a span
+            without the answer to learn is impossible to answer; in the others that is said of
+            questions.
     """
 
     max_seq_length: int = 384
     doc_stride: int = 128
     max_query_length: int = 64
+    squad_style: str = "bert"
 
     def check(self, layout: Layout) -> None:
         """Raises InputError for values that cannot work in sequences of this `Layout`."""
@@ -50,9 +56,9 @@ class AnswerSpans:
 
     Attributes:
         questions: list of N questions.
-        words: list of N lists of str, the words of each question's paragraph.
+        passages: an object of a class in `passages.PASSAGES`.
+        asked: int [N], the number of each question's paragraph.
         tokens: int32 [T], those of all paragraphs, then those of all questions.
-        token_words: int [T'], the word of its paragraph that each paragraph's token is part of.
         query_start, query_length: int [N], the question in `tokens`.
         query_cut: bool [N], whether the question was longer.
         doc_start: int [N], the paragraph in `tokens`.
@@ -62,9 +68,9 @@ class AnswerSpans:
     """
 
     questions: list
-    words: list
+    passages: WordPassages | PiecePassages
+    asked: np.ndarray
     tokens: np.ndarray
-    token_words: np.ndarray
     query_start: np.ndarray
     query_length: np.ndarray
     query_cut: np.ndarray
@@ -99,6 +105,8 @@ class AnswerSpans:
         inside = (answer[:, :1] >= start[:, None]) & (answer[:, 1:] < (start + length)[:, None])
         positions = np.where(inside, answer + (offset - start)[:, None], 0)
         impossible = np.array([question.is_impossible for question in self.questions], bool)[row]
+        if options.squad_style == "albert":
+            impossible |= ~inside[:, 0]
         return {
             **pack_pairs(self.tokens, self.query_start[row], query_length,
                          self.doc_start[row] + start, length, options.max_seq_length, vocabulary),
@@ -132,17 +140,14 @@ def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
     Returns:
         `AnswerSpans`.
     """
-    ids, pieces = tokenizer.encode_words([word for p in paragraphs for word in p.words])
-    word_counts = np.array([len(p.words) for p in paragraphs], np.int64)
-    word_tokens = np.concatenate([[0], np.cumsum(pieces)])      # where each word's tokens begin
-    first_words = np.concatenate([[0], np.cumsum(word_counts)])
+    passages = PASSAGES[options.squad_style](paragraphs, tokenizer)
     questions = [question for p in paragraphs for question in p.questions]
     query_ids, query_lengths = tokenizer.encode_lines([question.text for question in questions])
 
     asked = np.repeat(np.arange(len(paragraphs)), [len(p.questions) for p in paragraphs])
-    doc_start = word_tokens[first_words[asked]]
-    doc_length = word_tokens[first_words[asked + 1]] - doc_start
-    query_start = len(ids) + np.cumsum(query_lengths) - query_lengths
+    doc_start = passages.first_tokens[asked]
+    doc_length = passages.first_tokens[asked + 1] - doc_start
+    query_start = len(passages.ids) + np.cumsum(query_lengths) - query_lengths
     query_length = np.minimum(query_lengths, options.max_query_length)
 
     room = tokenizer.vocabulary.layout.room(options.max_seq_length, pair=True) - query_length
@@ -152,45 +157,8 @@ def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
     row = np.repeat(np.arange(len(questions)), counts)
     start = (np.arange(len(row)) - first_span[row]) * step[row]
     return AnswerSpans(
-        questions=questions,
-        words=[p.words for p in paragraphs for _ in p.questions],
-        tokens=np.concatenate([ids, query_ids]),
-        token_words=np.repeat(np.arange(len(pieces)) - np.repeat(first_words[:-1], word_counts),
-                              pieces),
+        questions=questions, passages=passages, asked=asked,
+        tokens=np.concatenate([passages.ids, query_ids]),
         query_start=query_start, query_length=query_length, query_cut=query_length < query_lengths,
-        doc_start=doc_start,
-        answers=_answer_tokens(questions, tokenizer, ids, word_tokens, first_words[asked],
-                               doc_start),
+        doc_start=doc_start, answers=passages.answers(list(zip(asked.tolist(), questions))),
         first_span=first_span, start=start, length=np.minimum(room[row], doc_length[row] - start))
-
-
-def _answer_tokens(questions, tokenizer, ids, word_tokens, first_words, doc_start):
-    """First and last token of each answer, int [N, 2]: all of the words that the answer touches,
-    or the part of them that is the answer, if its tokens are among theirs
-    (_improve_answer_span)."""
-    answers = np.full((len(questions), 2), -1, np.int64)
-    rows = [row for row, question in enumerate(questions) if question.answer]
-    texts = [questions[row].answer for row in rows]
-    # An answer may begin a word, or be a part of one.
-    encoded = [tokenizer.encode_words(texts)]
-    if tokenizer.word_prefix:
-        encoded.append(tokenizer.encode_lines(texts))
-    wanted = zip(*(np.split(part, np.cumsum(lengths)[:-1]) for part, lengths in encoded))
-    for row, variants in zip(rows, wanted):
-        question = questions[row]
-        first = word_tokens[first_words[row] + question.first_word]
-        last = word_tokens[first_words[row] + question.last_word + 1] - 1
-        tokens = ids[first:last + 1].tolist()
-        for part in variants:
-            found = _find(tokens, part.tolist())
-            if found is not None:
-                first, last = first + found, first + found + len(part) - 1
-                break
-        answers[row] = first - doc_start[row], last - doc_start[row]
-    return answers
-
-
-def _find(tokens, part):
-    """Where `part` first occurs in `tokens`, lists of int; None if nowhere, or if it is empty."""
-    starts = range(len(tokens) - len(part) + 1) if part else ()
-    return next((s for s in starts if tokens[s:s + len(part)] == part), None)

@@ -32,6 +32,7 @@ class Question:
         is_impossible: whether to learn that the paragraph holds no answer.
         answer: the answer's text, "" where there is none.
         first_word, last_word: the paragraph's words that the answer touches, -1 where none.
+        start: the paragraph's character with which the answer begins, -1 where none.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Question:
     answer: str = ""
     first_word: int = -1
     last_word: int = -1
+    start: int = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +52,13 @@ class Paragraph:
         words: list of str.
         questions: list of `Question`.
         skipped: a sentence for each question left out because its answer is not in the paragraph.
+        context: the text.
     """
 
     words: list
     questions: list
     skipped: list
+    context: str = ""
 
 
 def passage_words(passage: str) -> list[str]:
@@ -63,7 +67,8 @@ def passage_words(passage: str) -> list[str]:
 
 
 def read_paragraphs(path: str, is_training: bool,
-                    version_2_with_negative: bool = False) -> Iterator[Paragraph]:
+                    version_2_with_negative: bool = False,
+                    squad_style: str = "bert") -> Iterator[Paragraph]:
     """Yields the paragraphs of a SQuAD file, one article in memory at a time.
 
     As in the original, a question to train on is left out where the answer's words are not at
@@ -73,6 +78,8 @@ def read_paragraphs(path: str, is_training: bool,
         path: JSON, plain or gzip.
         is_training: whether answers are read.
         version_2_with_negative: whether `is_impossible` is read, in training.
+        squad_style: whose code is followed: ELECTRA's compares without regard to case; ALBERT's,
+            which takes the characters named, leaves no question out.
 
     Yields:
         `Paragraph`.
@@ -82,14 +89,14 @@ def read_paragraphs(path: str, is_training: bool,
     """
     empty = True
     for context, asked in _raw_paragraphs(path):
-        paragraph = Paragraph(passage_words(context), [], [])
+        paragraph = Paragraph(passage_words(context), [], [], context)
         starts = [match.start() for match in _WORD.finditer(context)] if is_training else None
         for raw, where in asked:
             question = Question(raw["id"], take(raw, "question", str, where))
             if is_training:
                 question = _with_answer(question, raw, where, context, paragraph.words, starts,
                                         version_2_with_negative)
-            if question:
+            if not question.answer or _is_there(question, paragraph.words, squad_style):
                 paragraph.questions.append(question)
             else:
                 paragraph.skipped.append(
@@ -101,13 +108,14 @@ def read_paragraphs(path: str, is_training: bool,
         raise InputError(f"{path} holds no question; give a SQuAD file that does.")
 
 
-def read_pieces(path, is_training, version_2_with_negative=False, size=_PIECE_QUESTIONS):
+def read_pieces(path, is_training, version_2_with_negative=False, size=_PIECE_QUESTIONS,
+                squad_style="bert"):
     """Yields the paragraphs of a SQuAD file in lists of at least `size` questions but for the last.
 
     The other arguments and the errors are those of `read_paragraphs`.
     """
     piece, questions = [], 0
-    for paragraph in read_paragraphs(path, is_training, version_2_with_negative):
+    for paragraph in read_paragraphs(path, is_training, version_2_with_negative, squad_style):
         piece.append(paragraph)
         questions += len(paragraph.questions)
         if questions >= size:
@@ -179,7 +187,7 @@ def _distinct_questions(path):
 
 
 def _with_answer(question, raw, where, context, words, starts, version_2_with_negative):
-    """The question with its answer; None where the answer is not at the place named."""
+    """The question with its answer."""
     if version_2_with_negative and take(raw, "is_impossible", bool, where):
         return dataclasses.replace(question, is_impossible=True)
     answers = take(raw, "answers", list, where)
@@ -197,9 +205,17 @@ def _with_answer(question, raw, where, context, words, starts, version_2_with_ne
     last = bisect.bisect_right(starts, start + len(text) - 1) - 1
     if first < 0:       # spaces before the first word: the original takes -1 as Python's last
         first = last if last == len(words) - 1 else len(words)
-    if " ".join(text.split()) not in " ".join(words[first:last + 1]):
-        return None
-    return dataclasses.replace(question, answer=text, first_word=first, last_word=last)
+    return dataclasses.replace(question, answer=text, first_word=first, last_word=last,
+                               start=start)
+
+
+def _is_there(question, words, squad_style):
+    """Whether the words of the answer are at the place named."""
+    there = " ".join(words[question.first_word:question.last_word + 1])
+    answer = " ".join(question.answer.split())
+    if squad_style == "electra":
+        answer, there = answer.lower(), there.lower()
+    return squad_style == "albert" or answer in there
 
 
 class _Text:

@@ -107,6 +107,17 @@ class SentencepieceTokenizer(Tokenizer):
         ids, _, offsets = self._pieces(text)
         return ids, offsets
 
+    @property
+    def prepares(self) -> bool:
+        """Whether text is prepared and cut as ALBERT does."""
+        return self._style.prepares
+
+    def encode_with_surfaces(self, text: str) -> tuple[list[int], list[str]]:
+        """The ids of `text`, and each token as the model wrote it, unknown ones too, with a blank
+        where a word begins."""
+        ids, pieces, _ = self._pieces(text)
+        return ids, [piece.replace(BLANK, " ") for piece in pieces]
+
     def word_starts(self, text: str) -> list[bool]:
         """Whether each token of `text` begins a word. An unknown token is judged by its text, as
         ALBERT does, not by the id of <unk>, as `continues` must."""

@@ -13,6 +13,7 @@ import functools
 import itertools
 import time
 import typing
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -84,12 +85,12 @@ def predict(trainer: Trainer, examples, batch_size: int,
     batches = bucketing.sorted_batches(examples.lengths, batch_size)
     last = batches[-1]
     batches[-1] = np.append(last, np.full(batch_size - len(last), ~last[0]))
-    length = examples.max_seq_length if objective.source == "sequence_output" else None
     found, totals = {}, 0.0
     start = reported = time.monotonic()
     predicted = _in_batches(trainer, examples, batches, measures)
     for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
-        put(found, rows, answers[objective.name], examples.lengths, length)
+        put(found, rows, answers[objective.name], examples.lengths, examples.max_seq_length,
+            objective.positional)
         totals = totals + sums
         now = time.monotonic()
         if now - reported > _REPORT_SECONDS:
@@ -118,7 +119,7 @@ def _deal(examples, batches, length, worker, workers, replicas):
 
 
 def put(found: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.ndarray],
-        lengths: np.ndarray, max_seq_length: int | None = None) -> None:
+        lengths: np.ndarray, max_seq_length: int, positional: Sequence[str] = ()) -> None:
     """Puts the answers to a batch in their place among the answers to all examples.
 
     Args:
@@ -126,14 +127,15 @@ def put(found: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.nd
         rows: int [B], the places of the batch; ~row fills a batch up and is left out.
         answers: arrays [B, ...]; [B, L, ...] where they are about positions.
         lengths: int [N], the tokens of each example.
-        max_seq_length: S, where answers are about positions: they become [N, S, ...], and those
-            to padding get a constant, so that they do not depend on how much of it there is.
+        max_seq_length: S.
+        positional: names of the answers about positions: they become [N, S, ...], and those to
+            padding get a constant, so that they do not depend on how much of it there is.
     """
     is_real = rows >= 0
     rows = rows[is_real]
     for name, values in answers.items():
         values = values[is_real]
-        if max_seq_length:
+        if name in positional:
             values = _padded(values, lengths[rows], max_seq_length,
                              _NO_LOGIT if "logits" in name else 0.0)
         if name not in found:

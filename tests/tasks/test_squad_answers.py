@@ -138,7 +138,7 @@ def test_the_words_of_an_answer_are_those_of_its_tokens():
                                 [squad.Question("q", "when", False, "1895", 0, 0)], [])
     options = squad_case.SpanOptions(32, 32, 4)
     spans = cut_spans([paragraph], tokenizer, options)
-    assert len(spans.token_words) == len(" (1895-1943), a")
+    assert len(spans.passages.token_words) == len(" (1895-1943), a")
     for first, last, text in [(2, 5, "1895"), (0, 1, "("), (7, 10, "1943"), (11, 14, "), a"),
                               (0, 14, "(1895-1943), a")]:
         logits = np.zeros([2, 1, 32], np.float32)

@@ -53,7 +53,7 @@ def test_real_paragraphs(test_data, name, options, negative, mode):
         context = spans.most_context(question)[turn[row]]
         places = range(spans.start[row], spans.start[row] + spans.length[row])
         positions = [str(offset + place - spans.start[row]) for place in places]
-        words = spans.token_words[spans.doc_start[question]:]
+        words = spans.passages.token_words[spans.doc_start[question]:]
         assert json.loads(str(golden["max_context"][row])) == {
             position: context[place] for position, place in zip(positions, places)}
         assert json.loads(str(golden["token_to_orig"][row])) == {

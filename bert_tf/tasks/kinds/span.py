@@ -13,19 +13,17 @@ from bert_tf.config import defaults_of, settle
 from bert_tf.data import features, manifest, shards, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad, squad_scorer
+from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans
 from bert_tf.tasks.kinds.base import Kind
 from bert_tf.tasks.squad import read_pieces
-from bert_tf.tasks.squad_answers import (
-    AnswerOptions,
-    predict_answers,
-    predict_file,
-    write_predictions,
-)
+from bert_tf.tasks.squad_answers import find_answers, find_file_answers, write_predictions
 from bert_tf.tokenization.base import Tokenizer
 
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
+# The width of the beams of each style that has a head with beams.
+_BEAMS = {"albert": 5, "electra": 20}
 _MOST_NOTES = 5         # that are printed
 _ROWS = 1024            # spans made into bytes at a time
 
@@ -33,8 +31,9 @@ _ROWS = 1024            # spans made into bytes at a time
 class Span(Kind):
     """The part of a paragraph that answers a question. An example's texts are the two.
 
-    Options are the fields of `SpanOptions` and `AnswerOptions`, and in SQuAD v2.0 the threshold
-    `null_score_diff_threshold`, if one was given or found.
+    Options are the fields of `SpanOptions` and `AnswerOptions`, in SQuAD v2.0 the threshold
+    `null_score_diff_threshold`, if one was given or found, and the width of the beams of a head
+    that has any.
     """
 
     name, title, script = "span", "answers in paragraphs", "run_squad"
@@ -55,17 +54,23 @@ class Span(Kind):
         return {name: value for name, value in options.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
-        for name in ("n_best_size", "max_answer_length"):
-            if options[name] < 1:
+        for name in ("n_best_size", "max_answer_length", "start_n_top", "end_n_top"):
+            if options.get(name, 1) < 1:
                 raise InputError(f"--{name} is {options[name]}; it must be at least 1.")
         _span_options(options, max_seq_length).check(tokenizer.vocabulary.layout)
 
     def fixed_options(self, options):
-        """None: records and scores show where options differ."""
-        return {}
+        """The style, if it is not BERT's; records and scores show where other options differ."""
+        style = _style(options)
+        return {} if style == SpanOptions.squad_style else {"squad_style": style}
 
     def head(self, task, options):
-        return "answer_span", {}
+        style = _style(options)
+        if style not in _BEAMS or style == "albert" and not options.get(_NEGATIVE):
+            return "answer_span", {}
+        starts = options.get("start_n_top") or _BEAMS[style]
+        return "conditional_span", {"form": style, "num_starts": starts,
+                                    "num_ends": options.get("end_n_top") or starts}
 
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
         path = os.path.join(output_dir, f"{source.split}.tfrecord")
@@ -91,13 +96,16 @@ class Span(Kind):
         for index, example in enumerate(examples):
             question, passage = example.texts
             paragraphs.append(squad.Paragraph(
-                squad.passage_words(passage), [squad.Question(str(index), question)], []))
+                squad.passage_words(passage), [squad.Question(str(index), question)], [], passage))
         span_options = _span_options(options, max_seq_length)
         spans = cut_spans(paragraphs, tokenizer, span_options)
         found = run(spans.features(0, len(spans.start), span_options, tokenizer.vocabulary))
-        return [prediction.describe(options.get(THRESHOLD, 0.0)) for prediction in predict_answers(
-            spans, found["start_logits"], found["end_logits"], tokenizer, _taken(
-                AnswerOptions, options))]
+        return [prediction.describe(options.get(THRESHOLD, 0.0)) for prediction in find_answers(
+            spans, found, tokenizer, _taken(AnswerOptions, options))]
+
+
+def _style(options):
+    return options.get("squad_style", SpanOptions.squad_style)
 
 
 def _taken(kind, options):
@@ -150,9 +158,8 @@ class SquadPredictions:
 
     def decode(self, answers, records):
         """list of `Prediction`, in the order of the file."""
-        return list(predict_file(
-            self._path, answers["start_logits"], answers["end_logits"], self._tokenizer,
-            self._span_options, _taken(AnswerOptions, self._options)))
+        return list(find_file_answers(self._path, answers, self._tokenizer, self._span_options,
+                                      _taken(AnswerOptions, self._options)))
 
     def _texts_and_odds(self, predicted):
         return ({prediction.id: prediction.text for prediction in predicted},
@@ -181,6 +188,8 @@ class SquadPredictions:
         f1 = {name: pair[1] for name, pair in squad_scorer.question_scores(
             self._answers, texts).items()}
         found = squad_scorer.reachable_threshold(self._answers, texts, odds, f1)
+        if predicted[0].is_strict:      # the question with these odds is to be answered too
+            found = float(np.nextafter(found, np.inf))
         self._options[THRESHOLD] = found
         print(f"--{THRESHOLD}={found} makes the F1 of {self._path} best; it is kept with the model "
               "and used from now on", flush=True)
@@ -268,7 +277,8 @@ class SquadRecords:
                   f"{name}{manifest.SUFFIX}", flush=True)
 
     def _pieces(self):
-        return read_pieces(self.input_file, self.is_training, self.version_2_with_negative)
+        return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,
+                           squad_style=self.options.squad_style)
 
     def _count_spans(self, piece):
         return len(cut_spans(piece, self.tokenizer, self.options).start)

@@ -1,0 +1,250 @@
+"""The answer to a question as a part of a passage, whose end is predicted from its start; and
+whether there is an answer (google-research/albert run_squad_v2.py, create_v2_model;
+google-research/electra finetune/qa/qa_tasks.py).
+
+Shapes: B batch, S sequence, H hidden, Q the hidden layers of the head, K starts, E ends.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout
+from bert_tf.objectives.base import Batch, Objective
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How a system's code builds the head.
+
+    Attributes:
+        width: Q; H if None.
+        activation: of the hidden layers.
+        normalizes: whether the hidden layer of the ends is normalised.
+        start_first: whether the start's vector comes before the token's own. In the decision about
+            the answer the order is the other one: [CLS], then the starts.
+        dropout_rate: in the decision about the answer.
+        has_bias: whether the last layer of that decision has a bias.
+        allows_separator: whether the last [SEP] may be a start or an end.
+        mask: what is taken from the logits of positions that can't be either.
+    """
+
+    width: int | None
+    activation: str
+    normalizes: bool
+    start_first: bool
+    dropout_rate: float
+    has_bias: bool
+    allows_separator: bool
+    mask: float
+
+
+FORMS = {
+    "albert": Form(None, "tanh", True, False, 0.1, False, False, 1e30),
+    "electra": Form(512, "gelu_erf", False, True, 0.0, True, True, 1000.0),
+}
+
+
+@register
+class ConditionalSpan(Objective):
+    """The first and the last token of the answer, and whether there is none.
+
+    In training, ends are predicted from the start that is to be learned; otherwise from each of the
+    likeliest starts, so that the answers are beams. The labels are `start_positions`,
+    `end_positions` and `is_impossible`, integer [B]. An example's loss is the mean of those of the
+    two ends, plus half of that of `is_impossible`.
+
+    Args:
+        form: a key of `FORMS`.
+        joint: whether ends are predicted from starts; if not, from the tokens alone.
+        uses_starts: whether the decision about the answer sees the starts; if not, it is a dense
+            layer on [CLS].
+        num_starts, num_ends: K and E, the width of the beam.
+
+    Raises:
+        InputError: there is no such form, or a beam has no width.
+    """
+
+    reads = ("start_positions", "end_positions", "is_impossible")
+
+    def __init__(self, config: Sizes, form: str = "albert", joint: bool = True,
+                 uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
+                 name: str = "conditional_span", **kwargs: Any):
+        if form not in FORMS:
+            raise InputError(f"the head has no form {form!r}; choose from {', '.join(FORMS)}.")
+        if min(num_starts, num_ends) < 1:
+            raise InputError(f"the beam has {num_starts} starts and {num_ends} ends; give at least "
+                             "1 of each.")
+        super().__init__(config, name=name, **kwargs)
+        self.form, self.joint, self.uses_starts = form, joint, uses_starts
+        self.num_starts, self.num_ends = num_starts, num_ends
+        self._form = FORMS[form]
+        self.start = self.dense(1, name="start")
+        self.end = self.dense(1)
+        self.answerable = keras.layers.Dense(
+            1, use_bias=self._form.has_bias or not uses_starts, name="dense",
+            dtype=self.dtype_policy, kernel_initializer=self.initializer())
+        activation, width = ACTIVATIONS[self._form.activation], self._form.width
+        hidden = {"units": width or config.hidden_size, "name": "hidden", "activation": activation}
+        self.end_hidden = self.dense(**hidden) if joint else None
+        self.end_norm = (LayerNorm(config, dtype=self.dtype_policy)
+                         if joint and self._form.normalizes else None)
+        self.answerable_hidden = self.dense(**hidden) if uses_starts else None
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        width = self.config.hidden_size
+        self.start.build((None, None, width))
+        for name, hidden, last in (("end", self.end_hidden, self.end),
+                                   ("answerable", self.answerable_hidden, self.answerable)):
+            with keras.name_scope(name):
+                if hidden is not None:
+                    hidden.build((None, 2 * width))
+                if name == "end" and self.end_norm is not None:
+                    self.end_norm.build()
+                last.build((None, width if hidden is None else hidden.units))
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> dict[str, Tensor]:
+        """
+        Args:
+            outputs: with `sequence_output`, float [B, S, H].
+            batch: with `input_mask` and `segment_ids`, integer [B, S]; with `start_positions`
+                where the loss is to be measured.
+            embedding_table: not used.
+            dropout_seed: integer [2]; there are no beams with it.
+
+        Returns:
+            A dict of float32: `start` [B, S]; `answerable` [B], high where there is no answer;
+            `end` [B, S] where the batch has starts; and `start_top_log_probs` [B, K],
+            `end_top_log_probs` [B, K, E] with `start_top_index` and `end_top_index`, int32.
+        """
+        x = outputs["sequence_output"]
+        allowed = self.allowed(batch)                                           # [B, S]
+        start = self._masked(self.start(x)[..., 0], allowed)                    # [B, S]
+        found = {"start": start, "answerable": self._answerable(x, start, dropout_seed)}
+        if "start_positions" in batch:
+            gold = ops.reshape(batch["start_positions"], (-1, 1))
+            found["end"] = self._ends(x, gold, allowed)[:, 0]
+        if dropout_seed is None:
+            found |= self._beams(x, start, allowed)
+        return found
+
+    def allowed(self, batch: Batch) -> Tensor:
+        """bool [B, S]: the positions that may be a start or an end: the passage and [CLS]."""
+        mask = ops.cast(batch["input_mask"], "int32")
+        passage = ops.logical_and(mask > 0, ops.cast(batch["segment_ids"], "int32") > 0)
+        places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="int32"), 0)  # [1, S]
+        if not self._form.allows_separator:
+            last = ops.sum(mask, axis=1, keepdims=True) - 1                     # [B, 1]
+            passage = ops.logical_and(passage, places < last)
+        return ops.logical_or(passage, places == 0)
+
+    def _masked(self, logits, allowed):
+        """float32 logits [..., S] without the positions that are not allowed [..., S]."""
+        logits, allowed = ops.cast(logits, "float32"), ops.cast(allowed, "float32")
+        if self._form.mask > 1e20:      # so much that nothing of the logit is left
+            logits = logits * allowed
+        return logits - self._form.mask * (1.0 - allowed)
+
+    def _joined(self, layer, first, second):
+        """`layer` on two vectors side by side, whose other axes broadcast."""
+        width = self.config.hidden_size
+        kernel = ops.cast(layer.kernel, first.dtype)
+        return layer.activation(ops.matmul(first, kernel[:width])
+                                + ops.matmul(second, kernel[width:])
+                                + ops.cast(layer.bias, first.dtype))
+
+    def _ends(self, x, starts, allowed):
+        """float32 logits [B, K, S] of the ends, for starts [B, K]."""
+        if self.end_hidden is None:
+            ends = ops.expand_dims(self.end(x)[..., 0], 1)                      # [B, 1, S]
+        else:
+            places = ops.expand_dims(ops.cast(starts, "int32"), -1)
+            vectors = ops.expand_dims(ops.take_along_axis(x, places, axis=1), 2)    # [B, K, 1, H]
+            own = ops.expand_dims(x, 1)                                         # [B, 1, S, H]
+            pair = (vectors, own) if self._form.start_first else (own, vectors)
+            hidden = self._joined(self.end_hidden, *pair)                       # [B, K, S, Q]
+            if self.end_norm is not None:
+                hidden = self.end_norm(hidden)
+            ends = self.end(hidden)[..., 0]
+        return self._masked(ends, ops.expand_dims(allowed, 1))
+
+    def _answerable(self, x, start, seed):
+        """float32 logits [B] of there being no answer."""
+        first = x[:, 0]                                                         # [B, H]
+        if self.answerable_hidden is not None:
+            likely = ops.cast(ops.softmax(start), x.dtype)                      # [B, S]
+            summary = ops.sum(ops.expand_dims(likely, -1) * x, axis=1)          # [B, H]
+            pair = (first, summary) if self._form.start_first else (summary, first)
+            first = dropout(self._joined(self.answerable_hidden, *pair),
+                            self._form.dropout_rate, seed)
+        return ops.cast(self.answerable(first)[..., 0], "float32")
+
+    def _beams(self, x, start, allowed):
+        """The likeliest starts, and the likeliest ends of each."""
+        log_probs, starts = _top(ops.log_softmax(start), self.num_starts)
+        # A short sequence has fewer positions than the beam.
+        inside = ops.minimum(starts, ops.shape(x)[1] - 1)
+        ends = ops.log_softmax(self._ends(x, inside, allowed))
+        end_log_probs, ends = _top(ends, self.num_ends)
+        shape = (ops.shape(x)[0], self.num_starts, self.num_ends)
+        return {"start_top_log_probs": log_probs, "start_top_index": starts,
+                "end_top_log_probs": ops.broadcast_to(end_log_probs, shape),
+                "end_top_index": ops.broadcast_to(ends, shape)}
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Labels [B, 3], those of `reads`, and weights [B]."""
+        labels = ops.stack([ops.reshape(batch[name], (-1,)) for name in self.reads], axis=1)
+        if "is_real_example" in batch:
+            return labels, ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
+        return labels, ops.ones_like(labels[:, 0], dtype="float32")
+
+    def loss(self, logits: Mapping[str, Tensor], labels: Tensor, weights: Tensor
+             ) -> tuple[Tensor, Tensor]:
+        """The weighted sum of the examples' losses, and the sum of the weights.
+
+        Args:
+            logits: what `call` returns.
+            labels: integer [B, 3].
+            weights: float32 [B].
+        """
+        spans = [ops.sparse_categorical_crossentropy(labels[:, i], logits[name], from_logits=True)
+                 for i, name in enumerate(("start", "end"))]                    # [B] each
+        odds, impossible = logits["answerable"], ops.cast(labels[:, 2], "float32")
+        # The cross-entropy of a sigmoid.
+        decision = ops.softplus(odds) - odds * impossible
+        return ops.sum((0.5 * (spans[0] + spans[1]) + 0.5 * decision) * weights), ops.sum(weights)
+
+    def accuracy(self, logits: Mapping[str, Tensor], labels: Tensor, weights: Tensor
+                 ) -> tuple[Tensor, Tensor]:
+        """The weighted mean of right starts and right ends, and the sum of the weights."""
+        right = [ops.cast(ops.equal(ops.argmax(logits[name], axis=-1),
+                                    ops.cast(labels[:, i], "int32")), "float32")
+                 for i, name in enumerate(("start", "end"))]
+        return ops.sum(0.5 * (right[0] + right[1]) * weights), ops.sum(weights)
+
+    def answers(self, logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The beams, and `answerable_logits` [B]."""
+        beams = {name: logits[name] for name in logits if "_top_" in name}
+        return {**beams, "answerable_logits": logits["answerable"]}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "form": self.form, "joint": self.joint,
+                "uses_starts": self.uses_starts, "num_starts": self.num_starts,
+                "num_ends": self.num_ends}
+
+
+def _top(values, count):
+    """The `count` largest values of the last axis and their places, int32; where it is shorter,
+    places beyond its end, with values that are lowest."""
+    padding = [(0, 0)] * (len(values.shape) - 1) + [(0, count)]
+    values, places = ops.top_k(ops.pad(values, padding, constant_values=-1e31), count)
+    return values, ops.cast(places, "int32")

@@ -1,0 +1,130 @@
+"""Which characters of a text and of its tokens correspond (google-research/albert, squad_utils.py).
+
+Tokens of SentencePiece are made of a prepared text: blanks are joined, accents dropped, letters
+lower-cased. The longest common subsequence of both leads back to the characters as they were
+written.
+
+Shapes: N characters of the text, M characters of the tokens.
+"""
+
+import unicodedata
+
+import numpy as np
+
+NONE = -1               # a character without a counterpart
+_ABSENT, _UP, _LEFT, _MATCH = range(4)
+_LEAST_SHARE = 0.8      # of the text that must have counterparts
+_SLACK = 5
+
+
+def _codes(text, lower):
+    """int [N]: what each character becomes when it is prepared alone; -1 if not one character."""
+    def prepared(char):
+        parts = "".join(part for part in unicodedata.normalize("NFKD", char)
+                        if not unicodedata.combining(part))
+        parts = parts.lower() if lower else parts
+        return ord(parts) if len(parts) == 1 else -1
+
+    known = {char: prepared(char) for char in set(text)}
+    return np.array([known[char] for char in text], np.int64)
+
+
+def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """The counterparts of the characters of a text and of its tokens.
+
+    Args:
+        text: as it was written.
+        tokens: its tokens one after another, with blanks where words begin.
+        lower: whether preparing lower-cases.
+
+    Returns:
+        int [N] and int [M]: each character's counterpart, `NONE` where there is none; None if too
+        few characters have one.
+    """
+    size, goal = len(text), len(tokens)
+    if not (size and goal):
+        return None
+    mine, theirs = _codes(text, lower), np.array([ord(char) for char in tokens], np.int64)
+    if goal == size + 1 and tokens[0] == " " != text[0] and (mine == theirs[1:]).all():
+        return np.arange(1, goal), np.arange(-1, size)      # then no other alignment is as long
+    reach = abs(size - goal) + _SLACK
+    for width in (reach, 2 * reach):
+        length, steps = _longest(mine, theirs, width)
+        if length > _LEAST_SHARE * size:
+            break
+    if length < _LEAST_SHARE * size:
+        return None
+    pairs = np.array(list(_trace(steps, size, goal, width)), np.int64).reshape(-1, 2)
+    if not len(pairs):
+        return None
+    forth, back = np.full(size, NONE), np.full(goal, NONE)
+    forth[pairs[:, 0]], back[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
+    return forth, back
+
+
+def _longest(mine, theirs, reach):
+    """The longest common subsequence in the band -reach <= j - i < reach.
+
+    Returns:
+        Its length, and the steps that lead to it, int8 [N, 2 * reach]: column k of row i is
+        j = i - reach + k.
+    """
+    size, goal = len(mine), len(theirs)
+    steps = np.zeros((size, 2 * reach), np.int8)
+    padded = np.full(size + goal + 4 * reach, -2, np.int64)     # a code that matches nothing
+    padded[reach:reach + goal] = theirs                         # j is at reach + j
+    last = np.zeros(2 * reach + 1, np.int64)                    # row i - 1, and a 0 behind it
+    valid = np.zeros_like(padded, bool)
+    valid[reach:reach + goal] = True
+    for i, code in enumerate(mine.tolist()):
+        window = slice(i, i + 2 * reach)
+        is_valid = valid[window]
+        up, longer = last[1:], last[:-1] + 1
+        matches = (padded[window] == code)
+        row = np.maximum.accumulate(np.where(is_valid, np.maximum(
+            up, np.where(matches, longer, 0)), 0))
+        left = np.concatenate([[0], row[:-1]])
+        step = np.where(left > up, _LEFT, _UP if i else _ABSENT)
+        step[matches & (longer > np.maximum(up, left))] = _MATCH
+        steps[i] = np.where(is_valid, step, _ABSENT)
+        last[:-1] = np.where(is_valid, row, 0)
+    return int(last[goal - 1 - (size - 1) + reach]), steps
+
+
+def _trace(steps, size, goal, reach):
+    """Yields the matching pairs (i, j) from the end on, as far as the band goes."""
+    i, j = size - 1, goal - 1
+    while i >= 0 and j >= 0 and 0 <= j - i + reach < 2 * reach:
+        step = steps[i, j - i + reach]
+        if step == _ABSENT:
+            return
+        if step == _MATCH:
+            yield i, j
+        i, j = i - (step != _LEFT), j - (step != _UP)
+
+
+def counterpart(others: np.ndarray, place: int, is_start: bool, end: int | None = None) -> int:
+    """The counterpart of a character, or where it is missing a place between those around it.
+
+    Args:
+        others: int [N], see `align`; one of them is known.
+        place: of the character.
+        is_start: whether it begins something; it then moves to the left end of the gap.
+        end: how many characters the other side has; None not to go beyond the last counterpart.
+    """
+    if others[place] != NONE:
+        return int(others[place])
+    known = np.flatnonzero(others != NONE)
+    after, before = known[known > place], known[known < place]
+    if not len(before):
+        first = int(others[after[0]])
+        return first if first < 1 else 0 if is_start else first - 1
+    low = int(others[before[-1]])
+    if not len(after):
+        if end is None or low >= end - 1:
+            return low
+        return low + 1 if is_start else end - 1
+    high = int(others[after[0]])
+    if high > low + 1:
+        return low + 1 if is_start else high - 1
+    return high if is_start else low

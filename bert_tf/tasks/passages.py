@@ -1,0 +1,153 @@
+"""From the paragraphs of questions to tokens, and from tokens back to their text.
+
+BERT reads a passage word by word, and cuts an answer out of its words. ALBERT reads it as one text,
+and finds the characters of its tokens. Each is a class here, a key of `PASSAGES`.
+
+Shapes: P paragraphs, N questions, T tokens.
+"""
+
+import bisect
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.tasks import alignment
+
+
+class WordPassages:
+    """Passages of words between blanks (google-research/bert, run_squad.py).
+
+    Attributes:
+        ids: int32 [T], the tokens of all paragraphs one after another.
+        first_tokens: int [P + 1], where those of each paragraph begin, and T.
+        token_words: int [T], the word of its paragraph that each token is part of.
+    """
+
+    def __init__(self, paragraphs: Sequence, tokenizer):
+        """
+        Args:
+            paragraphs: list of P `tasks.squad.Paragraph`.
+            tokenizer: has `encode_lines`, `encode_words` and `word_prefix`.
+        """
+        self._paragraphs, self._tokenizer = paragraphs, tokenizer
+        self.ids, pieces = tokenizer.encode_words([word for p in paragraphs for word in p.words])
+        counts = np.array([len(p.words) for p in paragraphs], np.int64)
+        self._word_tokens = np.concatenate([[0], np.cumsum(pieces)])
+        self._first_words = np.concatenate([[0], np.cumsum(counts)])
+        self.first_tokens = self._word_tokens[self._first_words]
+        self.token_words = np.repeat(
+            np.arange(len(pieces)) - np.repeat(self._first_words[:-1], counts), pieces)
+
+    def answers(self, asked: Sequence[tuple]) -> np.ndarray:
+        """First and last token of each answer within its paragraph, int [N, 2]; -1 for none.
+
+        They are all tokens of the words that the answer touches, or the part of them that is the
+        answer, if its tokens are among theirs (_improve_answer_span).
+
+        Args:
+            asked: list of N (paragraph's number, `Question`).
+        """
+        answers = np.full((len(asked), 2), -1, np.int64)
+        rows = [row for row, (_, question) in enumerate(asked) if question.answer]
+        texts = [asked[row][1].answer for row in rows]
+        # An answer may begin a word, or be a part of one.
+        encoded = [self._tokenizer.encode_words(texts)]
+        if self._tokenizer.word_prefix:
+            encoded.append(self._tokenizer.encode_lines(texts))
+        wanted = zip(*(np.split(part, np.cumsum(lengths)[:-1]) for part, lengths in encoded))
+        for row, variants in zip(rows, wanted):
+            number, question = asked[row]
+            word = self._first_words[number]
+            first = self._word_tokens[word + question.first_word]
+            last = self._word_tokens[word + question.last_word + 1] - 1
+            tokens = self.ids[first:last + 1].tolist()
+            for part in variants:
+                found = _find(tokens, part.tolist())
+                if found is not None:
+                    first, last = first + found, first + found + len(part) - 1
+                    break
+            answers[row] = first, last
+            answers[row] -= self.first_tokens[number]
+        return answers
+
+    def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
+        """A function of first and last token of a paragraph: the text that they come from.
+
+        Args:
+            number: of the paragraph.
+            tokenizer: has `excerpt`.
+        """
+        words = self._paragraphs[number].words
+        part = slice(*self.first_tokens[number:number + 2])
+        tokens, places = self.ids[part].tolist(), self.token_words[part].tolist()
+
+        def text(first, last):
+            first_word, last_word = places[first], places[last]
+            return tokenizer.excerpt(
+                words[first_word:last_word + 1], tokens[first:last + 1],
+                first - bisect.bisect_left(places, first_word),
+                bisect.bisect_right(places, last_word) - last - 1)
+
+        return text
+
+
+class PiecePassages:
+    """Passages as whole texts, for SentencePiece (google-research/albert, squad_utils.py).
+
+    A passage too few of whose characters are found in its tokens has no tokens, as in the original,
+    which leaves its questions out.
+
+    Attributes: `ids` and `first_tokens` of `WordPassages`.
+
+    Raises:
+        InputError: the tokenizer does not cut texts as ALBERT does.
+    """
+
+    def __init__(self, paragraphs: Sequence, tokenizer):
+        if not getattr(tokenizer, "prepares", False):
+            raise InputError("--squad_style=albert reads passages with ALBERT's SentencePiece, and "
+                             f"the tokenizer is {tokenizer.name}: give --squad_style=bert.")
+        self._paragraphs = paragraphs
+        self._aligned, found = [], []
+        for paragraph in paragraphs:
+            ids, pieces = tokenizer.encode_with_surfaces(paragraph.context)
+            pair = alignment.align(paragraph.context, "".join(pieces), tokenizer.do_lower_case)
+            found.append(ids if pair else [])
+            self._aligned.append(pair and (*pair, np.cumsum([0, *map(len, pieces)])))
+        self.ids = np.array([index for ids in found for index in ids], np.int32)
+        self.first_tokens = np.cumsum([0, *map(len, found)])
+
+    def answers(self, asked: Sequence[tuple]) -> np.ndarray:
+        """See `WordPassages.answers`."""
+        answers = np.full((len(asked), 2), -1, np.int64)
+        for row, (number, question) in enumerate(asked):
+            if question.answer and self._aligned[number]:
+                forth, _, begins = self._aligned[number]
+                last = question.start + len(question.answer) - 1
+                chars = [alignment.counterpart(forth, place, is_start) for place, is_start in
+                         ((question.start, True), (last, False))]
+                answers[row] = np.searchsorted(begins, chars, side="right") - 1
+        return answers
+
+    def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
+        """See `WordPassages.text_of`."""
+        context = self._paragraphs[number].context
+        _, back, begins = self._aligned[number]
+
+        def text(first, last):
+            start = alignment.counterpart(back, begins[first], True, len(context))
+            end = alignment.counterpart(back, begins[last + 1] - 1, False, len(context))
+            return context[start:end + 1].strip()
+
+        return text
+
+
+def _find(tokens, part):
+    """Where `part` first occurs in `tokens`, lists of int; None if nowhere, or if it is empty."""
+    starts = range(len(tokens) - len(part) + 1) if part else ()
+    return next((s for s in starts if tokens[s:s + len(part)] == part), None)
+
+
+# How a passage is read, by the value of --squad_style.
+PASSAGES = {"bert": WordPassages, "albert": PiecePassages, "electra": WordPassages}
