@@ -194,9 +194,9 @@ def _mean_of_equals(starts, ends, logits):
     is how ALBERT's code counts them."""
     starts, ends, logits = np.broadcast_arrays(starts, ends, logits)
     means = np.empty(logits.shape)
-    for row, pairs in enumerate(zip(starts.reshape(len(starts), -1), ends.reshape(len(ends), -1))):
-        _, place, count = np.unique(np.stack(pairs, 1), axis=0, return_inverse=True,
-                                    return_counts=True)
+    for row, pairs in enumerate(zip(starts, ends)):
+        _, place, count = np.unique(np.stack([part.ravel() for part in pairs], 1), axis=0,
+                                    return_inverse=True, return_counts=True)
         sums = np.bincount(place.ravel(), logits[row].ravel())
         means[row] = (sums / count)[place.ravel()].reshape(means.shape[1:])
     return means

@@ -133,9 +133,9 @@ class PiecePassages:
     def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
         """See `WordPassages.text_of`."""
         context = self._paragraphs[number].context
-        _, back, begins = self._aligned[number]
 
         def text(first, last):
+            _, back, begins = self._aligned[number]
             start = alignment.counterpart(back, begins[first], True, len(context))
             end = alignment.counterpart(back, begins[last + 1] - 1, False, len(context))
             return context[start:end + 1].strip()

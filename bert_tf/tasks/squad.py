@@ -108,7 +108,7 @@ def read_paragraphs(path: str, is_training: bool,
         raise InputError(f"{path} holds no question; give a SQuAD file that does.")
 
 
-def read_pieces(path, is_training, version_2_with_negative=False, size=_PIECE_QUESTIONS,
+def read_pieces(path, is_training, version_2_with_negative=False, size=_PIECE_QUESTIONS, *,
                 squad_style="bert"):
     """Yields the paragraphs of a SQuAD file in lists of at least `size` questions but for the last.
 
