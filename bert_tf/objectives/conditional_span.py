@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.config import Sizes
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout
@@ -73,7 +73,7 @@ class ConditionalSpan(Objective):
 
     reads = ("start_positions", "end_positions", "is_impossible")
 
-    def __init__(self, config: Sizes, form: str = "albert", joint: bool = True,
+    def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
                  name: str = "conditional_span", **kwargs: Any):
         if form not in FORMS:

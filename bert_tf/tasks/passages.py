@@ -150,4 +150,5 @@ def _find(tokens, part):
 
 
 # How a passage is read, by the value of --squad_style.
-PASSAGES = {"bert": WordPassages, "albert": PiecePassages, "electra": WordPassages}
+PASSAGES: dict[str, type[WordPassages] | type[PiecePassages]] = {
+    "bert": WordPassages, "albert": PiecePassages, "electra": WordPassages}
