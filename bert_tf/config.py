@@ -294,6 +294,12 @@ class EncoderConfig(Sizes):
         return self.embedding_width != self.hidden_size
 
     @property
+    def has_segments(self) -> bool:
+        """Whether segments are told apart. RoBERTa's code has none; its files in Hugging Face's
+        format hold one row for them, of zeros."""
+        return self.model_type != "roberta"
+
+    @property
     def has_pooler(self) -> bool:
         """Whether the pooled output has weights of its own."""
         return self.pooler_type == "first_token_transform"

@@ -154,11 +154,13 @@ class Embeddings(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         width = self.config.embedding_width
 
-        def table(name, rows):
-            return self.add_weight((rows, width), self.initializer(), name=name, autocast=False)
+        def table(name, rows, initializer=None):
+            return self.add_weight((rows, width), initializer or self.initializer(), name=name,
+                                   autocast=False)
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
-        self.segment_embeddings = table("token_type_embeddings", self.config.type_vocab_size)
+        self.segment_embeddings = table("token_type_embeddings", self.config.type_vocab_size,
+                                        None if self.config.has_segments else "zeros")
         self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
         self.norm.build()
 
@@ -167,7 +169,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
         """
         Args:
             input_ids: integer [B, S].
-            segment_ids: integer [B, S]; all zero if None, and where there is one segment.
+            segment_ids: integer [B, S]; all zero if None, or if `has_segments` is not.
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
@@ -182,7 +184,9 @@ class Embeddings(FromConfig, keras.layers.Layer):
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
                              f"{longest}.")
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
-        if segment_ids is None or self.config.type_vocab_size == 1:     # RoBERTa has no segments
+        if not self.config.has_segments:
+            x = x + ops.stop_gradient(self.segment_embeddings[0])
+        elif segment_ids is None:
             x = x + self.segment_embeddings[0]
         else:
             # As in the original: for a few rows, a product is faster than a gather.

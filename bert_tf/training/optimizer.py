@@ -1,4 +1,4 @@
-"""AdamW and LAMB as BERT needs them, and the learning rate's warm-up and decay.
+"""AdamW and LAMB as BERT and its relatives need them, and the learning rate's warm-up and decay.
 
 Keras's own are not used, because on TensorFlow they take the squares of a repeated embedding row's
 gradients one by one, clip each replica's gradient before they are added up, and can leave
@@ -8,6 +8,7 @@ the replicas, clipped by their global norm, and then applied.
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -19,27 +20,47 @@ from bert_tf.training import distribution
 NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
 
 
+def _bert_decay(step, warmup_steps, total_steps):
+    """google-research/bert optimization.py: a line from step 0 on, so that the highest rate is
+    below the peak."""
+    del warmup_steps
+    return 1.0 - ops.minimum(step / total_steps, 1.0)
+
+
+def _roberta_decay(step, warmup_steps, total_steps):
+    """fairseq polynomial_decay_schedule.py: a line from the peak, at the end of the warm-up."""
+    falling = max(total_steps - warmup_steps, 1)
+    return 1.0 - ops.minimum((step - warmup_steps) / falling, 1.0)
+
+
+# How the rate falls after the warm-up: the factor of the peak, by the form's name.
+DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay}
+
+
 @register
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """google-research/bert optimization.py: from 0 up to a peak line that falls to 0 at the end.
+    """From 0 up, and down to 0 at the end.
 
-    At step t the rate is peak * t / warmup_steps while t < warmup_steps, then
-    peak * (1 - t / total_steps).
+    At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as
+    the form has it: peak * (1 - t / total_steps) for "bert", and for "roberta"
+    peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)).
     """
 
-    def __init__(self, peak: float, total_steps: int, warmup_steps: int = 0) -> None:
+    def __init__(self, peak: float, total_steps: int, warmup_steps: int = 0,
+                 form: str = "bert") -> None:
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
+        self.form = form
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        rate = self.peak * (1.0 - ops.minimum(step / self.total_steps, 1.0))
+        rate = self.peak * DECAYS[self.form](step, self.warmup_steps, self.total_steps)
         if self.warmup_steps:
             rate = ops.where(step < self.warmup_steps, self.peak * step / self.warmup_steps, rate)
         return rate
 
     def get_config(self):
         return {"peak": self.peak, "total_steps": self.total_steps,
-                "warmup_steps": self.warmup_steps}
+                "warmup_steps": self.warmup_steps, "form": self.form}
 
 
 @register
@@ -52,6 +73,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         beta_1, beta_2, epsilon: of Adam; epsilon is added to the root.
         bias_correction: whether the moments are corrected for starting at 0; False is the update of
             google-research/bert.
+        epsilon_hat: whether epsilon is added before the second moment is corrected (the form at the
+            end of section 2 in arXiv:1412.6980), as in fairseq.
         clip_norm: largest global norm of the gradient; 0 for no clipping.
         skip_nonfinite: whether to take no step where the gradient's norm is not finite (needed
             with a loss scale).
@@ -65,12 +88,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-6,
             bias_correction: bool = True, clip_norm: float = 1.0, skip_nonfinite: bool = False,
             not_decayed: Sequence[str] = NOT_DECAYED,
-            rate_factors: Sequence[tuple[str, float]] = (), name: str = "adamw",
-            **kwargs) -> None:
+            rate_factors: Sequence[tuple[str, float]] = (), epsilon_hat: bool = False,
+            name: str = "adamw", **kwargs) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.bias_correction = bias_correction
+        self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
         self.clip_norm = clip_norm
         self.skip_nonfinite = skip_nonfinite
         self.not_decayed = tuple(not_decayed)
@@ -121,18 +144,23 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     def _delta(self, index, variable, m, v):
         """The direction of the step: Adam's, plus the decay."""
+        epsilon = self.epsilon
         if self.bias_correction:
             step = ops.cast(self.iterations + 1, variable.dtype)
             m = m / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), step))
-            v = v / (1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
-        delta = m / (ops.sqrt(v) + self.epsilon)
+            correction = 1 - ops.power(ops.cast(self.beta_2, variable.dtype), step)
+            v = v / correction
+            if self.epsilon_hat:
+                epsilon = epsilon / ops.sqrt(correction)
+        delta = m / (ops.sqrt(v) + epsilon)
         return delta + self.decay * variable if self._is_decayed[index] else delta
 
     def get_config(self):
         config = super().get_config()
         config.update(
             weight_decay=self.decay, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
-            bias_correction=self.bias_correction, clip_norm=self.clip_norm,
+            bias_correction=self.bias_correction, epsilon_hat=self.epsilon_hat,
+            clip_norm=self.clip_norm,
             skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
             rate_factors=[list(pair) for pair in self.rate_factors])
         return config
@@ -171,9 +199,20 @@ def reduce_and_clip(grads: list, clip_norm: float) -> tuple:
     return grads, norm
 
 
+# By the names of `settings.OPTIMIZERS`: a class, and its options.
+_VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
+    "adamw": (AdamWeightDecay, {}),
+    "bert_adamw": (AdamWeightDecay, {"bias_correction": False}),
+    "lamb": (LayerwiseAdaptiveMoments, {}),
+    # fairseq optim/adam.py, with the settings of RoBERTa.
+    "fairseq_adam": (AdamWeightDecay, {"beta_2": 0.98, "epsilon_hat": True, "clip_norm": 0.0,
+                                       "not_decayed": ()}),
+}
+
+
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
                    **options) -> AdamWeightDecay:
-    """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction) or "lamb"."""
-    if name == "lamb":
-        return LayerwiseAdaptiveMoments(learning_rate, **options)
-    return AdamWeightDecay(learning_rate, bias_correction=name != "bert_adamw", **options)
+    """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb" or
+    "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is clipped)."""
+    variant, settings = _VARIANTS[name]
+    return variant(learning_rate, **{**settings, **options})

@@ -10,7 +10,8 @@ from bert_tf.flags import REQUIRED, option
 
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
-OPTIMIZERS = ("adamw", "bert_adamw", "lamb")
+OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "fairseq_adam")
+SCHEDULES = ("bert", "roberta")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 # Keras names of the policies: computation in the type, weights in float32.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
@@ -38,8 +39,13 @@ class TrainSettings:
     max_eval_steps: int = option(100, "Most steps of an evaluation; 0: all records.")
     random_seed: int = option(12345, "Seed of initial weights, order of records and dropout.")
     optimizer: str = option(
-        "adamw", "adamw; bert_adamw, the original's, without bias correction; or lamb.",
+        "adamw", "adamw; bert_adamw, the original's, without bias correction; lamb; or "
+        "fairseq_adam, RoBERTa's, which decays LayerNorm and biases too and clips no gradient.",
         choices=OPTIMIZERS)
+    learning_rate_schedule: str = option(
+        "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
+        "0. roberta: from the peak, which is reached at the end of the warm-up.",
+        choices=SCHEDULES)
     weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are left out.")
     gradient_accumulation_steps: int = option(
         1, "Parts in which a device takes its share of a batch, to save memory.")

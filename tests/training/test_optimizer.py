@@ -40,6 +40,29 @@ def adam(value, grads, decay, bias_correction, trust_ratio=False):
     return value
 
 
+def fairseq_adam(value, grads):
+    """fairseq optim/adam.py: epsilon comes before the correction, and everything is decayed."""
+    value, m, v = value.astype(float), 0.0, 0.0
+    for t, grad in enumerate(grads, 1):
+        m, v = 0.9 * m + 0.1 * grad, 0.98 * v + 0.02 * grad.astype(float)**2
+        value = value - RATE * DECAY * value
+        value -= RATE * np.sqrt(1 - 0.98**t) / (1 - 0.9**t) * m / (np.sqrt(v) + EPSILON)
+    return value
+
+
+def test_fairseq_adam_where_epsilon_counts():
+    named, grads = variables()
+    grads = [[grad * EPSILON for grad in step] for step in grads]
+    before = [v.numpy() for v in named.values()]
+    optimizer = make_optimizer("fairseq_adam", RATE, weight_decay=DECAY)
+    optimizer.build(list(named.values()))
+    for step in grads:
+        optimizer.apply([tf.constant(g) for g in step], list(named.values()))
+    for i, variable in enumerate(named.values()):
+        assert np.allclose(variable, fairseq_adam(before[i], [g[i] for g in grads]), rtol=1e-4,
+                           atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["adamw", "bert_adamw", "lamb"])
 def test_updates_are_those_of_the_papers(name):
     named, grads = variables()
@@ -105,10 +128,13 @@ def test_skip_nonfinite_leaves_everything_as_it_was(bad):
     assert not any(np.any(m.numpy()) for m in optimizer._momentums + optimizer._velocities)
 
 
-def test_learning_rate_warms_up_and_decays_as_in_the_original():
-    rate = WarmupLinearDecay(1e-3, 100, 10)
-    for step, expected in ((0, 0.0), (5, 5e-4), (10, 9e-4), (50, 5e-4), (100, 0.0), (150, 0.0)):
+@pytest.mark.parametrize("form, at_10, at_55", [("bert", 9e-4, 4.5e-4), ("roberta", 1e-3, 5e-4)])
+def test_learning_rate_warms_up_and_decays_as_in_the_original(form, at_10, at_55):
+    rate = WarmupLinearDecay(1e-3, 100, 10, form)
+    for step, expected in ((0, 0.0), (5, 5e-4), (10, at_10), (55, at_55), (100, 0.0), (150, 0.0)):
         assert float(rate(step)) == pytest.approx(expected, abs=1e-9)
+    assert float(WarmupLinearDecay(1e-3, 100, 0, form)(0)) == pytest.approx(1e-3)
+    assert float(WarmupLinearDecay(1e-3, 10, 10, form)(9)) == pytest.approx(9e-4)
 
 
 @pytest.mark.parametrize("optimizer", [
