@@ -147,6 +147,17 @@ class Recipe:
             corruption=dataclasses.replace(self.corruption, **(corruption or {})), **fields)
 
 
+_NO_DROPOUT = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0}
+
+
+def _size(layers: int, width: int, heads: int, **values: Any) -> dict[str, Any]:
+    return {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads,
+            "intermediate_size": 4 * width, **values}
+
+
+_ALBERT = {"base": _size(12, 768, 12), "large": _size(24, 1024, 16), "xlarge": _size(24, 2048, 16),
+           "xxlarge": _size(12, 4096, 64, **_NO_DROPOUT)}
+
 RECIPES = {recipe.name: recipe for recipe in (
     Recipe("bert", "1810.04805"),
     Recipe("bert_wwm", "1906.08101", corruption=MaskTokens(units="words")),
@@ -154,10 +165,16 @@ RECIPES = {recipe.name: recipe for recipe in (
            segments=Segments("electra"), corruption=MaskTokens(
                quota="with_repeats", shares=(0.85, 0.0), dynamic=True),
            terms=(Term("MaskedLM"),),
-           defaults={"dupe_factor": 1, "short_seq_prob": 0.05}),
+           defaults={"dupe_factor": 1, "short_seq_prob": 0.05},
+           sizes={"model_type": "electra", "hidden_act": "gelu_erf",
+                  "pooler_type": "first_token"},
+           presets={"small": _size(12, 256, 4, embedding_size=128)}),
     Recipe("albert", "1909.11942", "sentencepiece", segments=Segments(negatives="swapped"),
            corruption=MaskTokens("words", "ngrams"),
-           defaults={"dupe_factor": 40, "max_seq_length": 512}),
+           defaults={"dupe_factor": 40, "max_seq_length": 512},
+           sizes={"model_type": "albert", "embedding_size": 128, "num_hidden_groups": 1},
+           # The second releases were trained without dropout.
+           presets=_ALBERT | {f"{name}_v2": size | _NO_DROPOUT for name, size in _ALBERT.items()}),
 )}
 
 

@@ -1,0 +1,96 @@
+"""The published sizes of BERT and its relatives, to the last weight."""
+
+import math
+
+import pytest
+
+from bert_tf.checkpoints import names
+from bert_tf.config import PRESETS, EncoderConfig
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.recipes import RECIPES
+
+VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265}
+# Encoders without heads. BERT: arXiv:1810.04805 and 1908.08962, base and large the published 110M
+# and 340M. ALBERT: arXiv:1909.11942, table 1, 12M, 18M, 60M, 235M. ELECTRA's have no pooler.
+# RoBERTa: those of its transformers class, 124,645,632 and 355,359,744, less two positions.
+PUBLISHED = {
+    "bert": {"tiny": 4_385_920, "mini": 11_170_560, "small": 28_763_648, "medium": 41_373_184,
+             "base": 109_482_240, "large": 335_141_888},
+    "albert": {name + version: count for version in ("", "_v2") for name, count in {
+        "base": 11_683_584, "large": 17_683_968, "xlarge": 58_724_864,
+        "xxlarge": 222_595_584}.items()},
+    "electra": {"small": 13_483_008, "base": 108_891_648, "large": 334_092_288},
+    "roberta": {"base": 124_644_096, "large": 355_357_696},
+}
+# arXiv:1909.11942, table 4: by embedding width and by what is shared. The paper rounds.
+SHARED = {768: {"all": 31_114_752, "attention": 83_078_400, "feed_forward": 57_117_696,
+                None: 109_081_344},
+          128: {"all": 11_683_584, "attention": 63_647_232, "feed_forward": 37_686_528,
+                None: 89_650_176}}
+
+
+def count(config):
+    """The number of weights of an encoder, by the table of their names and shapes."""
+    sizes = names.sizes(config)
+    return sum(math.prod(sizes[letter] for letter in shape) * len(names.numbers(name, config))
+               for name, shape in names.shapes(config).items()
+               if names.head(name) in (*names.NETWORK, "pooler"))
+
+
+def config_of(recipe, size, **overrides):
+    recipe = RECIPES[recipe]
+    return EncoderConfig.preset(size, recipe.sizes, recipe.presets, **overrides)
+
+
+@pytest.mark.parametrize("recipe, size", [
+    (recipe, size) for recipe, sizes in PUBLISHED.items() if recipe in RECIPES for size in sizes])
+def test_published_sizes(recipe, size):
+    config = config_of(recipe, size, vocab_size=VOCABULARIES[recipe])
+    assert count(config) == PUBLISHED[recipe][size]
+    assert 0.98 < config.num_weights / count(config) < 1
+
+
+@pytest.mark.parametrize("width, parts", [(width, parts) for width in SHARED
+                                          for parts in SHARED[width]])
+def test_what_layers_share(width, parts):
+    sharing = {"shared_parts": parts} if parts else {"num_hidden_groups": None}
+    config = config_of("albert", "base", vocab_size=30_000, embedding_size=width, **sharing)
+    assert count(config) == SHARED[width][parts]
+
+
+def test_no_size_is_missing_from_the_table():
+    assert set(PUBLISHED["bert"]) == set(PRESETS)
+    for recipe in RECIPES.values():
+        assert set(recipe.presets) <= set(PUBLISHED.get(recipe.name, ()))
+
+
+@pytest.mark.parametrize("overrides", [
+    {}, {"embedding_size": 8}, {"num_hidden_groups": 1},
+    {"num_hidden_groups": 2, "inner_group_num": 2, "shared_parts": "attention"},
+    {"num_hidden_groups": 2, "embedding_size": 24, "shared_parts": "feed_forward"},
+    {"pooler_type": "first_token"}])
+def test_a_network_has_the_weights_of_the_table(overrides):
+    config = EncoderConfig.preset("tiny", vocab_size=20, hidden_size=16, intermediate_size=24,
+                                  max_position_embeddings=8, num_hidden_layers=3, **overrides)
+    assert BertEncoder(config).count_params() == count(config)
+
+
+def test_a_size_may_be_any_of_bert_with_the_values_of_the_recipe():
+    tiny = config_of("albert", "tiny", vocab_size=100)
+    assert (tiny.model_type, tiny.num_hidden_groups, tiny.depth) == ("albert", 1, 2)
+    assert tiny.hidden_dropout_prob == 0.1
+    assert config_of("albert", "base_v2").hidden_dropout_prob == 0
+
+
+def test_groups_are_those_of_a_division_in_floating_point():
+    """22 layers in 22 groups use one group twice and never another; most sizes are even."""
+    def groups(layers, count):
+        return [attention for attention, _ in EncoderConfig(
+            10, num_hidden_layers=layers, num_hidden_groups=count).layer_weights]
+
+    assert groups(12, 4) == [layer * 4 // 12 for layer in range(12)]
+    found = groups(22, 22)
+    assert found != list(range(22)) and found == [int(i / 22 * 22) for i in range(22)]
+    config = EncoderConfig(10, num_hidden_layers=22, num_hidden_groups=22)
+    assert config.shares_layers and len(names.numbers(
+        "encoder/layer_{i}/output/dense/bias", config)) == len(set(found)) == 21
