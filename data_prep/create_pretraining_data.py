@@ -271,6 +271,14 @@ def _scan(job, recipe):
     return checksums
 
 
+def _check_vocabulary(job, vocabulary):
+    """Raises InputError for a vocabulary without the special tokens of a sequence."""
+    missing = [role for role in ("cls", "sep", "mask") if role not in vocabulary.special]
+    if missing:
+        raise InputError(f"--vocab_file: {job.vocab_file} has no special token for the role "
+                         f"{', '.join(missing)}; give the vocabulary of BERT or of a relative.")
+
+
 def _check_output(job):
     """Raises InputError for output files that can't be written."""
     outputs = list(map(os.path.realpath, job.output_file))
@@ -339,6 +347,7 @@ def main(job: PretrainingDataFlags) -> None:
     recipe = job.resolve()
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **job.tokenizer_settings(recipe))
     recipe, vocabulary = recipe.vary(tokenizer=tokenizer.name), tokenizer.vocabulary
+    _check_vocabulary(job, vocabulary)
     job.input_file = find_files(job.input_file, "input_file")
     if PAIRINGS[recipe.segments.pairing].in_order:
         PythonRandom(job.random_seed).shuffle(job.input_file)

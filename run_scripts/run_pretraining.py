@@ -87,8 +87,9 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     made = recipes.of_manifest(record)
     recipe = recipes.find(given.get("recipe") or made.name)
     values = dict(recipe.defaults)
-    if record and made.corruption.dynamic:
-        values["max_predictions_per_seq"] = record["options"]["max_predictions_per_seq"]
+    if record and (made.corruption.dynamic or made.corruption.do_permutation):
+        values["max_predictions_per_seq"] = made.corruption.slots(
+            record["options"]["max_predictions_per_seq"])
     return f"recipe {recipe.name}", values
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bert_tf import recipes
 from bert_tf.data import features
 from bert_tf.errors import InputError
 
@@ -65,7 +66,8 @@ def record_features(manifest: Mapping[str, Any]
     if "doc_stride" in options:
         labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
         return features.ANSWER_SPAN + labels, sizes
-    sizes["max_predictions_per_seq"] = options["max_predictions_per_seq"]
+    sizes["max_predictions_per_seq"] = recipes.of_manifest(manifest).corruption.slots(
+        options["max_predictions_per_seq"])
     # Earlier versions knew the seven features of BERT only, and named none.
     names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
     if unknown := [name for name in names if name not in features.KNOWN]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import recipes
 from bert_tf.data import static_masks
 from bert_tf.data.corpus import Documents
 from bert_tf.data.pairing import PAIRINGS
@@ -124,13 +125,18 @@ def report(record: dict[str, Any]) -> str:
         f"({rates['full_length']:.0%} of that length)",
     ]
     if "random_next" in rates:
-        lines[-1] += f", {rates['random_next']:.1%} with a random next sentence"
+        lines[-1] += f", {rates['random_next']:.1%} with " + (
+            "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
     if "predicted_positions" in rates:
         lines.append(
             f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
             f"tokens: {rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, "
             f"{rates['replaced']:.1%} replaced")
     return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
+
+
+def _is_swapped(record):
+    return recipes.of_manifest(record).segments.negatives == "swapped"
 
 
 def _warnings(record):
@@ -141,15 +147,17 @@ def _warnings(record):
     if rates["repeated_lines"] > 0.1:
         yield "many lines are repeated: the model will learn them by heart; remove them first."
     if "random_next" in rates:
+        swapped = _is_swapped(record)
         if rates["one_sentence_documents"] > 0.1:
             yield ("many documents have one sentence: their next sentence is always a random one. "
                    "Is there a blank line after every line?")
-        if counts["documents"] < 2:
+        if counts["documents"] < 2 and not swapped:
             yield ("there is one document only: random next sentences come from it too, so next "
                    "sentence prediction can't be learned. Put blank lines between documents.")
         if rates["random_next"] > 0.65:
-            yield ("most next sentences are random: documents or sentences are short or long for "
-                   "--max_seq_length; a model can guess the label from the base rate.")
+            yield (f"most {'pairs are not in order' if swapped else 'next sentences are random'}: "
+                   "documents or sentences are short or long for --max_seq_length; a model can "
+                   "guess the label from the base rate.")
     else:
         kept = counts["instance_tokens"] / (counts["tokens"] * options["dupe_factor"])
         # Where a sequence may end with a part of a sentence, some is left out of any text.

@@ -28,23 +28,25 @@ def text(random_text):
     return random_text(1, documents=40, sentences=6)
 
 
-def test_any_number_of_workers(prepare, tmp_path, text):
+@pytest.mark.parametrize("recipe", ["bert", "albert"])
+def test_any_number_of_workers(prepare, tmp_path, text, recipe):
     folders = [tmp_path / f"workers{count}" for count in (1, 2, 3, 50)]
     for folder, count in zip(folders, (1, 2, 3, 50)):
         prepare(text, output_file=[str(folder / "a.tfrecord"), str(folder / "b.gz")],
-                piece_bytes=2000, num_workers=count, dupe_factor=2)
+                piece_bytes=2000, num_workers=count, dupe_factor=2, recipe=recipe)
     first, *others = map(content, folders)
     assert len(first) > 10 and all(other == first for other in others)
 
 
-def test_pieces_are_files_of_their_own(prepare, tmp_path, text):
-    prepare(text, piece_bytes=2000)
+@pytest.mark.parametrize("recipe", ["bert", "albert"])
+def test_pieces_are_files_of_their_own(prepare, tmp_path, text, recipe):
+    prepare(text, piece_bytes=2000, recipe=recipe)
     pieces = list(corpus.read_pieces([tmp_path / "text0.txt"], 2000))
     assert len(pieces) > 4
     seeds = [create_pretraining_data._piece_seed(12345, index) for index in range(len(pieces))]
     assert seeds[0] == 12345 and len(set(seeds)) == len(seeds)
     for index, (piece, seed) in enumerate(zip(pieces, seeds)):
-        prepare(piece, output_file=[str(tmp_path / "one")], random_seed=seed)
+        prepare(piece, output_file=[str(tmp_path / "one")], random_seed=seed, recipe=recipe)
         name = f"out/r.tfrecord-{index:05d}-of-{len(pieces):05d}"
         assert (tmp_path / "one").read_bytes() == (tmp_path / name).read_bytes()
 
