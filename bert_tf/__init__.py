@@ -20,6 +20,7 @@ _CLASSES = {
     "tokenization.wordpiece": ["WordpieceTokenizer"],
     "pretrained": [*NETWORKS.values(), *(head.objective for head in HEADS.values())],
     "predictor": ["Predictor"],
+    "training.electra": ["Electra"],
     "training.learner": ["Learner"],
     "training.optimizer": ["AdamWeightDecay", "LayerwiseAdaptiveMoments", "WarmupLinearDecay"],
 }

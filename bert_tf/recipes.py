@@ -24,11 +24,13 @@ class Term:
         objective: class name of the objective, as `bert_tf.objectives` exports it.
         weight: factor of this term in the sum.
         options: arguments of the objective beside the configuration.
+        network: "encoder", or another network of the learner, whose outputs the objective reads.
     """
 
     objective: str
     weight: float = 1.0
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    network: str = "encoder"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,8 +166,12 @@ RECIPES = {recipe.name: recipe for recipe in (
     Recipe("electra", "2003.10555", tokenizer_settings={"drop_category_c": True},
            segments=Segments("electra"), corruption=MaskTokens(
                quota="with_repeats", shares=(0.85, 0.0), dynamic=True),
-           terms=(Term("MaskedLM"),),
-           defaults={"dupe_factor": 1, "short_seq_prob": 0.05},
+           terms=(Term("MaskedLM", network="generator"), Term("ReplacedToken", 50.0)),
+           learner="Electra",
+           defaults={"dupe_factor": 1, "short_seq_prob": 0.05, "learning_rate": 5e-4,
+                     "train_batch_size": 128, "num_train_steps": 1_000_000,
+                     "num_warmup_steps": 10_000, "optimizer": "bert_adamw",
+                     "learning_rate_schedule": "electra"},
            sizes={"model_type": "electra", "hidden_act": "gelu_erf",
                   "pooler_type": "first_token"},
            presets={"small": _size(12, 256, 4, embedding_size=128)}),

@@ -26,7 +26,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
-from bert_tf.training.settings import TrainSettings
+from bert_tf.training.settings import GeneratorSettings, TrainSettings
 
 # The name of each objective, by its class.
 _NAMES = {head.objective: head.name for head in HEADS.values()}
@@ -231,13 +231,20 @@ def read_network(job: PretrainingFlags) -> Sizes:
 
 
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
-                 dtype: str) -> "training.Learner":
-    """The network of a configuration and the objectives of a recipe's terms, to compute in `dtype`,
-    a Keras policy."""
-    return getattr(training, recipe.learner)(
-        networks.build(config, dtype=dtype),
-        [getattr(objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
-                                             **term.options) for term in terms])
+                 dtype: str, generator: GeneratorSettings | None = None) -> "training.Learner":
+    """The learner of a recipe, to compute in `dtype`, a Keras policy.
+
+    Raises:
+        InputError: flags are given for a generator, which the recipe has not.
+    """
+    generator = generator or GeneratorSettings()
+    learner = getattr(training, recipe.learner)
+    if learner.settings_class is None and generator != GeneratorSettings():
+        given = next(name for name, value in dataclasses.asdict(generator).items()
+                     if value != getattr(GeneratorSettings, name))
+        raise InputError(f"--{given} is for recipes with a generator, such as electra; leave it "
+                         f"out with recipe {recipe.name}.")
+    return learner.of_terms(config, terms, dtype, generator)
 
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
@@ -262,7 +269,8 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
         print(f"initial weights from {found[0]}, at step {run.step:,}", flush=True)
 
 
-def main(job: PretrainingFlags, settings: TrainSettings) -> None:
+def main(job: PretrainingFlags, settings: TrainSettings,
+         generator: GeneratorSettings | None = None) -> None:
     """Checks everything, then trains and evaluates."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
@@ -286,7 +294,8 @@ def main(job: PretrainingFlags, settings: TrainSettings) -> None:
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
         pretrain(job, settings, functools.partial(
-            make_learner, config, recipe, choose_terms(recipe, job.terms)),
+            make_learner, config, recipe, choose_terms(recipe, job.terms),
+                generator=generator),
             strategy, records, eval_records)
 
 
@@ -309,7 +318,8 @@ def pretrain(job, settings, make, strategy, records, eval_records):
 
 def run() -> None:
     """The console entry point."""
-    flags.run(main, PretrainingFlags, TrainSettings, defaults=recipe_defaults)
+    flags.run(main, PretrainingFlags, TrainSettings, GeneratorSettings,
+              defaults=recipe_defaults)
 
 
 if __name__ == "__main__":

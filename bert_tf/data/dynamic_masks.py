@@ -164,11 +164,15 @@ class DynamicMasks:
         Returns:
             The batch with other `input_ids`, without `token_boundary`, and with
             masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B, P].
+            With the quota "with_repeats" also draws, float32 [B, P] in [0, 1), by which ELECTRA
+            takes tokens from its generator.
         """
-        size = self.max_seq_length + 2 * self.max_predictions_per_seq
-        uniforms = draw_uniforms(seed, numbers, size)
+        slots = self.max_predictions_per_seq
+        uniforms = draw_uniforms(seed, numbers, self.max_seq_length + 3 * slots)
         others = {name: value for name, value in batch.items() if name != "token_boundary"}
-        return {**others, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
+        if self.masking.quota == "with_repeats":
+            others["draws"] = uniforms[:, -slots:]
+        return {**others, **self.hide(batch["input_ids"], batch["input_mask"], uniforms[:, :-slots],
                                       batch.get("token_boundary"))}
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:

@@ -6,7 +6,7 @@ google-research/bert.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -90,6 +90,11 @@ def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
     return list(ops.unstack(seeds, count))
 
 
+def uniform(shape: Sequence, seed: Tensor) -> Tensor:
+    """Numbers in [0, 1), float32 of `shape`, which are a pure function of the seed, integer [2]."""
+    return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
+
+
 def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
     """`x` with elements set to zero at `rate` and the others scaled up, of the same shape.
 
@@ -104,7 +109,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
     if seed is None or not rate:
         return x
     # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
-    kept = keras.random.uniform(ops.shape(x), seed=_Given(seed), dtype="float32") >= rate
+    kept = uniform(ops.shape(x), seed) >= rate
     return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
 
 

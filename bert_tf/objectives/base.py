@@ -15,6 +15,11 @@ from bert_tf.layers.transformer import dropout
 Batch = Mapping[str, Tensor]
 
 
+def ratio(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The weighted sum of values, and the sum of their weights (float32 scalars)."""
+    return ops.sum(values * weights), ops.sum(weights)
+
+
 class Objective(FromConfig, keras.layers.Layer):
     """A head on a network's outputs, with its labels and its loss.
 
@@ -28,6 +33,7 @@ class Objective(FromConfig, keras.layers.Layer):
         name: the prefix of its metrics; differs between the objectives of a Learner.
         reads: names of the features that records to train on must have for it.
         positional: names of its answers that are about positions, [B, S, ...].
+        measures: the names of what `measure` returns.
         loss_weight: the factor of its mean loss in the total.
         label_smoothing: e of a target that is e / K for each of the K classes, and 1 - e more for
             the label (arXiv:1512.00567, section 7); 0 unless a subclass takes it.
@@ -38,6 +44,7 @@ class Objective(FromConfig, keras.layers.Layer):
 
     reads: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ("loss", "accuracy")
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None
 
@@ -79,10 +86,16 @@ class Objective(FromConfig, keras.layers.Layer):
         """What the sum of the losses is divided by (float32 scalar); needs no forward pass."""
         return ops.sum(self.weights_in_loss(*self.targets(batch)))
 
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
+                ) -> dict[str, tuple[Tensor, Tensor]]:
+        """(sum, count) of each of `measures`, the loss among them."""
+        return {"loss": self.loss(logits, labels, weights),
+                "accuracy": self.accuracy(logits, labels, weights)}
+
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The weighted number of correct predictions, and the sum of the weights."""
         correct = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))     # [...]
-        return ops.sum(ops.cast(correct, weights.dtype) * weights), ops.sum(weights)
+        return ratio(ops.cast(correct, weights.dtype), weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         """Named float32 tensors for those who use the model, from its logits."""

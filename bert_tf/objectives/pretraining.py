@@ -70,6 +70,10 @@ class MaskedLM(Objective):
             float32 logits [B, P, V].
         """
         x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
+        return self.predict(x, embedding_table)
+
+    def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:
+        """From vectors, float [B, P, H], to float32 logits [B, P, V]."""
         x = self.norm(self.transform(x))                                            # [B, P, E]
         table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
         logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")           # [B, P, V]

@@ -11,13 +11,15 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
             "needs_static_shapes"],
         "early_stopping": ["BestWeights"],
+        "electra": ["Electra"],
         "finetuning": ["FineTuning", "Goal"],
         "learner": ["Learner"],
         "optimizer": [
             "AdamWeightDecay", "LayerwiseAdaptiveMoments", "WarmupLinearDecay", "make_optimizer"],
         "reporting": ["Reporter", "duration", "read_metrics", "write_eval_results"],
         "run": ["Run", "make_evaluation", "save_model", "sole_writer", "wait_for_workers"],
-        "settings": ["OPTIMIZERS", "POLICIES", "STRATEGIES", "FineTuneSettings", "TrainSettings"],
+        "settings": ["OPTIMIZERS", "POLICIES", "STRATEGIES", "FineTuneSettings",
+                     "GeneratorSettings", "TrainSettings"],
         "trainer": ["Trainer", "make_trainer", "open_strategy"],
         "transfer": ["freeze", "layer_decay_factors", "reinitialize_top"],
     })

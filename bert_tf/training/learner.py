@@ -1,18 +1,18 @@
 """The model that is trained and saved: a network and its objectives."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
+from bert_tf import networks
+from bert_tf import objectives as all_objectives
+from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import split_seed
 from bert_tf.objectives.base import Batch, Objective
-
-# The original's guard against a batch without a single masked position.
-_EPSILON = 1e-5
 
 Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]
 
@@ -29,9 +29,16 @@ class Learner(keras.Model):
         encoder: the network.
         objectives: objectives with different names.
 
+    Attributes:
+        settings_class: the dataclass of flags that `of_terms` takes; None if there are none.
+        epsilon: the original's guard against a batch without a single masked position.
+
     Raises:
         InputError: two objectives have one name.
     """
+
+    settings_class: ClassVar[type | None] = None
+    epsilon = 1e-5
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
@@ -47,6 +54,29 @@ class Learner(keras.Model):
         self.encoder = encoder
         self.objectives = objectives
         self.built = True  # as its parts are
+
+    @classmethod
+    def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
+                 settings: Any = None) -> "Learner":
+        """The network of a configuration and the objectives of a recipe's terms, with initial
+        weights.
+
+        Args:
+            config: of the network.
+            terms: `recipes.Term`s.
+            dtype: a Keras policy.
+            settings: of `settings_class`, if there is one.
+        """
+        del settings
+        return cls(networks.build(config, dtype=dtype), [
+            getattr(all_objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
+                                                    **term.options) for term in terms])
+
+    @property
+    def measure_names(self) -> list[tuple[str, str]]:
+        """(objective, measure) of all that `measure` returns."""
+        return [(objective.name, kind) for objective in self.objectives
+                for kind in objective.measures]
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
@@ -80,17 +110,14 @@ class Learner(keras.Model):
 
     def measure(self, batch: Batch, training: bool = False,
                 dropout_seed: Tensor | None = None) -> Measures:
-        """A dict, by objective, of {"loss": (sum, count), "accuracy": (sum, count)}."""
+        """A dict, by objective, of its measures: {"loss": (sum, count), ...}."""
         return self.measure_logits(self(batch, training=training, dropout_seed=dropout_seed), batch)
 
     def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
         """What `measure` returns, from what `call` returned."""
         targets = self.targets(batch)
-        return {
-            objective.name: {
-                "loss": objective.loss(logits[objective.name], *targets[objective.name]),
-                "accuracy": objective.accuracy(logits[objective.name], *targets[objective.name]),
-            } for objective in self.objectives}
+        return {objective.name: objective.measure(logits[objective.name], *targets[objective.name])
+                for objective in self.objectives}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """The mean losses, each times its objective's weight, added up (float32 scalar).
@@ -103,13 +130,22 @@ class Learner(keras.Model):
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
             count = count if counts is None else counts[objective.name]
-            total += objective.loss_weight * loss / (count + _EPSILON)
+            total += objective.loss_weight * loss / (count + self.epsilon)
         return total
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
                      sample_weight: Any = None, training: bool = True) -> Tensor:
         """For `fit`: labels and weights are among the features `x`."""
         return self.total_loss(self.measure_logits(y_pred, x))
+
+    def parts(self) -> dict[str, "Learner"]:
+        """The models that a run leaves, by the names of their files."""
+        return {"model": self}
+
+    def describe(self) -> dict[str, Any]:
+        """The JSON values by which another run's learner is recognised as the same."""
+        return {"bert_config_file": self.encoder.config.to_dict(),
+                "terms": {objective.name: objective.loss_weight for objective in self.objectives}}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(),

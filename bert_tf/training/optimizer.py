@@ -34,7 +34,7 @@ def _roberta_decay(step, warmup_steps, total_steps):
 
 
 # How the rate falls after the warm-up: the factor of the peak, by the form's name.
-DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay}
+DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay}
 
 
 @register
@@ -42,11 +42,13 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """From 0 up, and down to 0 at the end.
 
     At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as
-    the form has it: peak * (1 - t / total_steps) for "bert", and for "roberta"
-    peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)).
+    the form has it: peak * (1 - t / total_steps) for "bert" and "electra", and for "roberta"
+    peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)). With "electra" it falls from
+    step 0 on: the rate is that line times min(1, t / warmup_steps) (google-research/electra
+    model/optimization.py).
     """
 
-    def __init__(self, peak: float, total_steps: int, warmup_steps: int = 0,
+    def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0,
                  form: str = "bert") -> None:
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
         self.form = form
@@ -55,7 +57,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         step = ops.cast(step, "float32")
         rate = self.peak * DECAYS[self.form](step, self.warmup_steps, self.total_steps)
         if self.warmup_steps:
-            rate = ops.where(step < self.warmup_steps, self.peak * step / self.warmup_steps, rate)
+            rising = rate if self.form == "electra" else self.peak
+            rate = ops.where(step < self.warmup_steps, rising * step / self.warmup_steps, rate)
         return rate
 
     def get_config(self):

@@ -32,7 +32,7 @@ FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpo
         "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
 _EVALUATION = ("eval_steps", "max_eval_steps")
 # What holds the network's own values, and those of them that belong to the recipe all the same.
-_CONFIG, _TERMS = "bert_config_file", "terms"
+_CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 
 
@@ -45,12 +45,7 @@ def describe(settings: TrainSettings, learner=None) -> dict:
     """
     found = {name: value for name, value in dataclasses.asdict(settings).items()
              if not _is_free(name, settings)}
-    return found if learner is None else {**found, **_describe_network(learner)}
-
-
-def _describe_network(learner):
-    return {_CONFIG: learner.encoder.config.to_dict(),
-            _TERMS: {objective.name: objective.loss_weight for objective in learner.objectives}}
+    return found if learner is None else {**found, **learner.describe()}
 
 
 def _is_free(name, settings):
@@ -76,7 +71,7 @@ def compare(mine: dict, theirs: dict, settings: TrainSettings) -> tuple[list[str
     network, recipe = [], []
     for name in differing_options(mine, theirs, defaults):
         old, new = (side.get(name, defaults.get(name)) for side in (theirs, mine))
-        if name in (_CONFIG, _TERMS):
+        if name in (*_CONFIGS, _TERMS):
             for found, more in zip((network, recipe), _compare_networks(name, old, new)):
                 found += more
         elif not _is_free(name, settings):
@@ -89,7 +84,7 @@ def _compare_networks(name, old, new):
     network, recipe = [], []
     for inner in differing_options(new, old, {}):
         values = old.get(inner), new.get(inner)
-        is_recipe = inner in _RECIPE_OF_CONFIG if name == _CONFIG else None not in values
+        is_recipe = inner in _RECIPE_OF_CONFIG if name in _CONFIGS else None not in values
         (recipe if is_recipe else network).append(_phrase(name, *values, f"{inner} "))
     return network, recipe
 
@@ -175,8 +170,8 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
         InputError: it does not fit the model; names the tensor, or what differs.
     """
     tensors, extra = checksummed.read(path)
-    saved, mine = extra.get("run", {}), _describe_network(trainer.learner)
-    other = [phrase for name in mine if name in saved
+    saved, mine = extra.get("run", {}), trainer.learner.describe()
+    other = [phrase for name in (*_CONFIGS, _TERMS) if name in saved and name in mine
              for phrase in _compare_networks(name, saved[name], mine[name])[0]]
     if other:
         raise InputError(f"{path} is of another network, with another {', '.join(other)}; train "

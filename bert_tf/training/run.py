@@ -167,9 +167,10 @@ class Run:
         return metrics
 
     def save_model(self) -> None:
-        """Writes the Learner as `model.keras` and its `bert_config.json`."""
+        """Writes the models that the Learner leaves, and `bert_config.json`."""
         if self._chief:
-            save_model(self._settings.output_dir, self._trainer.learner)
+            for name, learner in self._trainer.learner.parts().items():
+                save_model(self._settings.output_dir, learner, name)
 
 
 def _steps_to_pause(settings, step):
@@ -298,8 +299,17 @@ def make_evaluation(trainer: Trainer, settings: TrainSettings, records) -> Calla
     return evaluate
 
 
-def save_model(folder: str, learner: Learner) -> None:
-    """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`."""
+def save_model(folder: str, learner: Learner, name: str = "model") -> None:
+    """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`.
+
+    Args:
+        folder: where.
+        learner: the Learner.
+        name: another name of the model, under which its files go into a folder of that name.
+    """
+    if name != "model":
+        folder = os.path.join(folder, name)
+        make_folder(folder, "output_dir")
     learner.encoder.config.to_json_file(os.path.join(folder, "bert_config.json"))
     path = os.path.join(folder, names.MODEL_FILE)
     with replace_aside(path, ".keras") as aside:

@@ -11,7 +11,8 @@ from bert_tf.flags import REQUIRED, option
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "fairseq_adam")
-SCHEDULES = ("bert", "roberta")
+SCHEDULES = ("bert", "roberta", "electra")
+DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 # Keras names of the policies: computation in the type, weights in float32.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
@@ -44,7 +45,8 @@ class TrainSettings:
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
-        "0. roberta: from the peak, which is reached at the end of the warm-up.",
+        "0. roberta: from the peak, which is reached at the end of the warm-up. electra: on bert's "
+        "line, which the rate of the warm-up follows too.",
         choices=SCHEDULES)
     weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are left out.")
     gradient_accumulation_steps: int = option(
@@ -105,6 +107,38 @@ class TrainSettings:
         if evaluates and self.eval_batch_size % replicas:
             raise InputError(f"--eval_batch_size ({self.eval_batch_size}) must be a multiple of "
                              f"the devices ({replicas}).")
+
+
+@dataclasses.dataclass(frozen=True)
+class GeneratorSettings:
+    """ELECTRA's generator, and what the network learns from it; for recipes that have one."""
+
+    generator_hidden_size: float = option(
+        0.25, "Width of the generator as a share of the model's; 1/4 to 1/2 work best.")
+    generator_layers: float = option(1.0, "Layers of the generator as a share of the model's.")
+    untied_generator_embeddings: bool = option(
+        False, "The generator has embeddings of its own, as wide as its layers.")
+    untied_generator: bool = option(
+        True, "The generator is a network of its own; if not, it is the model itself.")
+    uniform_generator: bool = option(
+        False, "There is no generator: all tokens are drawn with the same probability.")
+    electra_objective: bool = option(
+        True, "Learn which tokens were replaced; if not, the model learns masked tokens alone.")
+    disallow_correct: bool = option(False, "The original token is never drawn.")
+    temperature: float = option(1.0, "Of the draws from the generator.")
+    gen_weight: float | None = option(None, "Weight of the generator's loss; default: 1.")
+    disc_weight: float | None = option(
+        None, "Weight of the model's loss; default: 50, or 1 where it predicts tokens.")
+    discriminator: str = option(
+        "replaced_token", "What the model learns. replaced_token: whether each token was replaced. "
+        "replaced_token_written: the same for the tokens of the generator alone (ELECTRA 15%). "
+        "replace_mlm: the originals of those tokens. all_tokens_mlm: the originals of all tokens.",
+        choices=DISCRIMINATORS)
+
+    def __post_init__(self):
+        for name in ("generator_hidden_size", "generator_layers", "temperature"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
 
 
 @dataclasses.dataclass

@@ -22,7 +22,7 @@ _GROWTH_STEPS = 2000            # finite steps after which the loss scale double
 
 
 class _Replica:
-    """What one replica computes from its part of a batch. Shapes: M measures, two an objective.
+    """What one replica computes from its part of a batch. Shapes: M measures.
 
     Args:
         learner, optimizer, seed, jit_compile, accumulation: see `Trainer`.
@@ -33,8 +33,7 @@ class _Replica:
         self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:3], "big") << 7
         self._accumulation = accumulation
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
-        self.names = [f"{objective.name}/{kind}" for objective in learner.objectives
-                      for kind in ("loss", "accuracy")]
+        self.names = [f"{name}/{kind}" for name, kind in learner.measure_names]
         self.gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
                                      autograph=False)
         self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
@@ -62,8 +61,8 @@ class _Replica:
 
     def _pack(self, measures):
         """float32 [M, 2] of (sum, count)."""
-        return tf.stack([tf.stack(measures[name][kind]) for name, kind in
-                         (n.split("/") for n in self.names)])
+        return tf.stack([tf.stack(measures[name][kind])
+                         for name, kind in self._learner.measure_names])
 
     def step(self, batch, number, loss_scale):
         """Updates the weights; returns the packed measures and the gradient's norm."""
@@ -132,8 +131,8 @@ class Trainer:
     def _total(self, sums):
         """The total loss, from packed sums."""
         return self.learner.total_loss({
-            objective.name: {"loss": (sums[2 * index, 0], sums[2 * index, 1])}
-            for index, objective in enumerate(self.learner.objectives)})
+            name: {"loss": (sums[index, 0], sums[index, 1])}
+            for index, (name, kind) in enumerate(self.learner.measure_names) if kind == "loss"})
 
     @tf.function
     def _train(self, iterator, count):

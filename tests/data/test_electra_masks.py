@@ -86,7 +86,7 @@ def test_the_number_of_slots(size, prob, most):
 def test_a_blank_record_has_no_predictions():
     blank = np.zeros((2, SIZE), np.int32)
     after = masks()({"input_ids": blank, "input_mask": blank}, 1, np.arange(2))
-    assert not any(np.asarray(value).any() for value in after.values())
+    assert not any(np.asarray(value).any() for name, value in after.items() if name != "draws")
 
 
 @pytest.mark.parametrize("name", [

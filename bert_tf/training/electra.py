@@ -1,0 +1,240 @@
+"""ELECTRA's learner: a small generator replaces tokens, and the network learns from the result
+(arXiv:2003.10555; google-research/electra, run_pretraining.py).
+
+Shapes: B batch, S sequence, P predictions, V vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf import networks, objectives
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.transformer import split_seed, uniform
+from bert_tf.objectives.base import Batch, Objective, ratio
+from bert_tf.training.learner import Learner, Measures
+from bert_tf.training.settings import GeneratorSettings
+
+# What the network learns, by --discriminator: class, options and weight (None: the recipe's).
+_DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {
+    "replaced_token": ("ReplacedToken", {}, None),
+    "replaced_token_written": ("ReplacedToken", {"written_only": True}, None),
+    "replace_mlm": ("MaskedLM", {"name": "replaced_lm"}, 1.0),
+    "all_tokens_mlm": ("AllTokensLM", {}, 1.0)}
+
+
+def scatter_update(ids: Tensor, updates: Tensor, positions: Tensor) -> Tensor:
+    """`ids` [B, S] with `updates` written at `positions` [B, P] (pretrain_helpers.py).
+
+    Nothing is written at position 0, where unused slots are. At a position that comes m times the
+    original writes the sum of its m updates divided by m and rounded down: for different ones
+    another id, unrelated to them.
+    """
+    column = ops.arange(ops.shape(ids)[1], dtype="int32")
+    hits = ops.equal(ops.cast(positions, "int32")[:, :, None], column)              # [B, P, S]
+    count = ops.sum(ops.cast(hits, "int32"), axis=1)                                # [B, S]
+    total = ops.sum(ops.where(hits, ops.cast(updates, "int32")[:, :, None], 0), axis=1)
+    mean = ops.floor_divide(total, ops.maximum(count, 1))
+    return ops.where(ops.logical_and(count > 0, column > 0), mean, ops.cast(ids, "int32"))
+
+
+def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
+           excluded: Tensor | None = None) -> Tensor:
+    """One token for each row of logits, with the probabilities softmax(logits / temperature).
+
+    Args:
+        logits: float32 [B, P, V].
+        draws: float32 in [0, 1): [B, P], where the cumulative probabilities are cut; or [B, P, V],
+            the original's form, which makes them Gumbel noise and takes the largest sum.
+        temperature: see above.
+        excluded: integer [B, P], tokens that are not to be drawn; none if None.
+
+    Returns:
+        int32 [B, P].
+    """
+    logits = ops.stop_gradient(logits) / temperature
+    if excluded is not None:
+        logits = logits - 1000.0 * ops.one_hot(excluded, ops.shape(logits)[-1], dtype="float32")
+    if len(ops.shape(draws)) == 3:
+        noise = -ops.log(-ops.log(draws + 1e-9) + 1e-9)
+        return ops.cast(ops.argmax(logits + noise, axis=-1), "int32")
+    cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
+    below = cumulative <= ops.expand_dims(draws, -1) * cumulative[..., -1:]
+    return ops.sum(ops.cast(below, "int32"), axis=-1)
+
+
+def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> EncoderConfig:
+    """The sizes of the generator beside a network of `config` (`get_generator_config`).
+
+    Raises:
+        InputError: there is no such network.
+    """
+    if not settings.untied_generator:
+        return config
+    width = round(config.hidden_size * settings.generator_hidden_size)
+    try:
+        return dataclasses.replace(
+            config, hidden_size=width, num_attention_heads=max(1, width // 64),
+            num_hidden_layers=round(config.num_hidden_layers * settings.generator_layers),
+            intermediate_size=4 * width, embedding_size=(
+                None if settings.untied_generator_embeddings else config.embedding_width))
+    except InputError as error:
+        raise InputError(f"--generator_hidden_size, --generator_layers: {error}") from None
+
+
+@register
+class Electra(Learner):
+    """A generator, a network that is the product of training, and an objective of each.
+
+    The generator predicts masked tokens. At their positions tokens are drawn of its predictions,
+    without a gradient, and the network sees the result.
+
+    A batch holds masks, as for `MaskedLM`. Its `draws`, float32 [B, P] or [B, P, V] in [0, 1), are
+    those of `sample`; without them they are a function of the dropout seed, or fixed where there
+    is none.
+
+    Args:
+        encoder: the network.
+        objectives: the generator's, of masked tokens; then the network's. The latter alone if there
+            is no generator.
+        generator: an encoder, which may share its embeddings with the other or be the other; None
+            to draw all tokens with the same probability.
+        temperature: of the draws.
+        disallow_correct: whether the original token is never drawn.
+    """
+
+    settings_class = GeneratorSettings
+    epsilon = 1e-6
+
+    def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
+                 generator: keras.Model | None = None, temperature: float = 1.0,
+                 disallow_correct: bool = False, **kwargs: Any):
+        super().__init__(encoder, objectives, **kwargs)
+        self.generator, self.temperature = generator, temperature
+        self.disallow_correct = disallow_correct
+
+    @classmethod
+    def of_terms(cls, config: EncoderConfig, terms: Sequence, dtype: str | None = None,
+                 settings: GeneratorSettings | None = None) -> Learner:
+        """See `Learner`; without ELECTRA's own term, the network alone learns masked tokens."""
+        settings = settings or GeneratorSettings()
+        network = networks.build(config, dtype=dtype)
+        masked, own = (next((term for term in terms if (term.network == "encoder") is is_own), None)
+                       for is_own in (False, True))
+        weight = settings.gen_weight
+        if masked and weight is None:
+            weight = masked.weight
+
+        def masked_lm(sizes):
+            return objectives.MaskedLM(sizes, loss_weight=weight, dtype=dtype)
+
+        if own is None or not settings.electra_objective:
+            return Learner(network, [masked_lm(config)])
+        if masked is None and not settings.uniform_generator:
+            raise InputError("--terms leaves masked_lm out, without which the generator learns "
+                             "nothing; give --uniform_generator to have none.")
+        name, options, default = _DISCRIMINATORS[settings.discriminator]
+        given = [settings.disc_weight, default, own.weight]
+        heads = [getattr(objectives, name)(
+            config, loss_weight=next(w for w in given if w is not None), dtype=dtype, **options)]
+        generator = None
+        if not settings.uniform_generator:
+            sizes = generator_config(config, settings)
+            generator = _generator(network, sizes, not settings.untied_generator_embeddings)
+            heads.insert(0, masked_lm(sizes))
+        return cls(network, heads, generator, settings.temperature, settings.disallow_correct)
+
+    @property
+    def measure_names(self) -> list[tuple[str, str]]:
+        names = super().measure_names
+        return names if self.generator is None else [*names, (self.objectives[0].name,
+                                                              "sampled_accuracy")]
+
+    def call(self, batch: Batch, training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
+        """See `Learner`; the dict also holds `sampled_ids`, int32 [B, P], and `corrupted_ids` and
+        `original_ids`, int32 [B, S]."""
+        if training and dropout_seed is None:
+            dropout_seed = self.encoder.seed_generator.next()
+        *seeds, last = split_seed(dropout_seed if training else None, 5)
+        found, head = {}, self.objectives[-1]
+        positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
+        shape = ops.shape(positions)
+        if self.generator is None:
+            logits = ops.zeros((*shape, self.encoder.config.vocab_size))
+        else:
+            masked = self.objectives[0]
+            outputs = self.generator(self._rows(batch), training=training, dropout_seed=seeds[0])
+            found[masked.name] = logits = masked(outputs, batch, self.generator.embedding_table,
+                                                 seeds[1])
+        draws = batch.get("draws")
+        if draws is None:
+            draws = uniform(shape, ops.zeros(2, "int32") if last is None else last)
+        sampled = sample(logits, draws, self.temperature, labels if self.disallow_correct else None)
+        original = scatter_update(batch["input_ids"], labels, positions)
+        corrupted = scatter_update(original, sampled, positions)
+        seen = {**batch, "input_ids": corrupted, "original_ids": original}
+        outputs = self.encoder(self._rows(seen), training=training, dropout_seed=seeds[2])
+        found[head.name] = head(outputs, seen, self.encoder.embedding_table, seeds[3])
+        return {**found, "sampled_ids": sampled, "corrupted_ids": corrupted,
+                "original_ids": original}
+
+    def _rows(self, batch):
+        """The features that the networks read."""
+        return {name: batch[name] for name in self.encoder.reads if batch.get(name) is not None}
+
+    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
+        measures = super().measure_logits(logits, {
+            **batch, "input_ids": logits["corrupted_ids"], "original_ids": logits["original_ids"]})
+        if self.generator is not None:
+            correct = ops.equal(logits["sampled_ids"], ops.cast(batch["masked_lm_ids"], "int32"))
+            measures[self.objectives[0].name]["sampled_accuracy"] = ratio(
+                ops.cast(correct, "float32"), ops.cast(batch["masked_lm_weights"], "float32"))
+        return measures
+
+    def parts(self) -> dict[str, Learner]:
+        """The network with its objective, and the generator with its own, by the names of their
+        files."""
+        found = {"model": Learner(self.encoder, self.objectives[-1:])}
+        if self.generator not in (None, self.encoder):
+            found["generator"] = Learner(self.generator, self.objectives[:1])
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        generator = {} if self.generator is None else self.generator.config.to_dict()
+        return {**super().describe(), "generator_config": generator,
+                "temperature": self.temperature, "disallow_correct": self.disallow_correct}
+
+    def get_config(self) -> dict[str, Any]:
+        generator: Any = None
+        if self.generator is self.encoder:
+            generator = "encoder"
+        elif self.generator is not None:
+            generator = {"config": self.generator.config.to_dict(),
+                         "shared": self.generator.embeddings is self.encoder.embeddings}
+        return {**super().get_config(), "generator": generator, "temperature": self.temperature,
+                "disallow_correct": self.disallow_correct}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Electra":
+        parts = {key: keras.saving.deserialize_keras_object(config[key])
+                 for key in ("encoder", "objectives")}
+        encoder, generator = parts["encoder"], config["generator"]
+        if generator:
+            generator = encoder if generator == "encoder" else _generator(
+                encoder, EncoderConfig.from_dict(generator["config"]), generator["shared"])
+        return cls(**{**config, **parts, "generator": generator})
+
+
+def _generator(encoder, config, shared):
+    """The generator of `config` beside a network, whose embeddings it shares if so; the network
+    itself where the configuration is the same object."""
+    if config is encoder.config:
+        return encoder
+    return networks.build(config, name="generator", dtype=encoder.dtype_policy,
+                          embeddings=encoder.embeddings if shared else None)
