@@ -16,6 +16,7 @@ from bert_tf import flags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.relatives import defaults_for, named_task
 from run_scripts.finetuning.run import open_run
 
 
@@ -26,7 +27,7 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSetti
 
 def run():
     """The console entry point."""
-    flags.run(main, TaskFlags, ModelFlags, FineTuneSettings)
+    flags.run(main, TaskFlags, ModelFlags, FineTuneSettings, defaults=defaults_for(named_task))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from bert_tf import flags
 from bert_tf.tasks.task_flags import SquadFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.relatives import defaults_for, squad_task
 from run_scripts.finetuning.run import open_run
 
 
@@ -37,7 +38,7 @@ def main(squad_flags: SquadFlags, model_flags: ModelFlags, settings: FineTuneSet
 
 def run():
     """The console entry point."""
-    flags.run(main, SquadFlags, ModelFlags, FineTuneSettings)
+    flags.run(main, SquadFlags, ModelFlags, FineTuneSettings, defaults=defaults_for(squad_task))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from bert_tf.flags import option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.relatives import defaults_for, named_task
 from run_scripts.finetuning.run import open_run
 
 # What bert_tf/objectives/tagging.py makes; flags are read before Keras is.
@@ -77,7 +78,8 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: HeadFlags,
 
 def run():
     """The console entry point."""
-    flags.run(main, TaskFlags, ModelFlags, HeadFlags, FineTuneSettings)
+    flags.run(main, TaskFlags, ModelFlags, HeadFlags, FineTuneSettings,
+              defaults=defaults_for(named_task))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ COMMON = {"errors", "files", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "signals": set(), "flags": {"errors", "files", "signals"},
     "registration": set(),
-    "config": {"errors", "files"}, "heads": set(), "recipes": {"errors"},
+    "config": {"errors", "files"}, "heads": set(), "finetuning_defaults": {"config"},
+    "recipes": {"errors"},
     # One line: networks and what they are trained on.
     "layers": COMMON,
     "networks": COMMON | {"layers"},

@@ -14,6 +14,10 @@ from bert_tf.layers.transformer import dropout
 
 Batch = Mapping[str, Tensor]
 
+# How the matrices of a head begin where not as all matrices do, by the network's model type:
+# google-research/electra makes them by `tf.layers.dense` with its own default.
+HEAD_INITIALIZERS = {"electra": "glorot_uniform"}
+
 
 def ratio(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """The weighted sum of values, and the sum of their weights (float32 scalars)."""
@@ -128,7 +132,8 @@ class LinearHead(Objective):
         super().__init__(config, **kwargs)
         self.dropout_rate = dropout_rate
         self.reader: Any = reader
-        self.classifier = self.dense(units)
+        self.classifier = self.dense(
+            units, initializer=HEAD_INITIALIZERS.get(getattr(config, "model_type", "")))
         self.build()
 
     def build(self, input_shape: Any = None) -> None:

@@ -16,7 +16,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout
-from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +66,7 @@ class ConditionalSpan(Objective):
         uses_starts: whether the decision about the answer sees the starts; if not, it is a dense
             layer on [CLS].
         num_starts, num_ends: K and E, the width of the beam.
+        dropout_rate: in the decision about the answer; that of the form if None.
 
     Raises:
         InputError: there is no such form, or a beam has no width.
@@ -75,7 +76,7 @@ class ConditionalSpan(Objective):
 
     def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
-                 name: str = "conditional_span", **kwargs: Any):
+                 dropout_rate: float | None = None, name: str = "conditional_span", **kwargs: Any):
         if form not in FORMS:
             raise InputError(f"the head has no form {form!r}; choose from {', '.join(FORMS)}.")
         if min(num_starts, num_ends) < 1:
@@ -85,13 +86,14 @@ class ConditionalSpan(Objective):
         self.form, self.joint, self.uses_starts = form, joint, uses_starts
         self.num_starts, self.num_ends = num_starts, num_ends
         self._form = FORMS[form]
-        self.start = self.dense(1, name="start")
-        self.end = self.dense(1)
-        self.answerable = keras.layers.Dense(
-            1, use_bias=self._form.has_bias or not uses_starts, name="dense",
-            dtype=self.dtype_policy, kernel_initializer=self.initializer())
-        activation, width = ACTIVATIONS[self._form.activation], self._form.width
-        hidden = {"units": width or config.hidden_size, "name": "hidden", "activation": activation}
+        self.dropout_rate = self._form.dropout_rate if dropout_rate is None else dropout_rate
+        initializer = HEAD_INITIALIZERS.get(config.model_type)
+        self.start = self.dense(1, name="start", initializer=initializer)
+        self.end = self.dense(1, initializer=initializer)
+        self.answerable = self.dense(1, initializer=initializer)
+        self.answerable.use_bias = self._form.has_bias or not uses_starts
+        hidden = {"units": self._form.width or config.hidden_size, "name": "hidden",
+                  "activation": ACTIVATIONS[self._form.activation], "initializer": initializer}
         self.end_hidden = self.dense(**hidden) if joint else None
         self.end_norm = (LayerNorm(config, dtype=self.dtype_policy)
                          if joint and self._form.normalizes else None)
@@ -185,7 +187,7 @@ class ConditionalSpan(Objective):
             summary = ops.sum(ops.expand_dims(likely, -1) * x, axis=1)          # [B, H]
             pair = (first, summary) if self._form.start_first else (summary, first)
             first = dropout(self._joined(self.answerable_hidden, *pair),
-                            self._form.dropout_rate, seed)
+                            self.dropout_rate, seed)
         return ops.cast(self.answerable(first)[..., 0], "float32")
 
     def _beams(self, x, start, allowed):
@@ -239,7 +241,7 @@ class ConditionalSpan(Objective):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "form": self.form, "joint": self.joint,
                 "uses_starts": self.uses_starts, "num_starts": self.num_starts,
-                "num_ends": self.num_ends}
+                "num_ends": self.num_ends, "dropout_rate": self.dropout_rate}
 
 
 def _top(values, count):

@@ -69,7 +69,9 @@ class _Models:
 
         return make_trainer(
             self._strategy, settings, make_learner,
-            transfer.layer_decay_factors(self._config, settings.layer_decay))
+            transfer.layer_decay_factors(self._config, settings.layer_decay,
+                                         settings.layer_decay_top),
+            sums_losses=settings.loss_reduction == "sum")
 
     def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
         """Gives a new Trainer the weights with which training begins."""

@@ -167,6 +167,11 @@ class FineTuneSettings(TrainSettings):
         "of the best; 0: train to the end.")
     layer_decay: float = option(
         1.0, "Factor of the learning rate from each layer to the one below.")
+    layer_decay_top: int = option(
+        1, "Power of --layer_decay at which the top layer learns; 2 in ELECTRA's code.")
+    loss_reduction: str = option(
+        "mean", "What gradients are taken of and clipped: the mean of the losses of a batch, or, "
+        "as in ELECTRA's code, their sum. Reports show means.", choices=("mean", "sum"))
     reinit_layers: int = option(
         0, "Top layers that start from random weights, and the pooler with them.")
     frozen_layers: int = option(0, "Lowest layers that are not trained, and the embeddings with "
@@ -186,7 +191,8 @@ class FineTuneSettings(TrainSettings):
 
     def check(self) -> None:
         self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
-                          "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1})
+                          "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1,
+                          "layer_decay_top": 0})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
                            ("random_seed", (1 << 31) - self.num_trials)):
             if not 0 <= getattr(self, name) <= most:

@@ -25,13 +25,13 @@ class _Replica:
     """What one replica computes from its part of a batch. Shapes: M measures.
 
     Args:
-        learner, optimizer, seed, jit_compile, accumulation: see `Trainer`.
+        learner, optimizer, seed, jit_compile, accumulation, sums_losses: see `Trainer`.
     """
 
-    def __init__(self, learner, optimizer, seed, jit_compile, accumulation):
+    def __init__(self, learner, optimizer, seed, jit_compile, accumulation, sums_losses):
         self._learner, self._optimizer = learner, optimizer
         self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:3], "big") << 7
-        self._accumulation = accumulation
+        self._accumulation, self._sums_losses = accumulation, sums_losses
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
         self.names = [f"{name}/{kind}" for name, kind in learner.measure_names]
         self.gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
@@ -69,6 +69,8 @@ class _Replica:
         names = [objective.name for objective in self._learner.objectives]
         counts = self._learner.counts(batch)
         counts = dict(zip(names, distribution.all_reduce_sum([counts[n] for n in names])))
+        if self._sums_losses:
+            counts = dict.fromkeys(names, 1.0)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         parts = self._accumulation
         pieces = {name: tf.split(value, parts) for name, value in batch.items()}
@@ -100,15 +102,16 @@ class Trainer:
         seed: of dropout.
         jit_compile: whether XLA compiles the forward and backward pass.
         accumulation: parts in which a replica takes its batch, one after the other.
+        sums_losses: whether gradients are those of the sum of a batch's losses, not of their mean.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
                  strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
-                 accumulation: int = 1) -> None:
+                 accumulation: int = 1, sums_losses: bool = False) -> None:
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself.
         jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
-        self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation)
+        self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses)
         with strategy.scope():
             optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
@@ -264,8 +267,8 @@ def open_strategy(settings: TrainSettings, trains: bool = True,
 
 
 def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
-                 make_learner: Callable[[str], Learner],
-                 rate_factors: tuple = ()) -> Trainer:
+                 make_learner: Callable[[str], Learner], rate_factors: tuple = (),
+                 sums_losses: bool = False) -> Trainer:
     """A Trainer whose weights are drawn from the seed of the settings.
 
     Args:
@@ -274,6 +277,7 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
         make_learner: function of the dtype policy that returns the Learner; what it freezes is
             not trained.
         rate_factors: see `AdamWeightDecay`.
+        sums_losses: see `Trainer`.
     """
     jit_compile = {"auto": distribution.has_accelerator(strategy),
                    "true": True, "false": False}[settings.jit_compile]
@@ -286,4 +290,4 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
             settings.optimizer, rate, weight_decay=settings.weight_decay,
             skip_nonfinite=settings.dtype == "float16", rate_factors=rate_factors)
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
-                   settings.gradient_accumulation_steps)
+                   settings.gradient_accumulation_steps, sums_losses)

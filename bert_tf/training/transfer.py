@@ -36,17 +36,19 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
         raise InputError(f"--layer_decay is {layer_decay}; it must be above 0 and at most 1.")
 
 
-def layer_decay_factors(config: EncoderConfig, decay: float) -> tuple[tuple[str, float], ...]:
+def layer_decay_factors(config: EncoderConfig, decay: float,
+                        top: int = 1) -> tuple[tuple[str, float], ...]:
     """`rate_factors` of an optimizer with which each layer learns slower than the one above it.
 
     Layer i of L, counted from 0, learns at decay**(L - i) times the learning rate, the embeddings
     and their projection at decay**(L + 1), the pooler and the heads at the full rate
     (arXiv:1801.06146, section 3.2; arXiv:1905.05583, section 5.3.4). google-research/electra counts
-    the pooler, which it lacks, as a layer: there all layers and the embeddings have one power more.
+    the pooler, which it lacks, as a layer: its `top` is 2, and all of these have one power more.
 
     Args:
         config: of the network.
         decay: above 0, at most 1.
+        top: the power of `decay` at which the top layer learns.
 
     Returns:
         Pairs of a regular expression and a factor; none if `decay` is 1.
@@ -58,8 +60,8 @@ def layer_decay_factors(config: EncoderConfig, decay: float) -> tuple[tuple[str,
     if decay == 1:
         return ()
     layers = config.depth
-    return (("embeddings(_project)?/", decay**(layers + 1)),
-            *((f"encoder/layer_{i}/", decay**(layers - i)) for i in range(layers)))
+    return (("embeddings(_project)?/", decay**(layers + top)),
+            *((f"encoder/layer_{i}/", decay**(layers - 1 - i + top)) for i in range(layers)))
 
 
 def freeze(encoder, layers: int) -> None:

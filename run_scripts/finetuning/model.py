@@ -81,9 +81,13 @@ def _config(flags, path):
         raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
                          "random weights.")
     config = flags.bert_config_file and read_config(flags.bert_config_file)
-    if not path:
+    if path:
+        config = (checkpoints.read_for(path, config).config if config
+                  else checkpoints.read_config(path))
+    if flags.encoder_dropout is None or not flags.do_train:
         return config
-    return checkpoints.read_for(path, config).config if config else checkpoints.read_config(path)
+    return dataclasses.replace(config, hidden_dropout_prob=flags.encoder_dropout,
+                               attention_probs_dropout_prob=flags.encoder_dropout)
 
 
 def _open_tokenizer(flags, folder, config, saved):
@@ -159,6 +163,11 @@ class ModelFlags:
     records_dir: str = option(
         "", "Folder of the records, which are made there if need be; default: records in "
         "--output_dir.")
+    encoder_dropout: float | None = option(
+        None, "Dropout in the encoder, of vectors and of attention alike; default: as in the "
+        "model's configuration.")
+    classifier_dropout: float | None = option(
+        None, "Dropout before a classifier's last layer (default: 0.1).")
     num_workers: int = option(0, "Processes that make records; 0 for one a core.")
 
     def check(self, settings) -> None:
@@ -172,6 +181,10 @@ class ModelFlags:
                 settings.num_trials > 1 or settings.grid or settings.early_stopping):
             raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
                              "--do_eval too.")
+        for name in ("encoder_dropout", "classifier_dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise InputError(f"--{name} is {value}; it must be from 0 to below 1.")
         settings.trials()
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")

@@ -281,9 +281,13 @@ def make_goal(plan: Plan, sets: dict, evaluate):
         arguments = {**arguments, "label_smoothing": plan.settings.label_smoothing}
     if weights:
         arguments = {**arguments, "class_weights": weights}
+    rate, options = plan.flags.classifier_dropout, task.kind.fixed_options(plan.options)
+    if plan.flags.do_train and rate is not None:
+        arguments = {**arguments, "dropout_rate": rate}
+        options = {**options, "classifier_dropout": rate}
     return training.Goal(
         lambda config, dtype: getattr(objectives, HEADS[head].objective)(
             config, dtype=dtype, **arguments),
         evaluate if eval_splits else None, task.kind.headline(task, eval_splits), task.defaults,
-        task.kind.fixed_options(plan.options),
+        options,
         task.kind.scored_on([sets[split].identity() for split in eval_splits], plan.options))

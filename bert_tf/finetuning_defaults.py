@@ -1,0 +1,75 @@
+"""How the relatives of BERT are fine-tuned where no flag says otherwise: the settings of their
+papers, or of their code where it has others.
+
+Rows are data; a name is that of a flag. BERT's own defaults are those of the flags and of the tasks
+(`bert_tf.tasks.task.Defaults`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.config import PRESETS, EncoderConfig
+
+
+def _albert(rate: float, batch: int, dropout: float, steps: int, warmup: int,
+            length: int = 512) -> dict[str, Any]:
+    """A row of table 14 of arXiv:1909.11942."""
+    return {"learning_rate": rate, "train_batch_size": batch, "encoder_dropout": dropout,
+            "num_train_steps": steps, "num_warmup_steps": warmup, "max_seq_length": length}
+
+
+# The shared settings are under "", those of a size or a task, which come before them, under its
+# name. google-research/albert classifier_utils.py, squad_utils.py; fairseq
+# examples/roberta/config/finetuning and arXiv:1907.11692, table 10; google-research/electra
+# configure_finetuning.py.
+DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "roberta": {
+        "": {"learning_rate": 1e-5, "train_batch_size": 16, "num_train_epochs": 10.0,
+             "warmup_proportion": 0.06, "weight_decay": 0.1, "max_seq_length": 512,
+             "optimizer": "fairseq_adam", "learning_rate_schedule": "roberta",
+             "classifier_dropout": 0.0},
+        **{task: {"train_batch_size": 32} for task in ("mnli", "qnli", "qqp", "sst-2")},
+        **{task: {"learning_rate": 2e-5} for task in ("rte", "sts-b")},
+        **{task: {"learning_rate": 1.5e-5, "train_batch_size": 48, "num_train_epochs": 2.0,
+                  "weight_decay": 0.01} for task in ("squad", "squad_v2")}},
+    "albert": {
+        "": {"optimizer": "bert_adamw"},
+        "cola": _albert(1e-5, 16, 0.0, 5336, 320),
+        "sts-b": _albert(2e-5, 16, 0.0, 3598, 214),
+        "sst-2": _albert(1e-5, 32, 0.0, 20935, 1256),
+        "mnli": _albert(3e-5, 128, 0.0, 10000, 1000),
+        "qnli": _albert(1e-5, 32, 0.0, 33112, 1986),
+        "qqp": _albert(5e-5, 128, 0.1, 14000, 1000),
+        "rte": _albert(3e-5, 32, 0.1, 800, 200),
+        "mrpc": _albert(2e-5, 32, 0.0, 800, 200),
+        "wnli": _albert(2e-5, 16, 0.1, 2000, 250),
+        "squad": {**_albert(5e-5, 48, 0.0, 3649, 365, 384), "squad_style": "albert"},
+        "squad_v2": {**_albert(3e-5, 48, 0.0, 8144, 814), "squad_style": "albert"}},
+    "electra": {
+        "": {"learning_rate": 1e-4, "train_batch_size": 32, "num_train_epochs": 3.0,
+             "warmup_proportion": 0.1, "layer_decay": 0.8, "layer_decay_top": 2,
+             "loss_reduction": "sum", "optimizer": "bert_adamw"},
+        "large": {"learning_rate": 5e-5, "layer_decay": 0.9},
+        "rte": {"num_train_epochs": 10.0},
+        "sts-b": {"num_train_epochs": 10.0},
+        **{task: {"num_train_epochs": 2.0, "max_seq_length": 512, "squad_style": "electra"}
+           for task in ("squad", "squad_v2")}},
+}
+
+
+def find(config: EncoderConfig, task: str) -> dict[str, Any]:
+    """The defaults for a model.
+
+    Args:
+        config: of the model.
+        task: the name of its task, "" for files of one's own.
+    """
+    rows = DEFAULTS.get(config.model_type, {})
+    shape = config.num_hidden_layers, config.hidden_size
+    size = next((name for name, known in PRESETS.items() if known == shape), "")
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(("", size, task)):
+        found |= rows.get(name, {})
+    if "max_seq_length" in found:
+        found["max_seq_length"] = min(found["max_seq_length"], config.max_position_embeddings)
+    return found

@@ -1,0 +1,56 @@
+"""Defaults of a fine-tuning run that the model decides which it begins with."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf import checkpoints, finetuning_defaults
+from bert_tf.config import read_config
+from bert_tf.errors import InputError
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.task import SavedTask
+
+# Flags that count steps otherwise, so that a paper's number of steps is none of the model's.
+_STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
+_WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
+
+
+def defaults_for(task_of: Callable[[Mapping[str, Any]], str]) -> Callable:
+    """The function of the flags on the command line that `flags.run` takes as `defaults`.
+
+    Args:
+        task_of: function of these flags, a dict by name: the task's name, "" if it has none.
+    """
+    return functools.partial(_defaults, task_of)
+
+
+def named_task(given: Mapping[str, Any]) -> str:
+    """The task that --task names."""
+    return find_task(given["task"]).name if given.get("task") else ""
+
+
+def squad_task(given: Mapping[str, Any]) -> str:
+    """The version of SQuAD."""
+    return "squad_v2" if given.get("version_2_with_negative") else "squad"
+
+
+def _defaults(task_of, given):
+    # With --feature_layers the encoder, of which the papers speak, is not trained.
+    if not given.get("do_train") or given.get("feature_layers"):
+        return "", {}
+    path = given.get("init_checkpoint", "")
+    values: dict[str, Any] = {}
+    with contextlib.suppress(InputError):       # `main` reports it, after the other flags
+        config = (read_config(given["bert_config_file"]) if given.get("bert_config_file")
+                  else checkpoints.read_config(path))
+        values = finetuning_defaults.find(config, task_of(given))
+        for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):
+            if any(given.get(other) for other in others):
+                values.pop(name, None)
+        if given.get("keep_head"):              # how it reads is kept with the model
+            saved = SavedTask.read(path if os.path.isdir(path) else os.path.dirname(path))
+            for name in ("max_seq_length", *(saved.options if saved else ())):
+                values.pop(name, None)
+    return (f"fine-tuning of {config.model_type}", values) if values else ("", {})

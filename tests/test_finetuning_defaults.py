@@ -1,0 +1,77 @@
+"""The defaults of fine-tuning that a model's type decides."""
+
+import dataclasses
+
+import pytest
+
+from bert_tf import finetuning_defaults
+from bert_tf.config import EncoderConfig
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.task_flags import SquadFlags
+from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning import relatives
+from run_scripts.finetuning.model import ModelFlags
+
+
+def config(kind, layers=2, width=128, positions=512):
+    return EncoderConfig(vocab_size=9, model_type=kind, num_hidden_layers=layers, hidden_size=width,
+                         num_attention_heads=2, max_position_embeddings=positions)
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path):
+    def make(kind):
+        config(kind).to_json_file(tmp_path / f"{kind}.json")
+        return {"do_train": True, "bert_config_file": str(tmp_path / f"{kind}.json")}
+    return make
+
+
+def test_rows_name_flags_tasks_and_sizes():
+    flags = {field.name: field for kind in (SquadFlags, ModelFlags, FineTuneSettings)
+             for field in dataclasses.fields(kind)}
+    for kind, rows in finetuning_defaults.DEFAULTS.items():
+        assert kind in EncoderConfig.choices["model_type"] and kind != "bert"
+        assert set(rows) <= {"", "large", "squad", "squad_v2", *TASKS}
+        for name, value in (pair for row in rows.values() for pair in row.items()):
+            choices = flags[name].metadata["choices"]
+            assert choices is None or value in choices, name
+
+
+@pytest.mark.parametrize("kind, layers, width, task, expected", [
+    ("bert", 24, 1024, "mrpc", {}),
+    ("roberta", 12, 768, "rte", {"learning_rate": 2e-5, "train_batch_size": 16}),
+    ("roberta", 12, 768, "mnli", {"learning_rate": 1e-5, "train_batch_size": 32}),
+    ("albert", 12, 768, "mrpc", {"num_train_steps": 800, "num_warmup_steps": 200}),
+    ("albert", 12, 768, "squad_v2", {"learning_rate": 3e-5, "squad_style": "albert"}),
+    ("electra", 12, 256, "rte", {"learning_rate": 1e-4, "layer_decay": 0.8,
+                                 "num_train_epochs": 10.0}),
+    ("electra", 24, 1024, "", {"learning_rate": 5e-5, "layer_decay": 0.9, "layer_decay_top": 2})])
+def test_a_task_comes_before_a_size_and_that_before_all(kind, layers, width, task, expected):
+    found = finetuning_defaults.find(config(kind, layers, width), task)
+    assert expected.items() <= found.items() and bool(found) == bool(expected)
+
+
+def test_sequences_are_no_longer_than_the_model_takes():
+    assert finetuning_defaults.find(config("roberta", positions=64), "")["max_seq_length"] == 64
+
+
+def test_only_training_takes_them_and_flags_come_first(folder):
+    defaults = relatives.defaults_for(relatives.named_task)
+    source, values = defaults({**folder("albert"), "task": "MRPC"})
+    assert source == "fine-tuning of albert" and values["num_train_steps"] == 800
+    for given in ({"num_train_epochs": 1.0}, {"grid": True}, {"train_batch_size": 8}):
+        _, values = defaults({**folder("albert"), "task": "MRPC", **given})
+        assert not {"num_train_steps", "num_warmup_steps"} & set(values)
+    _, values = defaults({**folder("albert"), "task": "MRPC", "warmup_proportion": 0.0,
+                          "num_warmup_steps": 1})
+    assert "num_warmup_steps" not in values and values["num_train_steps"] == 800
+    assert defaults({**folder("bert"), "task": "MRPC"}) == ("", {})
+    assert defaults({**folder("electra"), "do_train": False}) == ("", {})
+    assert defaults({**folder("electra"), "feature_layers": "last"}) == ("", {})
+    assert defaults({"do_train": True, "init_checkpoint": "/nowhere"}) == ("", {})
+
+
+def test_the_version_of_squad_decides(folder):
+    defaults = relatives.defaults_for(relatives.squad_task)
+    for given, rate in (({}, 5e-5), ({"version_2_with_negative": True}, 3e-5)):
+        assert defaults({**folder("albert"), **given})[1]["learning_rate"] == rate
