@@ -9,8 +9,13 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "attribution": ["token_attribution"],
     "effective_attention": ["effective_attention", "left_null_space", "numerical_rank"],
+    "gradients": ["attention_gradients", "mask_tokens"],
+    "head_comparison": ["cosine", "jensen_shannon", "scale"],
     "identifiability": ["compare_maps", "identify", "summarize_attribution"],
     "identification": ["LinearProbe", "identified"],
+    "interventions": ["all_heads", "disabled"],
     "reading": ["Reading", "read"],
+    "statistics": ["Statistics", "token_kinds"],
     "windows": ["clark_segments", "encode_documents", "pack", "windows"],
+    "words": ["word_attention"],
 })

@@ -30,10 +30,12 @@ def jensen_shannon(attention: np.ndarray) -> np.ndarray:
 
 
 def scale(distances: np.ndarray) -> np.ndarray:
-    """Points in the plane, [M, 2], whose distances are as near as can be to those given, [M, M]."""
-    from sklearn.manifold import MDS
-    return MDS(n_components=2, dissimilarity="precomputed", n_init=4, random_state=0,
-               normalized_stress=False).fit_transform(distances)
+    """Points in the plane, [M, 2], whose distances are near those given, [M, M]: classical
+    multidimensional scaling."""
+    squares = np.asarray(distances, np.float64) ** 2
+    centred = squares - squares.mean(0) - squares.mean(1, keepdims=True) + squares.mean()
+    sizes, directions = np.linalg.eigh(-centred / 2)
+    return directions[:, :-3:-1] * np.sqrt(np.maximum(sizes[:-3:-1], 0))
 
 
 def pairwise_divergence(attention: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bert_tf.analysis import patterns
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.files import replace_aside
 
@@ -102,3 +103,82 @@ def _plain_ticks(axis, values):
     """Marks an axis in logarithms with these numbers as they are written."""
     axis.set_xticks(values, [str(value) for value in values], fontsize=7)
     axis.minorticks_off()
+
+
+def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
+                    uniform_entropy: float) -> None:
+    """Where each head looks, by layer: a point a head, and a line through the layers' means.
+
+    Args:
+        path: of the file.
+        title: of the whole.
+        statistics: what `statistics.Statistics.result` gives.
+        uniform_entropy: of a head that looks at all tokens alike.
+    """
+    groups = (("cls", "sep", "punctuation"), ("self", "left", "right"), ("entropy",))
+    names = ("attention to kinds of tokens", "attention to itself and its neighbours",
+             "entropy (nats)")
+    with picture(path, 1, 3, (4.8, 4)) as (figure, axes):
+        figure.suptitle(title)
+        for axis, group, name in zip(axes.flat, groups, names):
+            for shift, (key, color) in enumerate(zip(group, _COLORS.values())):
+                values = statistics[key]
+                layers = 1 + np.arange(len(values))
+                axis.plot(np.repeat(layers, values.shape[1]) + 0.1 * (shift - len(group) // 2),
+                          values.ravel(), ".", color=color, alpha=0.55)
+                axis.plot(layers, values.mean(1), color=color, label=TITLES[key])
+            axis.set(title=name, xlabel="layer", xticks=layers, ylim=(0, None))
+            axis.grid(alpha=0.3)
+        axes[0, 2].axhline(uniform_entropy, color="gray", linestyle=":", label="uniform")
+        for axis in axes.flat:
+            axis.legend(fontsize=8)
+
+
+def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
+    """The map of every head of a text, float [L, N, n, n]: a row a layer, rows look at columns. A
+    cell shows the root of the largest of the weights that share it."""
+    layers, heads = attention.shape[:2]
+    with picture(path, layers, heads, (1.1, 1.15)) as (figure, axes):
+        figure.suptitle(title, fontsize=10)
+        for (layer, head), axis in np.ndenumerate(axes):
+            axis.imshow(patterns.picture(attention[layer, head], 64), cmap="Blues", vmin=0, vmax=1)
+            axis.set(xticks=[], yticks=[])
+            if not head:
+                axis.set_ylabel(f"layer {layer + 1}", fontsize=8)
+            if not layer:
+                axis.set_title(f"head {head + 1}", fontsize=8)
+
+
+def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[str, np.ndarray]
+               ) -> None:
+    """Heads as points whose distances are those of their maps, coloured as in the original.
+
+    Args:
+        path: of the file.
+        title: of the picture.
+        points: float [L * N, 2].
+        statistics: what `statistics.Statistics.result` gives.
+    """
+    layers, heads = statistics["entropy"].shape
+    rules = (("entropy", 3.8, "broad", "#9498a0"), ("right", 0.5, "next", "#4269d0"),
+             ("left", 0.5, "previous", "#3ca951"), ("sep", 0.6, "[SEP]", "#efb118"),
+             ("punctuation", 0.6, ". ,", "#ff725c"), ("cls", 0.6, "[CLS]", "#a463f2"))
+    kinds = np.full(layers * heads, -1)
+    for number, (name, least, *_) in enumerate(rules):
+        kinds[statistics[name].ravel() > least] = number
+    with picture(path, 1, 2, (5.6, 5)) as (figure, axes):
+        figure.suptitle(title)
+        numbers = np.repeat(np.arange(layers), heads)
+        for layer, color in enumerate(_ramp(layers)):
+            axes[0, 0].scatter(*points[numbers == layer].T, color=color, s=26,
+                               label=f"layer {layer + 1}")
+        axes[0, 0].set_title("heads by layer")
+        others = kinds < 0
+        axes[0, 1].scatter(*points[others].T, color="#d5d8de", s=26, label="other")
+        for number, (_, _, label, color) in enumerate(rules):
+            if (kinds == number).any():
+                axes[0, 1].scatter(*points[kinds == number].T, color=color, s=26, label=label)
+        axes[0, 1].set_title("heads by where they look")
+        for axis in axes.flat:
+            axis.set(xticks=[], yticks=[])
+            axis.legend(fontsize=8)

@@ -1,0 +1,74 @@
+"""How much the loss depends on single attention weights (Clark et al., arXiv:1906.04341,
+section 3.2).
+
+A head that looks at [SEP] while the loss does not care how much does nothing there: the gradient by
+these weights is small. The original's code of this is not public.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from bert_tf.analysis.reading import first_states, head_values
+from bert_tf.layers.transformer import padding_bias
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+
+def mask_tokens(features: Mapping[str, np.ndarray], vocabulary: Vocabulary, share: float,
+                rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """A batch for a masked LM: the features [B, S], with a share of the tokens of each text, one at
+    least, replaced by [MASK]; special tokens stay."""
+    ids = features["input_ids"].copy()
+    special = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id]
+    ordinary = ~np.isin(ids, special) & (features["input_mask"] > 0)
+    count = max(int(share * ordinary.sum(1).max()), 1)
+    # The least of random numbers, in each row; those that are not chosen have weight 0.
+    order = np.argsort(np.where(ordinary, rng.random(ids.shape), 2.0), 1)[:, :count]
+    weights = np.take_along_axis(ordinary, order, 1)
+    labels = np.take_along_axis(ids, order, 1)
+    hidden = np.where(weights, vocabulary.mask_id, labels)
+    np.put_along_axis(ids, order, hidden, 1)
+    return {**features, "input_ids": ids, "masked_lm_positions": order.astype(np.int32),
+            "masked_lm_ids": labels.astype(np.int32),
+            "masked_lm_weights": weights.astype(np.float32)}
+
+
+def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
+                        ) -> tuple[np.ndarray, np.ndarray]:
+    """The attention weights, and the derivatives of the mean loss by them.
+
+    By the weight of j for i, this is the derivative by what head i gives, times the value vector of
+    j. The softmax is not part of it: the weights count as free.
+
+    Args:
+        encoder: `BertEncoder`.
+        objective: an objective on `sequence_output`, such as `MaskedLM`.
+        batch: features [B, S] and what the objective reads.
+
+    Returns:
+        Two float32 [L, B, N, S, S]; 0 in rows and columns of padding.
+    """
+    heads, size = encoder.config.num_attention_heads, encoder.config.head_size
+    mask = tf.constant(batch["input_mask"])
+    contexts, probabilities, values = [], [], []
+    with tf.GradientTape() as tape:
+        x = first_states(encoder, encoder.embeddings(batch["input_ids"], batch["segment_ids"]))
+        for number, layer in enumerate(encoder.layers_):
+            values.append(head_values(encoder, number, x))              # [B, N, S, D]
+            context, probs = layer.attention(x, padding_bias(mask))
+            tape.watch(context)
+            contexts.append(context)
+            probabilities.append(probs)
+            x = layer.attention_output(context, x)
+            x = layer.output_(layer.intermediate(x), x)
+        logits = objective({"sequence_output": x}, batch, encoder.embedding_table)
+        loss, count = objective.loss(logits, *objective.targets(batch))
+        loss = loss / count
+    found = []
+    for gradient, value in zip(tape.gradient(loss, contexts), values):
+        gradient = ops.reshape(gradient, (*gradient.shape[:2], heads, size))
+        found.append(ops.einsum("bind,bnjd->bnij", gradient, value))
+    real = ops.cast(mask[:, None, :, None] * mask[:, None, None, :], "float32")
+    return tuple((ops.stack(tensors) * real).numpy() for tensors in (probabilities, found))

@@ -1,0 +1,56 @@
+"""One self-contained HTML page with the maps of all heads, over whose tokens one can hover."""
+
+import base64
+import importlib.resources
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bert_tf.analysis.reading import Reading
+from bert_tf.analysis.statistics import TITLES, Statistics, token_kinds
+from bert_tf.files import write_aside
+from bert_tf.tokenization import Tokenizer
+
+# What is said of each head on the page.
+_FIGURES = ("cls", "sep", "punctuation", "left", "right", "entropy")
+
+
+def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: Tokenizer) -> None:
+    """Writes the page of some texts.
+
+    Weights are kept as round(255 * sqrt(a)), so that an error is at most 0.4% of the weight's root.
+
+    Args:
+        path: of the HTML file.
+        title: its heading.
+        readings: with attention.
+        tokenizer: names the tokens.
+    """
+    template = importlib.resources.files("bert_tf.analysis") / "page.html"
+    layers, heads = readings[0].attention.shape[:2]
+    data = {"title": title, "layers": layers, "heads": heads,
+            "texts": [_text(reading, tokenizer) for reading in readings]}
+    # "</" would end the script.
+    with write_aside(path) as file:
+        text = json.dumps(data).replace("</", "<\\/")
+        file.write(template.read_text("utf-8").replace("DATA", text, 1))
+
+
+def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
+    """What the page knows of one text."""
+    statistics = Statistics()
+    statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary))
+    found = statistics.result()
+    layers, heads = reading.attention.shape[:2]
+
+    def shown(name, layer, head):
+        value = found[name][layer, head]
+        return f"{value:.2f} nats" if name == "entropy" else f"{value:.0%}"
+
+    coded = np.round(255 * np.sqrt(np.clip(reading.attention, 0, 1))).astype(np.uint8)
+    return {"tokens": tokenizer.tokens(reading.input_ids),
+            "pieces": tokenizer.continues[reading.input_ids].astype(int).tolist(),
+            "attention": base64.b64encode(coded.tobytes()).decode(),
+            "figures": [[{TITLES[name]: shown(name, layer, head) for name in _FIGURES}
+                         for head in range(heads)] for layer in range(layers)]}

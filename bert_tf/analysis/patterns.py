@@ -1,0 +1,157 @@
+"""The five classes of attention maps of Kovaleva et al. (arXiv:1908.08593), by a stated rule, and a
+small network that learns them from the picture alone.
+
+The original's labels and network are not public. Here, a map is described by three numbers:
+
+- vertical: the weight on special tokens, [CLS] and [SEP], mean over rows;
+- diagonal: the weight on the tokens before and after, divided by n;
+- block: of the weight between ordinary tokens that are at least n / 4 apart, how much more stays in
+  the own segment than if it were spread evenly, as a share of what is possible: 0 if even, 1 if
+  none leaves it. Nearer tokens do not count: a broad diagonal is no block.
+
+The first class of this list that fits is that of the map:
+
+1. vertical + diagonal: vertical and diagonal are each at least 0.25.
+2. vertical: vertical is at least 0.5.
+3. diagonal: diagonal is at least 0.4.
+4. block: block is at least 0.5, in a text of two segments.
+5. heterogeneous.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+CLASSES = ("vertical", "diagonal", "vertical + diagonal", "block", "heterogeneous")
+_BOTH, _VERTICAL, _DIAGONAL, _BLOCK = 0.25, 0.5, 0.4, 0.5
+_SIDE = 32      # width and height of the pictures that the network sees
+
+
+def describe(attention: np.ndarray, special: np.ndarray, segments: np.ndarray) -> np.ndarray:
+    """The numbers vertical, diagonal and block of maps: from [..., n, n] to float64 [..., 3].
+
+    Args:
+        attention: float [..., n, n].
+        special: bool [n], where [CLS] and [SEP] are.
+        segments: int [n], 0 or 1.
+    """
+    attention = np.asarray(attention, np.float64)
+    n = attention.shape[-1]
+    vertical = attention[..., special].sum((-1, -2)) / n
+    diagonal = (np.trace(attention, -1, -2, -1) + np.trace(attention, 1, -2, -1)) / n
+    block = np.zeros_like(vertical)
+    places = np.arange(n)
+    far = (np.abs(places[:, None] - places) >= n / 4) & ~special[:, None] & ~special
+    own = (segments[:, None] == segments) & far
+    even = own.sum() / max(far.sum(), 1)
+    if even < 1:
+        between = attention * far
+        inside = (between * own).sum((-1, -2)) / np.maximum(between.sum((-1, -2)), 1e-12)
+        block = (inside - even) / (1 - even)
+    return np.stack([vertical, diagonal, block], -1)
+
+
+def classify(numbers: np.ndarray) -> np.ndarray:
+    """The places in `CLASSES` of what `describe` gives: from [..., 3] to int [...]."""
+    vertical, diagonal, block = np.moveaxis(numbers, -1, 0)
+    conditions = [(vertical >= _BOTH) & (diagonal >= _BOTH), vertical >= _VERTICAL,
+                  diagonal >= _DIAGONAL, block >= _BLOCK]
+    return np.select(conditions, [2, 0, 1, 3], 4)
+
+
+def shares(classes: np.ndarray) -> np.ndarray:
+    """The share of each of `CLASSES`: float64 [5]."""
+    return np.bincount(np.ravel(classes), minlength=len(CLASSES)) / np.size(classes)
+
+
+def synthesize(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Maps that were made to be of a class, `count` of each, as pictures: float32 [5 * count, S, S]
+    and their classes, int. Texts have 24 to 64 tokens in two segments."""
+    pictures, classes = [], []
+    for label in range(len(CLASSES)):
+        for _ in range(count):
+            n = int(rng.integers(24, 65))
+            middle = int(rng.integers(n // 4, 3 * n // 4))
+            pictures.append(picture(_synthetic(label, n, middle, rng)))
+            classes.append(label)
+    return np.stack(pictures), np.array(classes)
+
+
+def _synthetic(label: int, n: int, middle: int, rng: np.random.Generator) -> np.ndarray:
+    """A map [n, n] of a class, whose special tokens are 0, `middle` and n - 1."""
+    noise = rng.dirichlet(np.full(n, rng.uniform(0.1, 2)), n)
+    if label in (0, 2):     # one of the special tokens, or both kinds
+        columns = [[0], [middle, n - 1], [0, middle, n - 1]][rng.integers(3)]
+        vertical = np.zeros((n, n))
+        vertical[:, columns] = rng.uniform(0.2, 1, len(columns))
+        vertical /= vertical.sum(1, keepdims=True)
+    if label in (1, 2):
+        offset = rng.choice([-1, 1])
+        diagonal = np.eye(n)[np.clip(np.arange(n) + offset, 0, n - 1)]
+    if label == 0:
+        share = rng.uniform(0.6, 0.98)
+        return share * vertical + (1 - share) * noise
+    if label == 1:
+        share = rng.uniform(0.5, 0.98)
+        return share * diagonal + (1 - share) * noise
+    if label == 2:
+        share = rng.uniform(0.35, 0.6)
+        return share * vertical + (0.95 - share) * diagonal + 0.05 * noise
+    if label == 3:
+        first = np.arange(n) <= middle
+        noise = noise * np.where(first[:, None] == first, 1, rng.uniform(0, 0.1))
+        return noise / noise.sum(1, keepdims=True)
+    return noise
+
+
+def picture(attention: np.ndarray, side: int = _SIDE) -> np.ndarray:
+    """A map [..., n, n] as a square picture of a fixed size, float32 [..., S, S]: the root of the
+    largest weight of each cell, so that a line stays a line."""
+    n = attention.shape[-1]
+    edges = np.arange(side) * n // side
+    for axis in (-1, -2):
+        if n >= side:
+            attention = np.maximum.reduceat(attention, edges, axis)
+        else:
+            attention = np.take(attention, edges, axis)
+    return np.sqrt(attention).astype(np.float32)
+
+
+class PatternNetwork:
+    """A convolutional network that tells the classes apart from the picture of a map alone, without
+    knowing which tokens are special."""
+
+    def __init__(self, seed: int = 0):
+        import keras
+        keras.utils.set_random_seed(seed)
+        convolution = keras.layers.Conv2D
+        self._model = keras.Sequential([
+            keras.layers.Input((_SIDE, _SIDE, 1)),
+            convolution(8, 3, padding="same", activation="relu"),
+            convolution(16, 3, 2, padding="same", activation="relu"),
+            convolution(32, 3, 2, padding="same", activation="relu"),
+            convolution(32, 3, 2, padding="same", activation="relu"),
+            keras.layers.Flatten(),
+            keras.layers.Dropout(0.2, seed=seed),
+            keras.layers.Dense(len(CLASSES))])
+        self._model.compile(
+            keras.optimizers.Adam(2e-3),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+    def fit(self, pictures: np.ndarray, classes: np.ndarray, epochs: int = 10) -> "PatternNetwork":
+        """Learns from pictures [M, S, S] and their classes [M]; returns itself."""
+        counts = np.bincount(classes, minlength=len(CLASSES))
+        weights = (len(classes) / len(CLASSES) / np.maximum(counts, 1)) ** 0.5
+        self._model.fit(pictures[..., None], classes, 32, epochs, verbose=0,
+                        class_weight=dict(enumerate(weights)))
+        return self
+
+    def predict(self, pictures: np.ndarray) -> np.ndarray:
+        """The classes of pictures [M, S, S]: int [M]."""
+        return self._model.predict(pictures[..., None], verbose=0).argmax(-1)
+
+
+def macro_f1(labels: Sequence[int], predictions: Sequence[int]) -> float:
+    """The mean F1 of the classes that occur among the labels."""
+    from sklearn.metrics import f1_score
+    return float(f1_score(labels, predictions, labels=np.unique(labels), average="macro"))

@@ -1,0 +1,262 @@
+"""Shows what the heads of a model look at (Clark et al., arXiv:1906.04341; Kovaleva et al.,
+arXiv:1908.08593).
+
+    bert-analyze-attention --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=books.txt \\
+        --output_dir=attention
+
+Writes attention.html, one page on which one hovers over tokens; heads.png, the maps of a text;
+statistics.png and plane.png; maps.npz, the maps of the first texts; and statistics.json. With
+--fine_tuned_checkpoint it compares two models on the same texts, with --gradients it measures how
+much the masked LM loss depends on attention.
+"""
+
+import dataclasses
+import os
+import random
+
+import numpy as np
+
+from bert_tf import analysis, checkpoints, flags, networks
+from bert_tf.analysis import patterns
+from bert_tf.analysis.statistics import KINDS, TITLES
+from bert_tf.data.vectors import Texts, read_lines
+from bert_tf.errors import InputError
+from bert_tf.files import replace_aside, write_json
+from bert_tf.flags import REQUIRED, option
+from run_scripts.analysis.model import ModelFlags, check_file, name_of, open_model
+
+_LINES = 20_000
+_SHARE_MASKED = 0.15
+_COLUMNS = (*KINDS[:3], "self", "left", "right", "entropy")
+
+
+@dataclasses.dataclass
+class AttentionFlags:
+    """The texts and what to do with them."""
+
+    input_file: str = option(REQUIRED, "The texts, plain or .gz.")
+    texts: str = option("documents", "documents: a sentence or paragraph a line, a blank line "
+                        "after each document, cut into pairs of segments as in the original; "
+                        "lines: each line is a text, or two with \" ||| \" between them.",
+                        choices=("documents", "lines"))
+    num_docs: int = option(100, "How many texts; the original takes 1000.")
+    zero_segments: bool = option(False, "Give the second segment the id 0 too, as the original "
+                                 "does.")
+    num_maps: int = option(4, "How many texts maps.npz and the page hold.")
+    distance_texts: int = option(5, "From how many texts the distances between heads are.")
+    fine_tuned_checkpoint: str | None = option(None, "A fine-tuned model of the same sizes, to "
+                                               "compare on the same texts.")
+    gradients: bool = option(False, "Measure the gradient of the masked LM loss by attention "
+                             "weights; the checkpoint must hold that head.")
+    pattern_network: bool = option(False, "Train a network that sees the classes of maps from "
+                                   "pictures, and report how well it does on other texts.")
+    random_seed: int = option(0, "Of the segments and masks.")
+
+    def __post_init__(self):
+        for name in ("num_docs", "num_maps", "distance_texts"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
+
+
+def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:
+    """The features of each text, int32 [1, n], without padding."""
+    if job.texts == "lines":
+        lines = [line for line in next(read_lines(job.input_file, job.num_docs)) if line.strip()]
+        texts = Texts(lines, tokenizer, max_seq_length)
+        rows = [texts.pack(np.array([number])) for number in range(len(lines))]
+    else:
+        documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
+        pairs = analysis.clark_segments(documents, max_seq_length, job.num_docs,
+                                        random.Random(job.random_seed))
+        rows = [analysis.pack([pair], tokenizer) for pair in pairs]
+    if not rows:
+        raise InputError(f"--input_file: {job.input_file} gives no text.")
+    for row in rows if job.zero_segments else ():
+        row["segment_ids"][:] = 0
+    return rows
+
+
+def padded(rows: list[dict], size: int):
+    """Yields batches of `size` texts [1, n], padded to the longest."""
+    for start in range(0, len(rows), size):
+        part = rows[start:start + size]
+        longest = max(row["input_ids"].shape[1] for row in part)
+        yield {name: np.concatenate([
+            np.pad(row[name], ((0, 0), (0, longest - row[name].shape[1]))) for row in part])
+            for name in part[0]}
+
+
+class Survey:
+    """What one pass over the texts adds up."""
+
+    def __init__(self, vocabulary, keep: int, distance_texts: int):
+        self._vocabulary, self._keep, self._distance_texts = vocabulary, keep, distance_texts
+        self.statistics = analysis.Statistics()
+        self.readings: list = []
+        self.distances = 0.0
+        self.classes: list = []
+        self.pictures: list = []
+
+    def add(self, reading, with_pictures: bool = False) -> None:
+        """Adds a text."""
+        kinds = analysis.token_kinds(reading.input_ids, self._vocabulary)
+        if len(self.readings) < self._keep:
+            self.readings.append(reading)
+        if self.statistics.texts < self._distance_texts:
+            self.distances = self.distances + analysis.jensen_shannon(reading.attention)
+        self.statistics.add(reading.attention, kinds)
+        self.classes.append(patterns.classify(patterns.describe(
+            reading.attention, kinds["cls"] | kinds["sep"], reading.segment_ids)))
+        if with_pictures:
+            self.pictures.append(patterns.picture(reading.attention))
+
+
+def print_statistics(survey: Survey) -> None:
+    """Prints a table by layer, and the strongest head of each kind."""
+    found = survey.statistics.result()
+    print(f"\n{survey.statistics.texts} texts; mean over the heads of a layer\n   layer"
+          + "".join(f"{TITLES[name]:>10}" for name in _COLUMNS))
+    for layer in range(len(found["entropy"])):
+        print(f"{layer + 1:>8}" + "".join(f"{found[name][layer].mean():>10.3f}"
+                                          for name in _COLUMNS))
+    print(f"    the entropy of a head that looks at all tokens alike is "
+          f"{survey.statistics.uniform_entropy:.3f}")
+    for name in _COLUMNS[:-1]:
+        layer, head = np.unravel_index(found[name].argmax(), found[name].shape)
+        print(f"    most to {TITLES[name]}: {found[name].max():.3f}, layer {layer + 1} head "
+              f"{head + 1}")
+
+
+def print_classes(named: dict[str, Survey]) -> None:
+    """Prints the shares of the pattern classes."""
+    print("\nshares of Kovaleva's classes of maps, by rule")
+    print(f"{'':<12}" + "".join(f"{name:>22}" for name in patterns.CLASSES))
+    for name, survey in named.items():
+        print(f"{name:<12}" + "".join(f"{share:>22.1%}"
+                                      for share in patterns.shares(np.stack(survey.classes))))
+
+
+def compare(encoder, job: AttentionFlags, survey: Survey, rows: list[dict], vocabulary) -> dict:
+    """Prints how the maps of a fine-tuned model differ, and returns the figures."""
+    other = networks.build(encoder.config)
+    checkpoints.load(job.fine_tuned_checkpoint, other)
+    theirs, cosines = Survey(vocabulary, 0, 0), []
+    pairs = zip(analysis.read(encoder, rows, ("attention",)),
+                analysis.read(other, rows, ("attention",)))
+    for mine, fine in pairs:
+        cosines.append(analysis.cosine(mine.attention, fine.attention))
+        theirs.add(fine)
+    similarity = np.mean(cosines, 0)
+    print_classes({"pre-trained": survey, "fine-tuned": theirs})
+    print("\ncosine of a head's maps before and after fine-tuning\n   layer      mean     least")
+    for layer, values in enumerate(similarity, 1):
+        print(f"{layer:>8}{values.mean():>10.3f}{values.min():>10.3f}")
+    return {"cosine": similarity.tolist(),
+            "fine_tuned_classes": patterns.shares(np.stack(theirs.classes)).tolist()}
+
+
+def measure_gradients(job: AttentionFlags, path: str, rows: list[dict], vocabulary) -> dict:
+    """Prints and returns the mean magnitude of the gradient by layer: by weights to [SEP], and by
+    all."""
+    from bert_tf import MaskedLM
+    learner = MaskedLM.from_pretrained(path)
+    rng = np.random.default_rng(job.random_seed)
+    sums, count = np.zeros((2, 2, len(learner.encoder.layers_))), np.zeros(2)
+    for row in rows:
+        batch = analysis.mask_tokens(row, vocabulary, _SHARE_MASKED, rng)
+        weights, gradients = analysis.attention_gradients(
+            learner.encoder, learner.objectives[0], batch)
+        sep = row["input_ids"][0] == vocabulary.sep_id
+        for kind, columns in enumerate((sep, ~sep)):
+            for part, values in enumerate((np.abs(gradients), weights)):
+                sums[part, kind] += values[..., columns].mean((1, 2, 3)).sum(-1)
+            count[kind] += columns.sum()
+    means = sums / count
+    print("\nmagnitude of the loss's derivative by a weight, and the weight, means over tokens\n"
+          "   layer  dL/da to [SEP]  dL/da to others  a to [SEP]  a to others")
+    for layer in range(means.shape[-1]):
+        (sep, other), (a_sep, a_other) = means[..., layer]
+        print(f"{layer + 1:>8}{sep:>16.2e}{other:>17.2e}{a_sep:>12.4f}{a_other:>13.4f}")
+    return {"gradient_to_sep": means[0, 0].tolist(), "gradient_to_others": means[0, 1].tolist()}
+
+
+def learn_patterns(survey: Survey, seed: int) -> dict:
+    """Trains the network on 70% of the texts and synthetic maps, prints and returns its scores."""
+    pictures = np.stack(survey.pictures)                    # [texts, L, N, S, S]
+    classes = np.stack(survey.classes)
+    learned = max(int(0.7 * len(pictures)), 1)
+    made, labels = patterns.synthesize(100, np.random.default_rng(seed))
+    side = pictures.shape[-1]
+    network = patterns.PatternNetwork(seed).fit(
+        np.concatenate([pictures[:learned].reshape(-1, side, side), made]),
+        np.concatenate([classes[:learned].ravel(), labels]))
+    other, other_labels = patterns.synthesize(40, np.random.default_rng(seed + 1))
+    found = network.predict(pictures[learned:].reshape(-1, side, side))
+    wanted = classes[learned:].ravel()
+    scores = {"texts_f1": patterns.macro_f1(wanted, found),
+              "texts_accuracy": float((found == wanted).mean()),
+              "synthetic_f1": patterns.macro_f1(other_labels, network.predict(other))}
+    print(f"\nthe network that sees pictures alone: macro F1 {scores['texts_f1']:.2f}, accuracy "
+          f"{scores['texts_accuracy']:.1%} on {len(wanted):,} maps of other texts; macro F1 "
+          f"{scores['synthetic_f1']:.2f} on synthetic maps")
+    return scores
+
+
+def main(model: ModelFlags, job: AttentionFlags) -> None:
+    """Runs the command."""
+    check_file(job.input_file, "input_file")
+    encoder, tokenizer = open_model(model)
+    rows = read_features(job, tokenizer, model.max_seq_length)
+    survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts)
+    for reading in analysis.read(encoder, padded(rows, model.batch_size), ("attention",)):
+        survey.add(reading, job.pattern_network)
+    print_statistics(survey)
+    figures = {"texts": len(rows), "uniform_entropy": survey.statistics.uniform_entropy,
+               **{name: value.tolist() for name, value in survey.statistics.result().items()},
+               "classes": patterns.shares(np.stack(survey.classes)).tolist()}
+    if job.fine_tuned_checkpoint:
+        batched = list(padded(rows, model.batch_size))
+        figures |= compare(encoder, job, survey, batched, tokenizer.vocabulary)
+    else:
+        print_classes({"all heads": survey})
+    if job.gradients:
+        figures |= measure_gradients(job, model.init_checkpoint, rows[:40], tokenizer.vocabulary)
+    if job.pattern_network:
+        figures |= learn_patterns(survey, job.random_seed)
+    _write(model.output_dir, name_of(model), survey, figures, tokenizer)
+
+
+def _write(folder, title, survey, figures, tokenizer):
+    from bert_tf.analysis import pictures
+    from bert_tf.analysis.page import write_page
+
+    def path(name):
+        return os.path.join(folder, name)
+
+    statistics = survey.statistics.result()
+    write_json(path("statistics.json"), figures)
+    pictures.draw_statistics(path("statistics.png"), title, statistics,
+                             survey.statistics.uniform_entropy)
+    first = survey.readings[0]
+    shown = " ".join(tokenizer.tokens(first.input_ids)[:14]).replace(" ##", "")
+    pictures.draw_heads(path("heads.png"), f"{title}: {shown} ...", first.attention)
+    if len(survey.distances) > 2:
+        pictures.draw_plane(path("plane.png"), title, analysis.scale(survey.distances), statistics)
+    write_page(path("attention.html"), f"Attention of {title}", survey.readings, tokenizer)
+    arrays = {}
+    for number, reading in enumerate(survey.readings):
+        arrays |= {f"text{number}/input_ids": reading.input_ids,
+                   f"text{number}/segment_ids": reading.segment_ids,
+                   f"text{number}/attention": reading.attention}
+    with replace_aside(path("maps.npz"), ".npz") as aside:
+        np.savez_compressed(aside, **arrays)
+    print(f"\npage: {path('attention.html')}", flush=True)
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, ModelFlags, AttentionFlags)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,186 @@
+"""What heads look at: numbers of the originals' code, and maps that are known."""
+
+import gzip
+import json
+import random
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import analysis, networks, objectives
+from bert_tf.analysis import head_comparison, patterns
+from bert_tf.analysis.statistics import KINDS, Statistics, entropy
+from bert_tf.analysis.words import READINGS, group, word_attention
+from bert_tf.config import EncoderConfig
+from bert_tf.tokenization import open_tokenizer
+
+CLARK = {"self": "avg_self", "right": "avg_right", "left": "avg_left", "sep": "avg_sep",
+         "sep_from_sep": "avg_sep_sep", "sep_from_rest": "avg_rest_sep", "cls": "avg_cls",
+         "punctuation": "avg_punct", "entropy": "entropy", "entropy_from_cls": "entropy_from_cls"}
+
+
+@pytest.fixture(name="maps", scope="module")
+def fixture_maps(test_data):
+    return np.load(test_data / "golden" / "attention_analysis" / "maps_seed1.npz")
+
+
+@pytest.fixture(name="network", scope="module")
+def fixture_network():
+    keras.utils.set_random_seed(3)
+    return networks.build(EncoderConfig(40, 16, 2, 2, 32, type_vocab_size=2,
+                                        max_position_embeddings=16, initializer_range=0.3))
+
+
+def kinds_of(tokens):
+    kinds = {"cls": tokens == "[CLS]", "sep": tokens == "[SEP]",
+             "punctuation": np.isin(tokens, [".", ","])}
+    return {**kinds, "rest": ~np.logical_or.reduce(list(kinds.values()))}
+
+
+def test_statistics_equal_the_originals(maps):
+    statistics, distances = Statistics(), 0
+    for text in range(3):
+        attention = maps[f"doc{text}/attns"]
+        statistics.add(attention, kinds_of(maps[f"doc{text}/tokens"]))
+        distances = distances + head_comparison.jensen_shannon(attention)
+    found = statistics.result()
+    for name, theirs in CLARK.items():
+        np.testing.assert_allclose(found[name], maps[f"clark/{theirs}"], rtol=0, atol=1e-6)
+    assert statistics.uniform_entropy == pytest.approx(maps["clark/uniform_entropy"], abs=1e-6)
+    np.testing.assert_allclose(distances, maps["clark/js_distances"], rtol=0, atol=1e-5)
+    every = sum(maps[f"doc{text}/attns"].sum(-1).mean(-1) for text in range(3)) / 3
+    np.testing.assert_allclose(sum(found[kind] for kind in KINDS), every, atol=1e-5)
+
+
+def test_words_equal_the_originals(maps):
+    words = json.loads(str(maps["words/alignment"]))
+    for reading in READINGS:
+        found = word_attention(maps["doc0/attns"], words, reading)
+        np.testing.assert_allclose(found, maps[f"words/{reading}"], rtol=0, atol=1e-6)
+    continues = np.array([False, False, True])
+    assert group([0, 1, 2, 2, 1], continues) == [[0], [1, 2, 3], [4]]
+
+
+def test_comparisons_equal_the_originals(maps):
+    attention, context = maps["doc0/attns"], maps["are16/context"]
+    unit = context / np.linalg.norm(context, axis=-1, keepdims=True)
+    previous = np.roll(attention, 1, 1)
+    for found, name in (
+            (head_comparison.pairwise_divergence(attention), "are16/pairwise_kl"),
+            (head_comparison.agreement(attention), "are16/attention_disagreement"),
+            (head_comparison.agreement(unit), "are16/output_disagreement"),
+            (head_comparison.distance_of_maximum(attention), "are16/distance"),
+            (head_comparison.cosine(attention, previous)[:, [1, 2, 0]],
+             "kovaleva/cosine_to_next_head"),
+            (head_comparison.largest_to(attention, [7, 13]), "kovaleva/to_sep"),
+            (head_comparison.largest_to(attention, [0]), "kovaleva/to_cls"),
+            (head_comparison.largest_to(attention, [2, 5]), "kovaleva/to_tokens_2_5"),
+            (head_comparison.largest_between(attention, [3, 8], [1, 9]),
+             "kovaleva/pairs_3to1_8to9")):
+        expected = maps[name]
+        if "cosine" in name:
+            expected = expected[:, [1, 2, 0]]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_segments_equal_the_originals(test_data):
+    path = test_data / "golden" / "attention_analysis" / "segments_seed1.json.gz"
+    expected = json.loads(gzip.open(path).read())
+    tokenizer = open_tokenizer(str(test_data / "weights" / "bert-tiny-question-classifier"))
+    documents = analysis.encode_documents(str(test_data / "text" / "books_sent.txt"), tokenizer,
+                                          3000)
+    pairs = analysis.clark_segments(documents, expected["max_sequence_length"],
+                                    expected["num_docs"], random.Random(0))
+    ids = [analysis.pack([pair], tokenizer)["input_ids"][0] for pair in pairs]
+    assert [tokenizer.tokens(row) for row in ids] == [
+        example["tokens"] for example in expected["shuffled"]]
+
+
+def test_points_keep_their_distances():
+    points = np.random.default_rng(0).standard_normal((9, 2))
+    distances = np.linalg.norm(points[:, None] - points, axis=-1)
+    found = head_comparison.scale(distances)
+    np.testing.assert_allclose(np.linalg.norm(found[:, None] - found, axis=-1), distances,
+                               atol=1e-9)
+
+
+def test_a_map_made_to_be_of_a_class_is_of_it():
+    rng = np.random.default_rng(0)
+    for label, name in enumerate(patterns.CLASSES):
+        for _ in range(20):
+            n = int(rng.integers(24, 65))
+            middle = int(rng.integers(n // 3, 2 * n // 3))
+            special = np.isin(np.arange(n), [0, middle, n - 1])
+            attention = patterns._synthetic(label, n, middle, rng)
+            np.testing.assert_allclose(attention.sum(-1), 1)
+            numbers = patterns.describe(attention, special, (np.arange(n) > middle).astype(int))
+            assert patterns.CLASSES[patterns.classify(numbers)] == name, numbers
+    assert patterns.picture(np.eye(40)).shape == patterns.picture(np.eye(9)).shape == (32, 32)
+
+
+def test_a_head_that_is_off_looks_at_all_alike(network):
+    inputs = {"input_ids": np.arange(24, dtype="int32").reshape(2, 12),
+              "input_mask": (np.arange(12) < [[12], [7]]).astype("int32")}
+    before = network(inputs, return_attention=True)
+    mask = np.ones((2, 2), "float32")
+    mask[1, 0] = 0
+    without = np.array(network(inputs, head_mask=mask)["sequence_output"])
+    with analysis.disabled(network, [(1, 0)], "zero"):
+        np.testing.assert_allclose(network(inputs)["sequence_output"], without, atol=1e-6)
+    with analysis.disabled(network, [(1, 0)]):
+        found = np.array(network(inputs, return_attention=True)["attention_probs"])
+    expected = np.array(before["attention_probs"])
+    expected[1, :, 0] = (inputs["input_mask"] / inputs["input_mask"].sum(1, keepdims=True))[:, None]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_array_equal(network(inputs)["sequence_output"], before["sequence_output"])
+
+
+def test_disabled_heads_equal_the_original(test_data):
+    from bert_tf import Classification
+    golden = np.load(test_data / "golden" / "attention_analysis" / "bert_tiny_seed1.npz")
+    loaded = Classification.from_pretrained(
+        test_data / "weights" / "bert-tiny-question-classifier", num_labels=2)
+    config = EncoderConfig.from_dict({**loaded.encoder.config.to_dict(), "hidden_act": "gelu_erf"})
+    encoder, head = networks.build(config), objectives.Classification(config, num_labels=2)
+    for mine, theirs in ((encoder, loaded.encoder), (head, loaded.objectives[0])):
+        mine.set_weights(theirs.get_weights())
+    inputs = {name: golden[f"uniform/{name}"] for name in ("input_ids", "input_mask")}
+    for name, heads in (("none", []), ("layer0_head1", [(0, 1)]), ("layer1_head0", [(1, 0)]),
+                        ("layer1", analysis.all_heads(encoder, 1))):
+        with analysis.disabled(encoder, heads):
+            logits = head(encoder(inputs), inputs, encoder.embedding_table, None)
+        np.testing.assert_allclose(logits, golden[f"uniform/{name}"], rtol=0, atol=1e-5)
+
+
+def test_gradients_by_attention_agree_with_those_by_scores(network):
+    """A score's derivative is a_ij (g_ij - sum_k a_ik g_ik), where g are those of the weights."""
+    encoder = networks.build(EncoderConfig.from_dict({**network.config.to_dict(),
+                                                      "num_hidden_layers": 1}))
+    objective = objectives.MaskedLM(encoder.config)
+    rng = np.random.default_rng(0)
+    batch = {"input_ids": rng.integers(5, 40, (2, 8)).astype("int32"),
+             "input_mask": (np.arange(8) < [[8], [6]]).astype("int32"),
+             "segment_ids": np.zeros((2, 8), "int32"),
+             "masked_lm_positions": np.array([[1, 3], [2, 4]]),
+             "masked_lm_ids": np.array([[7, 8], [9, 10]]),
+             "masked_lm_weights": np.ones((2, 2), "float32")}
+    weights, gradients = analysis.attention_gradients(encoder, objective, batch)
+    bias = tf.Variable(tf.zeros((2, 2, 8, 8)))
+    with tf.GradientTape() as tape:
+        logits = objective(encoder(batch, attention_bias=bias), batch, encoder.embedding_table,
+                           None)
+        total, count = objective.loss(logits, *objective.targets(batch))
+        loss = total / count
+    expected = tape.gradient(loss, bias).numpy()[:, :, :6, :6]
+    weights, gradients = weights[0, :, :, :6, :6], gradients[0, :, :, :6, :6]
+    found = weights * (gradients - (weights * gradients).sum(-1, keepdims=True))
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-7)
+    assert np.abs(expected[1]).max() > 1e-5
+
+
+def test_entropy_of_known_rows():
+    rows = np.array([[0.25] * 4, [1.0, 0, 0, 0]])
+    found = entropy(rows)
+    assert found[0] == pytest.approx(np.log(4)) and 0 < found[1] < 2e-3

@@ -1,0 +1,78 @@
+"""The page of attention maps: its data, and in a headless browser, if there is one, its script."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from bert_tf.analysis.page import write_page
+from bert_tf.analysis.reading import Reading
+from bert_tf.tokenization import Vocabulary, WordpieceTokenizer
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "</script>", "."]
+# Rests the pointer on tokens, clicks, and writes what can be seen then into the page.
+ACTIONS = """<script>
+const seen = [], tokens = () => [...byId("tokens").children];
+const hover = i => { tokens()[i].dispatchEvent(new MouseEvent("mouseenter"));
+                     seen.push([byId("says").textContent, tokens().map(t => t.title)]); };
+hover(1);
+document.querySelector('[data-head="1,2"]').click();
+hover(3);
+byId("to").click();
+hover(3);
+seen.push(byId("figures").textContent, document.querySelectorAll("td canvas").length,
+          tokens().map(token => token.textContent));
+document.title = JSON.stringify(seen);
+</script></html>"""
+
+
+@pytest.fixture(name="page")
+def fixture_page(tmp_path):
+    """The page, the reading on it, and its path."""
+    rng = np.random.default_rng(0)
+    ids = np.array([2, 5, 6, 7, 8, 3], np.int32)
+    attention = rng.dirichlet(np.full(6, 0.5), (2, 3, 6)).astype(np.float32)
+    reading = Reading(ids, np.zeros(6, np.int32), attention)
+    path = tmp_path / "attention.html"
+    write_page(str(path), "A <title>", [reading], WordpieceTokenizer(Vocabulary(TOKENS)))
+    return path.read_text(encoding="utf-8"), reading, path
+
+
+def test_the_page_is_whole_and_holds_the_maps(page):
+    text, reading, _ = page
+    assert not re.findall(r"(?:src|href)\s*=", text) and "http" not in text
+    data = json.loads(re.search(r'type="application/json">(.*?)</script>', text, re.S)[1])
+    assert data["title"] == "A <title>" and (data["layers"], data["heads"]) == (2, 3)
+    shown, = data["texts"]
+    assert shown["tokens"] == ["[CLS]", "a", "##b", "</script>", ".", "[SEP]"]
+    assert shown["pieces"] == [0, 0, 1, 0, 0, 0]
+    coded = np.frombuffer(base64.b64decode(shown["attention"]), np.uint8).reshape(2, 3, 6, 6)
+    np.testing.assert_allclose((coded / 255) ** 2, reading.attention, atol=0.005)
+
+
+def test_hovering_shows_the_weights(page):
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not browser:
+        pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
+    text, reading, path = page
+    path.write_text(text.replace("</html>", ACTIONS), encoding="utf-8")
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                           path.as_uri()], capture_output=True, text=True, check=True, timeout=60)
+    title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)[1]
+    first, second, third, figures, canvases, tokens = json.loads(
+        title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    for (_, titles), weights in ((first, reading.attention[0, 0, 1]),
+                                 (second, reading.attention[1, 2, 3]),
+                                 (third, reading.attention[1, 2, :, 3])):
+        found = [float(value.rstrip("%")) / 100 for value in titles]
+        np.testing.assert_allclose(found, weights, atol=0.006)
+    best = TOKENS[reading.input_ids[reading.attention[0, 0, 1].argmax()]]
+    assert first[0].startswith(f"a looks at {best} ")
+    assert third[0].startswith("</script> is looked at by")
+    assert figures.startswith("layer 2, head 3: [CLS] ") and canvases == 6
+    assert tokens == ["[CLS]", "a", "b", "</script>", ".", "[SEP]"]
