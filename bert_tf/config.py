@@ -334,11 +334,17 @@ class EncoderConfig(Sizes):
         pairs = list(zip(map(shared.index, shared), passed))
         return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
 
+    def filled(self) -> Self:
+        """The same sizes with numbers in place of None, as the files of ALBERT have them."""
+        return dataclasses.replace(
+            self, embedding_size=self.embedding_width,
+            num_hidden_groups=self.num_hidden_groups or self.num_hidden_layers)
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """As `Sizes.from_dict`; a file of google-research/albert names no model type."""
         if "num_hidden_groups" in values and "model_type" not in values:
-            values = {**_ALBERT, **values}
+            values = {**ALBERT, **values}
         return super().from_dict(values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -373,9 +379,9 @@ class EncoderConfig(Sizes):
 
 
 # What google-research/albert takes for a key that its file lacks.
-_ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
-           "num_attention_heads": 64, "intermediate_size": 16384, "hidden_dropout_prob": 0,
-           "attention_probs_dropout_prob": 0, "type_vocab_size": 2}
+ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
+          "num_hidden_groups": 1, "num_attention_heads": 64, "intermediate_size": 16384,
+          "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 2}
 
 # The configuration of each `model_type`; the first is that of files which name none.
 CONFIGS: dict[str, type[Sizes]] = dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig)

@@ -91,6 +91,11 @@ def _account(weights, tensors, table, name, notes):
     rules = table.rules(weights.config)
     written = {rule.ours for rule in rules if rule.theirs in tensors}
     places = {names.head(rule.ours) for rule in rules}
+    lost = sorted({names.head(ours) for ours in set(weights.tensors) - written}
+                  & set(names.NETWORK))
+    if lost:
+        raise InputError(f"the format {name} has no place for {', '.join(lost)} of "
+                         f"{weights.source}; choose another format.")
     torn = {names.head(ours) for ours in set(weights.tensors) - written} & set(
         map(names.head, written))
     if torn:

@@ -10,8 +10,8 @@ import lazy_loader
 
 from bert_tf.checkpoints import names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
-from bert_tf.checkpoints.weights import Weights
-from bert_tf.config import EncoderConfig, config_from_dict, read_json
+from bert_tf.checkpoints.weights import Weights, check_parts
+from bert_tf.config import ALBERT, EncoderConfig, config_from_dict, read_json
 from bert_tf.errors import InputError
 
 tf = lazy_loader.load("tensorflow")
@@ -49,6 +49,7 @@ class _Model:
         prefix: the beginning of the names of its files.
         config: the file of its configuration.
         defaults: what its code takes for keys that are not in that file.
+        own: keys of parts that BERT has not.
     """
 
     mark: str
@@ -56,6 +57,7 @@ class _Model:
     prefix: str = PREFIX
     config: str = rules.CONFIG
     defaults: Mapping = dataclasses.field(default_factory=dict)
+    own: tuple[str, ...] = ()
 
 
 _MODELS = {
@@ -66,7 +68,8 @@ _MODELS = {
             "attention_1/output/dense", "LayerNorm", "ffn_1/intermediate/dense",
             "ffn_1/intermediate/output/dense", "LayerNorm_1")),
          ("embeddings_project", "bert/encoder/embedding_hidden_mapping_in", _DENSE)),
-        "model.ckpt-best", "albert_config.json", {"num_hidden_groups": 1}),
+        "model.ckpt-best", "albert_config.json", ALBERT,
+        ("embedding_size", "num_hidden_groups", "inner_group_num")),
     "bert": _Model("", _encoder_rows("bert/encoder/layer_{i}/", names.LAYER)),
 }
 
@@ -123,23 +126,11 @@ def check_original(weights: Weights, kind: str = "bert") -> None:
     if config.hidden_act == "gelu_erf":
         raise InputError(f"{weights.source}: hidden_act is the exact GELU, but this format's own "
                          "code computes the tanh form; give --hidden_act=gelu to take that.")
-    plain = {"pooler_type": config.has_pooler}
-    if kind == "bert":
-        plain |= {"embedding_size": not config.projects, "inner_group_num": config.depth
-                  == config.num_hidden_layers, "num_hidden_groups": not config.shares_layers}
-    else:
-        plain |= {"shared_parts": config.shared_parts == "all" or not config.shares_layers,
-                  "num_hidden_groups": _grouped(config).layer_weights == config.layer_weights}
-    for key in (key for key, is_plain in plain.items() if not is_plain):
-        raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, with which this "
-                         f"format's own code builds no {kind}; choose another format.")
-
-
-def _grouped(config):
-    """The configuration with a number of groups also where each layer is one."""
-    return dataclasses.replace(
-        config, embedding_size=config.embedding_width,
-        num_hidden_groups=config.num_hidden_groups or config.num_hidden_layers)
+    check_parts(weights, _MODELS[kind].own)
+    if _MODELS[kind].own and config.filled().layer_weights != config.layer_weights:
+        raise InputError(f"{weights.source}: each of the {config.num_hidden_layers} layers is a "
+                         "group, but for this number the original's code rounds so that two fall "
+                         "into one; choose another format.")
 
 
 def table_for(weights: Weights) -> Format:
@@ -171,7 +162,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
                       shape_and_slices=[""] * len(tensors),
                       tensors=[tensor.read() for tensor in tensors.values()])
     if weights.config.model_type == "albert":
-        weights = dataclasses.replace(weights, config=_grouped(weights.config))
+        weights = dataclasses.replace(weights, config=weights.config.filled())
     write_around(folder, weights, model.config)
 
 

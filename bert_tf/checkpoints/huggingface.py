@@ -7,9 +7,10 @@ import numpy as np
 from safetensors.numpy import save
 
 from bert_tf.checkpoints import names, rules, safetensors_files
+from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
 from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
-from bert_tf.checkpoints.weights import Weights
+from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig, read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
@@ -51,6 +52,7 @@ def _table(model, task, prefix, notes=()):
             if not (layers and ours == "pooler/dense")]
     ignored = [(r"(\w+\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
                (r"copies\..*", "a copy of a tied tensor"),
+               (r"identity\..*", "a layer that only copies the embeddings"),
                (r"unused\..*",
                 "a bias that isn't used where the output matrix isn't the embedding table")]
     if layers:
@@ -108,14 +110,17 @@ def _read_config(values, kind, path):
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - _unused_positions(model, values)
-    activation = values.get("hidden_act", "gelu")
+    activation = values.get("hidden_act", model.defaults.get("hidden_act", "gelu"))
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise InputError(f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}, "
                          f"not {activation!r}.")
     try:
-        return EncoderConfig.from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
+        config = EncoderConfig.from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    if "num_hidden_groups" in model.keys:
+        check_groups(config, path)
+    return config
 
 
 def _labels(values):
@@ -207,6 +212,7 @@ def read(file: str, task: str | None = None) -> Source:
     config = _read_config(values, kind, path) if path else None
     found = {_standard_name(name, model): tensor for name, tensor in found.items()}
     _tie(found, model, values.get("tie_word_embeddings", True), file)
+    take_identity(found, model, config, file)
     notes = ()
     unused, positions = _unused_positions(model, values), model.prefix + _POSITIONS
     if unused and positions in found and found[positions].shape:
@@ -233,7 +239,13 @@ def table_for(weights: Weights) -> Format:
     Raises:
         InputError: Hugging Face has no model with all of its heads.
     """
+    if weights.config.model_type not in MODELS:
+        raise InputError(f"{weights.source}: the format huggingface has no "
+                         f"{weights.config.model_type} yet; choose another format.")
     model = MODELS[weights.config.model_type]
+    check_parts(weights, {*model.keys, *model.defaults})
+    if "num_hidden_groups" in model.keys:
+        check_groups(weights.config, weights.source)
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Hugging "
@@ -266,7 +278,7 @@ def _describe(weights):
     return {
         "architectures": [model.classes + end],
         "model_type": config.model_type,
-        **{key: getattr(config, key) for key in (*KEYS, *model.keys)},
+        **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
         "hidden_act": back[config.hidden_act],
         "max_position_embeddings":
             config.max_position_embeddings + _unused_positions(model, special),
@@ -294,6 +306,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     values = {name: np.ascontiguousarray(
         tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read())
         for name, tensor in tensors.items()}
+    values |= identity(model, weights.config, values)
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])

@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.rules import encoder_rows
+from bert_tf.config import ALBERT
 
 SELF = (("", ""),)
 TABLE = (("", ".weight"),)
@@ -35,6 +36,7 @@ class Model:
         positions_after_padding: whether the first token has the position after `pad_token_id`, so
             that no token has those before.
         keys: names of fields of the configuration that files of this type hold beside `KEYS`.
+        projection: the layer behind the embeddings, where files hold it even if the widths are one.
         fixed: settings with the one value that they may have: any other makes another network of
             the same tensors.
         defaults: fields of the configuration that are these where the file doesn't give them.
@@ -51,6 +53,7 @@ class Model:
     pad_token_id: int = 0
     positions_after_padding: bool = False
     keys: tuple[str, ...] = ()
+    projection: str = ""
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=lambda: _FIXED)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -92,4 +95,24 @@ MODELS = {
         "lm_head.decoder.weight", ("lm_head.bias", "lm_head.decoder.bias"),
         (("ForMaskedLM", {"masked_lm"}),), ("classifier.dense", "classifier.out_proj"),
         pad_token_id=1, positions_after_padding=True, defaults={"type_vocab_size": 2}),
+    "albert": Model(
+        "Albert", "albert.", (
+            *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
+                          (f"embeddings.{name}" for name in names.EMBEDDINGS),
+                          "encoder.albert_layer_groups.{g}.albert_layers.{j}.", (
+                              "attention.query", "attention.key", "attention.value",
+                              "attention.dense", "attention.LayerNorm", "ffn", "ffn_output",
+                              "full_layer_layer_norm")),
+            ("embeddings_project", "encoder.embedding_hidden_mapping_in", DENSE),
+            ("pooler/dense", "pooler", DENSE)),
+        (("masked_lm/transform/dense", "predictions.dense", DENSE),
+         ("masked_lm/transform/LayerNorm", "predictions.LayerNorm", NORM),
+         ("masked_lm/output_bias", "predictions.bias", SELF),
+         ("masked_lm/output_weights", "predictions.decoder", TABLE),
+         ("next_sentence/dense", "sop_classifier.classifier", DENSE), _ANSWER_SPAN),
+        "predictions.decoder.weight", ("predictions.bias", "predictions.decoder.bias"),
+        (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"})),
+        keys=("embedding_size", "num_hidden_groups", "inner_group_num"),
+        projection="encoder.embedding_hidden_mapping_in",
+        defaults={**ALBERT, "hidden_act": "gelu_new"}),
 }

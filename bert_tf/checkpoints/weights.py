@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+from collections.abc import Collection
 
 import numpy as np
 
@@ -93,6 +94,20 @@ def check(tensor: Tensor, expected: tuple, source: str) -> None:
     if tensor.dtype not in FLOATS:
         raise InputError(f"{source}: tensor {tensor.name!r} has type {tensor.dtype}, "
                          "which is not a type of weights.")
+
+
+def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
+    """Raises InputError unless the network is made as BERT's, but for what the keys `own` of its
+    configuration describe."""
+    config = weights.config
+    differs = {"embedding_size": config.projects, "num_hidden_groups": config.shares_layers,
+               "inner_group_num": config.inner_group_num > 1,
+               "shared_parts": config.shares_layers and config.shared_parts != "all",
+               "pooler_type": not config.has_pooler}
+    for key in (key for key in differs if differs[key] and key not in own):
+        raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks of "
+                         f"this format's {config.model_type} have no such thing; choose another "
+                         "format.")
 
 
 def _check_complete(tensors, rules, table, source):

@@ -9,9 +9,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file, save_file
 
 from bert_tf import checkpoints
-from bert_tf.checkpoints import google, keras_hub, model_garden
+from bert_tf.checkpoints import google, huggingface, keras_hub, model_garden, rules
 from bert_tf.checkpoints.weights import Weights, variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -86,7 +87,8 @@ def test_the_original(case, test_data, tmp_path):
     for name, value in wanted.items():
         np.testing.assert_allclose(outputs[name], value, rtol=5e-6, atol=1e-5, err_msg=name)
 
-    checkpoints.convert(tmp_path / "google", tmp_path / "ours", "keras")
+    checkpoints.convert(tmp_path / "google", tmp_path / "hf", "huggingface")
+    checkpoints.convert(tmp_path / "hf", tmp_path / "ours", "keras")
     assert checkpoints.read_config(tmp_path / "ours") == config
     checkpoints.convert(tmp_path / "ours", tmp_path / "back", "google")
     assert_same(dict(tensors(tmp_path / "back")), part(golden, "weights/"))
@@ -127,11 +129,11 @@ def test_what_is_shared_is_saved_once(parts, tmp_path):
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"model_type": "bert"}, "embedding_size is 4, with which this format's own code builds no b"),
+    ({"model_type": "bert"}, "embedding_size is 4, but the networks of this format's bert have"),
     ({"model_type": "bert", "embedding_size": None}, "num_hidden_groups is 1"),
     ({"shared_parts": "attention"}, "shared_parts is attention"),
     ({"hidden_act": "gelu_erf"}, "hidden_act is the exact GELU"),
-    ({"num_hidden_layers": 22, "num_hidden_groups": None}, "num_hidden_groups is None"),
+    ({"num_hidden_layers": 22, "num_hidden_groups": None}, "each of the 22 layers is a group"),
     ({"model_type": "electra"}, "the model_type is electra, but this format holds bert only"),
 ])
 def test_networks_that_the_original_cannot_build(changes, message):
@@ -144,3 +146,42 @@ def test_networks_that_the_original_cannot_build(changes, message):
 def test_formats_without_albert(form):
     with pytest.raises(InputError, match="the model_type is albert, but this format holds bert on"):
         form.table_for(Weights("m.keras", TINY, {}, {}))
+
+
+def test_what_transformers_reads(tmp_path):
+    """There the layer behind the embeddings is in every file, and the other GELU has no word."""
+    config = dataclasses.replace(TINY, embedding_size=None, num_hidden_groups=None)
+    make_learner(config).save(tmp_path / "model.keras")
+    checkpoints.convert(tmp_path / "model.keras", tmp_path / "hf", "huggingface")
+    described = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert described["architectures"] == ["AlbertForPreTraining"]
+    assert (described["hidden_act"], described["embedding_size"]) == ("gelu_new", 8)
+    assert (described["num_hidden_groups"], described["inner_group_num"]) == (3, 1)
+    tensors = load_file(tmp_path / "hf" / "model.safetensors")
+    kernel = "albert.encoder.embedding_hidden_mapping_in.weight"
+    assert np.array_equal(tensors[kernel], np.eye(8))
+    account = checkpoints.convert(tmp_path / "hf", tmp_path / "again", "huggingface")
+    assert account.ignored[kernel] == "a layer that only copies the embeddings"
+    assert load_file(tmp_path / "again" / "model.safetensors").keys() == tensors.keys()
+
+    tensors[kernel] = 2 * tensors[kernel]
+    save_file(tensors, tmp_path / "hf" / "model.safetensors")
+    with pytest.raises(InputError, match=f"'{kernel}' changes the embeddings"):
+        checkpoints.read(tmp_path / "hf")
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"model_type": "bert"}, "embedding_size is 4, but the networks of this format's bert have"),
+    ({"shared_parts": "feed_forward"}, "shared_parts is feed_forward"),
+    ({"num_hidden_layers": 22, "num_hidden_groups": 22}, "transformers .* 22 layers into 22"),
+])
+def test_networks_that_transformers_cannot_build(changes, message):
+    with pytest.raises(InputError, match=f"m.keras: {message}"):
+        huggingface.table_for(Weights("m.keras", dataclasses.replace(TINY, **changes), {}, {}))
+
+
+def test_no_weight_of_the_encoder_is_left_out(tmp_path, monkeypatch):
+    make_learner(TINY).save(tmp_path / "model.keras")
+    monkeypatch.setattr(google, "table_for", lambda weights: rules.Format(()))
+    with pytest.raises(InputError, match="google has no place for embeddings, embeddings_project"):
+        checkpoints.convert(tmp_path / "model.keras", tmp_path / "out", "google")

@@ -67,7 +67,7 @@ TASKS = [
     ("MaskedLM", bert_tf.MaskedLM, {"tied": False}),
     ("NextSentencePrediction", bert_tf.SentencePrediction, {}),
 ]
-FAMILIES = ["Bert", "Roberta"]
+FAMILIES = {"Bert": {}, "Roberta": {}, "Albert": {"embedding_size": 16, "num_hidden_groups": 2}}
 
 
 @pytest.mark.parametrize("family, kind, objective, options", [
@@ -85,7 +85,7 @@ def test_heads_of_transformers(family, kind, objective, options, tmp_path):
         num_labels=options.get("num_labels", 1 if objective is bert_tf.Regression else 2),
         # As training in transformers leaves it: the shapes alone don't show it.
         problem_type="multi_label_classification" if objective is bert_tf.MultiLabel else None,
-        tie_word_embeddings=options.get("tied", True))).eval()
+        tie_word_embeddings=options.get("tied", True), **FAMILIES[family])).eval()
     theirs.save_pretrained(tmp_path / "hf", max_shard_size="10KB")      # several files
     assert len(list((tmp_path / "hf").glob("*.safetensors"))) > 1
     ids = np.random.default_rng(0).integers(2, 50, (3, 8))

@@ -1,0 +1,67 @@
+"""What Hugging Face's files of ALBERT need beside their row of `MODELS`."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bert_tf.checkpoints.huggingface_models import Model
+from bert_tf.checkpoints.rules import Tensor
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+
+
+def check_groups(config: EncoderConfig, source: str) -> None:
+    """Raises InputError unless transformers would let the same layers share weights."""
+    config = config.filled()
+    layers, groups, inner = (
+        config.num_hidden_layers, config.num_hidden_groups or 1, config.inner_group_num)
+    theirs = [int(i / (layers / groups)) * inner + j for i in range(layers) for j in range(inner)]
+    if config.layer_weights != [(i, i) for i in theirs]:
+        raise InputError(f"{source}: transformers and google-research/albert put {layers} layers "
+                         f"into {groups} groups in two ways, because they round differently; such "
+                         "a model is not converted.")
+
+
+def _names(model, prefix):
+    """The names of the layer between embeddings and encoder."""
+    return [f"{prefix}{model.projection}.{end}" for end in ("weight", "bias")]
+
+
+def take_identity(found: dict[str, Tensor], model: Model, config: EncoderConfig | None,
+                  file: str) -> None:
+    """Puts a layer out of the way that only copies the embeddings, where our network has none.
+
+    Args:
+        found: the tensors of `file`, which is changed.
+        model: their row of `MODELS`.
+        config: the network's, or None.
+        file: for messages.
+
+    Raises:
+        InputError: the layer changes the embeddings.
+    """
+    kernel, bias = _names(model, model.prefix)
+    if not model.projection or config is None or config.projects or kernel not in found:
+        return
+    if not np.array_equal(found[kernel].read(), np.eye(config.hidden_size)) or (
+            bias in found and found[bias].read().any()):
+        raise InputError(f"{file}: tensor {kernel!r} changes the embeddings, but a network whose "
+                         "embedding_size is its hidden_size has no layer for that.")
+    for name in {kernel, bias} & found.keys():
+        found[f"identity.{name}"] = found.pop(name)
+
+
+def identity(model: Model, config: EncoderConfig, values: Mapping[str, np.ndarray]
+             ) -> dict[str, np.ndarray]:
+    """The tensors, by name, of a layer that only copies the embeddings, where files hold one.
+
+    Args:
+        model: the row of `MODELS`.
+        config: the network's.
+        values: the other tensors of the file.
+    """
+    if not model.projection or config.projects:
+        return {}
+    prefix = model.prefix if any(name.startswith(model.prefix) for name in values) else ""
+    dtype, width = next(iter(values.values())).dtype, config.hidden_size
+    return dict(zip(_names(model, prefix), (np.eye(width).astype(dtype), np.zeros(width, dtype))))
