@@ -42,6 +42,14 @@ def mirrored():
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
+@pytest.fixture
+def eagerly():
+    """Without tracing, which takes longer than a few small steps."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.fixture(scope="session")
 def test_data():
     """The folder of real material ($BERT_TF_TEST_DATA); skips the test where there is none."""

@@ -71,18 +71,6 @@ def fixture_dev(tmp_path_factory):
     return write_records(str(tmp_path_factory.mktemp("records") / "dev"), 21, 2)
 
 
-# Once more for each test that runs eagerly.
-pytestmark = pytest.mark.filterwarnings("ignore:Even though the `tf.config:UserWarning")
-
-
-@pytest.fixture(name="eagerly")
-def fixture_eagerly():
-    """Without tracing, which takes longer than a few small steps."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
 def scores(examples, found, losses):
     """As the scripts make them, and a headline that is hardly ever equal."""
     labels = examples.padded("label_ids")[:, 0]
