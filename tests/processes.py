@@ -5,9 +5,11 @@ and imported nothing of this project: an import of TensorFlow takes longer than 
 """
 
 import gc
+import json
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 
@@ -73,6 +75,20 @@ def start_command(module, flags, **environment):
     return Process(f"from {module} import run; run()", [
         f"--{name}={','.join(value) if isinstance(value, list) else value}"
         for name, value in flags.items()], **environment)
+
+
+def start_workers(module, flags_of_each):
+    """The Processes of a command that is started for each worker of a cluster."""
+    sockets = [socket.socket() for _ in flags_of_each]
+    for one in sockets:
+        one.bind(("localhost", 0))
+    cluster = {"worker": [f"localhost:{one.getsockname()[1]}" for one in sockets]}
+    for one in sockets:
+        one.close()
+    return [start_command(module, {**flags, "distribution_strategy": "multi_worker"},
+                          TF_CONFIG=json.dumps({"cluster": cluster,
+                                                "task": {"type": "worker", "index": index}}))
+            for index, flags in enumerate(flags_of_each)]
 
 
 def _run(writer, code, arguments, cwd, environment):

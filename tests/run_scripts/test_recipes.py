@@ -20,8 +20,8 @@ from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags
 from run_scripts import run_pretraining, show_pretraining
 from run_scripts.run_pretraining import PretrainingFlags
-from tests.data_prep.conftest import TOKENS, WORDS
 from tests import processes
+from tests.data_prep.conftest import TOKENS, WORDS
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -268,7 +268,7 @@ def test_manifests_of_earlier_versions_mean_the_two_recipes_they_knew():
 # Imports
 
 def test_a_run_from_random_weights_loads_no_checkpoint_format(folder, records, tmp_path):
-    loaded = set(processes.Process(f"""
+    loaded = set(processes.Process("""
 import sys
 from run_scripts import run_pretraining
 try:

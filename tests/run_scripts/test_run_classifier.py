@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import random
-import socket
 import subprocess
 import sys
 
@@ -21,6 +20,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
 from run_scripts.finetuning.model import ModelFlags
+from tests import processes
 from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -250,21 +250,8 @@ def test_a_named_task_and_what_its_model_answers_too(data, flags, tmp_path, caps
 def test_two_workers_write_once_what_one_does(flags, tmp_path):
     command = flags(do_eval=True, num_train_steps=6, num_train_epochs=None, early_stopping=1,
                     eval_steps=3, deterministic=False)
-    sockets = [socket.socket() for _ in range(2)]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    cluster = {"worker": [f"localhost:{one.getsockname()[1]}" for one in sockets]}
-    for one in sockets:
-        one.close()
-    workers = [subprocess.Popen(
-        [sys.executable, "-m", "run_scripts.run_classifier", "--distribution_strategy=multi_worker",
-         *(f"--{name}={value}" for name, value in command.items())],
-        cwd=pathlib.Path(__file__).parents[2], text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, env={**os.environ, "TF_CONFIG": json.dumps(
-            {"cluster": cluster, "task": {"type": "worker", "index": index}})})
-               for index in range(2)]
-    said = [worker.communicate(timeout=1800)[0] for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], said
+    said = [worker.finish() for worker in processes.start_workers(
+        "run_scripts.run_classifier", [command] * 2)]
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     (trial,) = read_json(tmp_path / "out" / "results.json")["trials"].values()
     assert read_json(tmp_path / "out" / "metrics.json")["metrics"] == pytest.approx(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import os
 import shutil
 import signal
@@ -25,6 +24,7 @@ from run_scripts import run_pretraining
 from tests import processes
 from tests.training import tiny
 
+SCRIPT = "run_scripts.run_pretraining"
 GOOGLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "google_gelu")
 # Records of two lengths; the model fits both.
 SHORT = {"max_seq_length": 16, "max_predictions_per_seq": 3}
@@ -87,7 +87,7 @@ def fixture_stopped(stopped_run, tmp_path, capsys):
 
 def start(flags, **environment):
     """The script, in a process of its own."""
-    return processes.start_command("run_scripts.run_pretraining", flags, **environment)
+    return processes.start_command(SCRIPT, flags, **environment)
 
 
 def after_first_checkpoint(process):
@@ -316,25 +316,12 @@ def test_evaluation_alone_is_of_the_latest_checkpoint(flags, folder, tmp_path):
 
 # Workers
 
-def start_workers(*flags_of_each):
-    """The script in a process for each worker."""
-    sockets = [socket.socket() for _ in flags_of_each]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    cluster = {"worker": [f"localhost:{one.getsockname()[1]}" for one in sockets]}
-    for one in sockets:
-        one.close()
-    return [start({**flags, "distribution_strategy": "multi_worker"}, TF_CONFIG=json.dumps(
-        {"cluster": cluster, "task": {"type": "worker", "index": index}}))
-            for index, flags in enumerate(flags_of_each)]
-
-
 def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     command = flags(do_train=True, do_eval=True, bert_config_file=str(folder / "plain.json"))
     shared = {**command, "output_dir": str(tmp_path / "workers")}
     for stop in (4, 8):
-        said = [process.finish() for process in start_workers(
-            *[{**shared, "stop_at_step": stop}] * 2)]
+        said = [worker.finish() for worker in processes.start_workers(
+            SCRIPT, [{**shared, "stop_at_step": stop}] * 2)]
     assert all("going on from step 4" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     main(command)
@@ -347,7 +334,7 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
 
 def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
-    workers = start_workers(command, command)
+    workers = processes.start_workers(SCRIPT, [command] * 2)
     after_first_checkpoint(workers[1]).send(signal.SIGTERM)
     for process in workers:
         assert "error: stopped by a signal at step" in process.finish(1)
@@ -456,7 +443,7 @@ def test_settings_that_cannot_be(flags, changes, part):
      r"error: --output_dir: 'bad\udcff' holds bytes that are not UTF-8"),
 ])
 def test_the_command_says_one_sentence(arguments, message):
-    done = subprocess.run([sys.executable, "-m", "run_scripts.run_pretraining", *arguments],
+    done = subprocess.run([sys.executable, "-m", SCRIPT, *arguments],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 1 and message in done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout
