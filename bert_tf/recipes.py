@@ -133,7 +133,9 @@ class Recipe:
 
     def describe(self) -> dict[str, Any]:
         """The data half as a JSON value, for the manifest of the records."""
+        settings = {"tokenizer_settings": dict(self.tokenizer_settings)}
         return {"name": self.name, "tokenizer": self.tokenizer,
+                **(settings if self.tokenizer_settings else {}),
                 "segments": _describe(self.segments), "corruption": _describe(self.corruption)}
 
     def vary(self, segments: Mapping[str, Any] | None = None,
@@ -236,6 +238,7 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
                   for key, value in values.items()}
         parts[name] = kind(**values)
     return dataclasses.replace(recipe, tokenizer=description.get("tokenizer", recipe.tokenizer),
+                               tokenizer_settings=description.get("tokenizer_settings", {}),
                                **parts)
 
 

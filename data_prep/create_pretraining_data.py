@@ -118,7 +118,9 @@ class PretrainingDataFlags:
                 corruption["quota"] = "rounded"
         if self.mask_shares:
             corruption["shares"] = _shares(self.mask_shares)
-        recipe = recipe.vary(segments, corruption)
+        settings = {} if self.strip_accents else {"strip_accents": False}
+        recipe = recipe.vary(segments, corruption,
+                             tokenizer_settings={**recipe.tokenizer_settings, **settings})
         if recipe.corruption.dynamic and recipe.corruption.choose not in BATCH_MASKINGS:
             raise InputError(f"--masking=dynamic: recipe {recipe.name} masks n-grams, which are "
                              "drawn while records are made; leave it out.")
@@ -130,11 +132,6 @@ class PretrainingDataFlags:
                 raise InputError(f"--do_whole_word_mask: recipe {recipe.name} draws sub-words "
                                  "while it trains; leave it out, or give --masking=static.")
         return recipe
-
-    def tokenizer_settings(self, recipe: recipes.Recipe) -> dict[str, Any]:
-        """Those of the recipe and of the flags."""
-        settings = dict(recipe.tokenizer_settings)
-        return settings if self.strip_accents else {**settings, "strip_accents": False}
 
     def check(self) -> None:
         """Raises InputError for values that can't work."""
@@ -345,8 +342,9 @@ def main(job: PretrainingDataFlags) -> None:
     """Makes the records and prints a report on them."""
     job.check()
     recipe = job.resolve()
-    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **job.tokenizer_settings(recipe))
-    recipe, vocabulary = recipe.vary(tokenizer=tokenizer.name), tokenizer.vocabulary
+    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
+    recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
+    vocabulary = tokenizer.vocabulary
     _check_vocabulary(job, vocabulary)
     job.input_file = find_files(job.input_file, "input_file")
     if PAIRINGS[recipe.segments.pairing].in_order:

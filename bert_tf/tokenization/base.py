@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from bert_tf import tokenization
+from bert_tf.config import read_json
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
+from bert_tf.files import write_aside, write_json
 from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
 
 MODEL_FILE = "spiece.model"
+# The settings of a tokenizer that has saved itself, where they are not the default.
+SETTINGS_FILE = "tokenizer_settings.json"
 
 
 class Tokenizer:
@@ -136,11 +139,13 @@ class Tokenizer:
         return {"name": self.name, "do_lower_case": self.do_lower_case, **self.settings}
 
     def save(self, folder: str) -> None:
-        """Writes the files of the vocabulary into `folder`, byte for byte as they were read;
-        `open_tokenizer` reads them there."""
+        """Writes the files of the vocabulary into `folder`, byte for byte as they were read, and
+        `settings`, if there are any; `open_tokenizer` reads them there."""
         for name, content in self.vocabulary.files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
                 file.write(content)
+        if self.settings:
+            write_json(os.path.join(folder, SETTINGS_FILE), self.settings)
 
 
 def find_vocabulary(folder: str) -> str | None:
@@ -164,7 +169,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
             holds one of these.
         do_lower_case: whether to lower-case text; as the vocabulary's tokens suggest if None.
             Byte-level BPE and T5 never do.
-        settings: further ones of the tokenizer, such as WordPiece's `strip_accents`.
+        settings: further ones of the tokenizer, such as WordPiece's `strip_accents`; those that a
+            tokenizer has saved beside the vocabulary if there are none.
 
     Raises:
         InputError: there is no vocabulary at `path`, it can't be read, or its kind of tokenizer has
@@ -178,6 +184,9 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
                 if str(path).endswith(endings))
     tokenizer = getattr(tokenization, kind)
+    beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
+    if not settings and os.path.isfile(beside):
+        settings = read_json(beside)
     unknown = sorted(settings.keys() - set(tokenizer.setting_names))
     if unknown:
         raise InputError(f"{path} is the vocabulary of a tokenizer that has no {unknown[0]}; give "

@@ -5,7 +5,7 @@ import dataclasses
 import math
 import os
 
-from bert_tf import checkpoints
+from bert_tf import checkpoints, recipes
 from bert_tf.checkpoints import keras_file
 from bert_tf.config import EncoderConfig, read_config, settle
 from bert_tf.errors import InputError
@@ -97,7 +97,10 @@ def _open_tokenizer(flags, folder, config, saved):
     if not path:
         raise InputError("--vocab_file must be given: there is no vocabulary in "
                          f"{folder or 'the place of --init_checkpoint'}.")
-    tokenizer = open_tokenizer(path, saved.do_lower_case if saved else flags.do_lower_case)
+    relative = recipes.RECIPES.get(config.model_type)
+    tokenizer = open_tokenizer(
+        path, saved.do_lower_case if saved else flags.do_lower_case,
+        **(relative.tokenizer_settings if relative and not saved else {}))
     check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={path}")
     if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
         raise InputError(f"--vocab_file={path} is not the vocabulary of the model, {own}; "
