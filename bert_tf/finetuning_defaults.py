@@ -48,10 +48,12 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "electra": {
         "": {"learning_rate": 1e-4, "train_batch_size": 32, "num_train_epochs": 3.0,
              "warmup_proportion": 0.1, "layer_decay": 0.8, "layer_decay_top": 2,
-             "loss_reduction": "sum", "optimizer": "bert_adamw"},
+             "loss_reduction": "sum", "optimizer": "bert_adamw",
+             "learning_rate_schedule": "electra"},
         "large": {"learning_rate": 5e-5, "layer_decay": 0.9},
         "rte": {"num_train_epochs": 10.0},
-        "sts-b": {"num_train_epochs": 10.0},
+        "sts-b": {"num_train_epochs": 10.0, "label_scale": 5.0, "both_orders": True},
+        "mrpc": {"both_orders": True},
         **{task: {"num_train_epochs": 2.0, "max_seq_length": 512, "squad_style": "electra"}
            for task in ("squad", "squad_v2")}},
 }

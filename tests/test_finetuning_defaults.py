@@ -7,7 +7,7 @@ import pytest
 from bert_tf import finetuning_defaults
 from bert_tf.config import EncoderConfig
 from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.task_flags import SquadFlags
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning import relatives
 from run_scripts.finetuning.model import ModelFlags
@@ -27,7 +27,8 @@ def fixture_folder(tmp_path):
 
 
 def test_rows_name_flags_tasks_and_sizes():
-    flags = {field.name: field for kind in (SquadFlags, ModelFlags, FineTuneSettings)
+    flags = {field.name: field for kind in (SquadFlags, TaskFlags, ModelFlags,
+                                                       FineTuneSettings)
              for field in dataclasses.fields(kind)}
     for kind, rows in finetuning_defaults.DEFAULTS.items():
         assert kind in EncoderConfig.choices["model_type"] and kind != "bert"

@@ -9,6 +9,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import Sizes
+from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead
 
@@ -76,16 +77,26 @@ class MultiLabel(LabelHead):
 class Regression(LinearHead):
     """`num_labels` numbers, such as the similarity of STS-B: outputs [B, num_labels], float labels
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
+
+    Args:
+        scale: labels are divided by it to be learned, and outputs are multiplied by it to be read;
+            5 for STS-B in google-research/electra.
+
+    Raises:
+        InputError: `scale` is not above 0.
     """
 
-    def __init__(self, config: Sizes, num_labels: int = 1, name: str = "regression",
-                 **kwargs: Any):
+    def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0,
+                 name: str = "regression", **kwargs: Any):
+        if not scale > 0:
+            raise InputError(f"the scale of labels is {scale}; it must be above 0.")
         super().__init__(config, num_labels, name=name, **kwargs)
-        self.num_labels = num_labels
+        self.num_labels, self.scale = num_labels, scale
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """float32 labels and weights [B, num_labels]."""
-        return self.row_targets(batch)
+        """float32 labels, by the scale, and weights [B, num_labels]."""
+        labels, weights = self.row_targets(batch)
+        return (labels if self.scale == 1 else labels / self.scale), weights
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The weighted sum of the squared errors, and the sum of the weights.
@@ -99,15 +110,16 @@ class Regression(LinearHead):
         """The weighted number of outputs less than 0.5 from their label, and the sum of the
         weights.
         """
-        correct = ops.cast(ops.abs(logits - labels) < 0.5, weights.dtype)
+        correct = ops.cast(ops.abs(logits - labels) * self.scale < 0.5, weights.dtype)
         return ops.sum(correct * weights), ops.sum(weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         """`values` [B, num_labels]."""
-        return {"values": logits}
+        return {"values": logits if self.scale == 1 else logits * self.scale}
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_labels": self.num_labels}
+        scale = {} if self.scale == 1 else {"scale": self.scale}
+        return {**super().get_config(), "num_labels": self.num_labels, **scale}
 
 
 @register

@@ -29,17 +29,23 @@ class Source:
         split: the split's name.
         path: its file.
         skip_malformed_lines: count malformed lines; otherwise the first is an error.
+        both_orders: whether all examples come again with their two texts turned round.
     """
 
     task: typing.Any
     split: str
     path: str
     skip_malformed_lines: bool = False
+    both_orders: bool = False
 
     def examples(self, omissions: Omissions | None = None) -> typing.Iterator[Example]:
         """Yields the `Example`s; `omissions` counts the lines that gave none."""
-        return read_examples(self.task, self.split, self.path,
-                             omissions or Omissions(self.skip_malformed_lines))
+        omissions = omissions or Omissions(self.skip_malformed_lines)
+        yield from read_examples(self.task, self.split, self.path, omissions)
+        if self.both_orders:
+            again = Omissions(self.skip_malformed_lines)
+            for example in read_examples(self.task, self.split, self.path, again):
+                yield example._replace(texts=example.texts[::-1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,8 +201,9 @@ class SplitRecords:
     def _notes(self, counts):
         notes, path = [], self._source.path
         official = self._source.task.split(self._source.split).size
-        if official and counts["examples"] != official:
-            notes.append(f"{path} holds {counts['examples']:,} examples, the official file "
+        held = counts["examples"] // (2 if self._source.both_orders else 1)
+        if official and held != official:
+            notes.append(f"{path} holds {held:,} examples, the official file "
                          f"{official:,}.")
         if counts["malformed_lines"]:
             notes.append(f"{counts['malformed_lines']:,} malformed lines of {path} were left out.")

@@ -56,6 +56,12 @@ class TaskFlags:
     choice_columns: list[str] = option([], "Columns of a multiple choice, such as ending*.")
     labels: list[str] = option([], "All labels; by default those of the training file.")
     multi_label: bool = option(False, "An example has any number of labels, with commas between.")
+    label_scale: float | None = option(
+        None, "Numbers of a regression are learned divided by this (default: 1); records do not "
+        "depend on it.")
+    both_orders: bool = option(
+        False, "Train on every pair of texts in both orders: the pairs of the training file, then "
+        "all of them turned round.")
     header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
     tfds_name: str = option("", "Data set of tensorflow_datasets; the files then are names of its "
                             "splits, by default train, validation and test.")
@@ -129,8 +135,14 @@ class TaskFlags:
                 task = discover_labels(task, split, found[split],
                                        Omissions(self.skip_malformed_lines))
                 break
-        return [Source(task, split, found[split], self.skip_malformed_lines)
-                for split in splits or found]
+        if self.label_scale is not None and (
+                task.kind != KINDS["regression"] or not 0 < self.label_scale < float("inf")):
+            raise InputError(f"--label_scale is {self.label_scale}: give a number above 0, for a "
+                             "regression alone.")
+        if self.both_orders and len(task.split("train").texts) != 2:
+            raise InputError("--both_orders is for pairs of texts; leave it out.")
+        return [Source(task, split, found[split], self.skip_malformed_lines,
+                       self.both_orders and split == "train") for split in splits or found]
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
         """The splits to train, score and predict on.

@@ -222,8 +222,13 @@ class FineTuneSettings(TrainSettings):
         return dataclasses.replace(
             self, train_batch_size=batch, num_train_epochs=epochs, num_train_steps=steps,
             learning_rate=rate,
-            num_warmup_steps=self.num_warmup_steps or int(steps * self.warmup_proportion),
+            num_warmup_steps=self.num_warmup_steps or self._warmup(steps),
             eval_steps=self.eval_steps or every)
+
+    def _warmup(self, steps):
+        """The steps of the warm-up by their share, which ELECTRA's code does not round."""
+        warmup = steps * self.warmup_proportion
+        return warmup if self.learning_rate_schedule == "electra" else int(warmup)
 
     def trials(self) -> dict[str, "FineTuneSettings"]:
         """The settings of each trial, under a name that no other trial has.

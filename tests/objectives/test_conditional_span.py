@@ -211,18 +211,6 @@ def test_heads_that_cannot_be_are_refused(options, message):
         ConditionalSpan(EncoderConfig(vocab_size=9, hidden_size=12), **options)
 
 
-@keras.saving.register_keras_serializable("test_conditional_span")
-class ElectraRate(keras.optimizers.schedules.LearningRateSchedule):
-    """That of the stored steps: a warm-up of 2.5 of 10 steps, times the line to 0."""
-
-    def __call__(self, step):
-        step = tf.cast(step, "float32")
-        return 2e-3 * (1 - step / 10) * tf.minimum(1.0, step / 2.5)
-
-    def get_config(self):
-        return {}
-
-
 def test_summed_losses_and_slower_layers_train_as_electra_does(golden):
     file = golden("electra", "finetuning_steps")
     learner = give(electra(file, lambda config: Classification(config, 2, dropout_rate=0.0)), file)
@@ -231,7 +219,8 @@ def test_summed_losses_and_slower_layers_train_as_electra_does(golden):
              for name in ("input_ids", "input_mask", "segment_ids")}
     batch["label_ids"] = tf.constant(features["mrpc_label_ids"])
     trainer = Trainer(learner, make_optimizer(
-        "bert_adamw", ElectraRate(), rate_factors=transfer.layer_decay_factors(
+        "bert_adamw", WarmupLinearDecay(2e-3, 10, 2.5, "electra"),
+        rate_factors=transfer.layer_decay_factors(
             learner.encoder.config, 0.8, 2)), tf.distribute.get_strategy(), sums_losses=True)
     batches = iter(trainer.distribute(lambda *_: tf.data.Dataset.from_tensors(batch).repeat()))
     for expected in file["losses"][:4]:

@@ -31,6 +31,11 @@ class Classification(LabelledKind):
     texts = (1, 2, "a text, or a tuple of two")
     label_dtype: type = np.int64
 
+    def options(self, given, saved, is_training, path):
+        """The scale of labels that are numbers, if there is one."""
+        found = super().options(given, saved, is_training, path)
+        return {name: value for name, value in found.items() if value is not None}
+
     def num_texts(self, task, split="train"):
         return len(task.splits[split].texts) if split in task.splits else None
 
@@ -110,6 +115,10 @@ class Regression(Classification):
     own_metrics = ("pearson", "spearman")
     has_labels = smooths = False
     label_dtype = np.float32
+
+    def head(self, task, options):
+        scale = options.get("label_scale")
+        return self.name, {} if scale is None else {"scale": scale}
 
     def label(self, task, ids, texts, raw, where):
         if raw is None:
