@@ -46,24 +46,31 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)). With "electra" it falls from
     step 0 on: the rate is that line times min(1, t / warmup_steps) (google-research/electra
     model/optimization.py).
+
+    google-research/albert optimization.py has two numbers more. The factor of the peak that falls
+    is taken to a power, and the warm-up begins at a step of its own, before which rates are below
+    0: it is there for a warm-up in the middle of a run.
     """
 
-    def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0,
-                 form: str = "bert") -> None:
+    def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0, form: str = "bert",
+                 power: float = 1.0, warmup_start: int = 0) -> None:
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
-        self.form = form
+        self.form, self.power, self.warmup_start = form, power, warmup_start
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        rate = self.peak * DECAYS[self.form](step, self.warmup_steps, self.total_steps)
+        factor = DECAYS[self.form](step, self.warmup_steps, self.total_steps)
+        rate = self.peak * (factor if self.power == 1 else factor**self.power)
         if self.warmup_steps:
             rising = rate if self.form == "electra" else self.peak
+            step = step - self.warmup_start if self.warmup_start else step
             rate = ops.where(step < self.warmup_steps, rising * step / self.warmup_steps, rate)
         return rate
 
     def get_config(self):
         return {"peak": self.peak, "total_steps": self.total_steps,
-                "warmup_steps": self.warmup_steps, "form": self.form}
+                "warmup_steps": self.warmup_steps, "form": self.form, "power": self.power,
+                "warmup_start": self.warmup_start}
 
 
 @register
@@ -207,6 +214,8 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
     "adamw": (AdamWeightDecay, {}),
     "bert_adamw": (AdamWeightDecay, {"bias_correction": False}),
     "lamb": (LayerwiseAdaptiveMoments, {}),
+    # google-research/albert lamb_optimizer.py; its AdamW is BERT's.
+    "albert_lamb": (LayerwiseAdaptiveMoments, {"bias_correction": False}),
     # fairseq optim/adam.py, with the settings of RoBERTa.
     "fairseq_adam": (AdamWeightDecay, {"beta_2": 0.98, "epsilon_hat": True, "clip_norm": 0.0,
                                        "not_decayed": ()}),
@@ -215,7 +224,8 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
 
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
                    **options) -> AdamWeightDecay:
-    """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb" or
-    "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is clipped)."""
+    """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
+    (no bias correction) or "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
+    clipped)."""
     variant, settings = _VARIANTS[name]
     return variant(learning_rate, **{**settings, **options})

@@ -10,7 +10,7 @@ from bert_tf.flags import REQUIRED, option
 
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
-OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "fairseq_adam")
+OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam")
 SCHEDULES = ("bert", "roberta", "electra")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
@@ -19,7 +19,8 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixe
 _LEAST = {"train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0, "num_train_steps": 1,
           "num_warmup_steps": 0, "stop_at_step": 0, "save_checkpoints_steps": 1,
           "keep_checkpoint_max": 1, "iterations_per_loop": 1, "eval_steps": 0, "max_eval_steps": 0,
-          "random_seed": 0, "weight_decay": 0, "gradient_accumulation_steps": 1}
+          "random_seed": 0, "weight_decay": 0, "poly_power": 0, "start_warmup_step": 0,
+          "gradient_accumulation_steps": 1}
 
 
 @dataclasses.dataclass
@@ -40,14 +41,17 @@ class TrainSettings:
     max_eval_steps: int = option(100, "Most steps of an evaluation; 0: all records.")
     random_seed: int = option(12345, "Seed of initial weights, order of records and dropout.")
     optimizer: str = option(
-        "adamw", "adamw; bert_adamw, the original's, without bias correction; lamb; or "
-        "fairseq_adam, RoBERTa's, which decays LayerNorm and biases too and clips no gradient.",
+        "adamw", "adamw; bert_adamw, the original's, without bias correction; lamb; "
+        "albert_lamb, without bias correction; or fairseq_adam, RoBERTa's, which decays LayerNorm "
+        "and biases too and clips no gradient.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
         "0. roberta: from the peak, which is reached at the end of the warm-up. electra: on bert's "
         "line, which the rate of the warm-up follows too.",
         choices=SCHEDULES)
+    poly_power: float = option(1.0, "Power to which the falling factor of the rate is taken.")
+    start_warmup_step: int = option(0, "Step at which the warm-up begins.")
     weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are left out.")
     gradient_accumulation_steps: int = option(
         1, "Parts in which a device takes its share of a batch, to save memory.")

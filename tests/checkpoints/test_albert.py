@@ -20,25 +20,13 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner
+from tests import original_checkpoint
+from tests.original_checkpoint import part
 
 CASES = ("shared", "groups2_inner2", "unshared_nomapping")
 TINY = EncoderConfig.preset(
     "tiny", vocab_size=11, hidden_size=8, intermediate_size=6, num_hidden_layers=3,
     max_position_embeddings=5, model_type="albert", embedding_size=4, num_hidden_groups=1)
-
-
-def write_google(folder, config, weights):
-    """A checkpoint as google-research/albert leaves it while it trains; returns its prefix."""
-    folder.mkdir()
-    (folder / "albert_config.json").write_text(config)
-    tensors = {**weights, "global_step": np.int64(4), "bert/pooler/dense/bias/adam_m": np.zeros(3)}
-    tf.raw_ops.SaveV2(prefix=str(folder / "model.ckpt-4"), tensor_names=list(tensors),
-                      shape_and_slices=[""] * len(tensors), tensors=list(tensors.values()))
-
-
-def part(arrays, prefix):
-    return {name.removeprefix(prefix): value for name, value in arrays.items()
-            if name.startswith(prefix)}
 
 
 def make_learner(config, *heads):
@@ -60,7 +48,7 @@ def assert_same(found, wanted):
 @pytest.mark.parametrize("case", CASES)
 def test_the_original(case, test_data, tmp_path):
     golden = dict(np.load(test_data / "golden" / "albert" / f"forward_{case}.npz"))
-    write_google(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
+    original_checkpoint.write(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
     config = checkpoints.read_config(tmp_path / "google")
     assert config.model_type == "albert"
     learner = make_learner(config)
@@ -106,7 +94,7 @@ def tensors(folder):
 
 def test_a_classifier_of_the_original(test_data, tmp_path):
     golden = dict(np.load(test_data / "golden" / "albert" / "head_mnli.npz"))
-    write_google(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
+    original_checkpoint.write(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
     config = checkpoints.read_config(tmp_path / "google")
     learner = make_learner(config, Classification(config, 3))
     assert not checkpoints.load(tmp_path / "google", learner).missing

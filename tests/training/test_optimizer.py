@@ -63,7 +63,7 @@ def test_fairseq_adam_where_epsilon_counts():
                            atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["adamw", "bert_adamw", "lamb"])
+@pytest.mark.parametrize("name", ["adamw", "bert_adamw", "lamb", "albert_lamb"])
 def test_updates_are_those_of_the_papers(name):
     named, grads = variables()
     before = {key: v.numpy() for key, v in named.items()}
@@ -74,7 +74,8 @@ def test_updates_are_those_of_the_papers(name):
     for i, (key, variable) in enumerate(named.items()):
         is_decayed = key == "dense/kernel"      # LayerNorm and biases are not
         expected = adam(before[key], [g[i] for g in grads], DECAY * is_decayed,
-                        name != "bert_adamw", name == "lamb" and is_decayed)
+                        name not in ("bert_adamw", "albert_lamb"),
+                        name.endswith("lamb") and is_decayed)
         assert np.allclose(variable.numpy(), expected, rtol=1e-4, atol=1e-6), key
 
 
@@ -138,7 +139,8 @@ def test_learning_rate_warms_up_and_decays_as_in_the_original(form, at_10, at_55
 
 
 @pytest.mark.parametrize("optimizer", [
-    AdamWeightDecay(WarmupLinearDecay(1e-3, 10, 2), weight_decay=0.3, bias_correction=False),
+    AdamWeightDecay(WarmupLinearDecay(1e-3, 10, 2, power=2.0, warmup_start=1), weight_decay=0.3,
+                    bias_correction=False),
     LayerwiseAdaptiveMoments(1e-3, clip_norm=2.0, rate_factors=(("embeddings/", 0.5),))])
 def test_configurations_survive_serialisation(optimizer):
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
