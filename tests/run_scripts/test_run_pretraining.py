@@ -436,7 +436,7 @@ def test_settings_that_cannot_be(flags, changes, part):
     (["--input_file=x", "--output_dir=x", "--do_train"],
      "error: give either --bert_config_file, the file of a configuration, or --model_size"),
     (["--dtype=float23"], "--dtype=float23: value should be one of <float32|bfloat16|float16>"),
-    (["--optimizer=adam"], "--optimizer=adam: value should be one of <adamw|bert_adamw|lamb>"),
+    (["--optimizer=adam"], "--optimizer=adam: value should be one of <adamw|bert_adamw|lamb|"),
     (["--bert_config_file=absent.json", "--input_file=x", "--output_dir=x", "--do_train"],
      "absent.json"),
     (["--bert_config_file=a", "--input_file=x", b"--output_dir=bad\xff"],
