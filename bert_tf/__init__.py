@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # The classes that people import, which are also those that a saved model may name, by module.
 _CLASSES = {
+    "analysis.fixed_patterns": ["FixedPatternEncoder"],
     "config": ["EncoderConfig"],
     "errors": ["InputError"],
     "tokenization.vocabulary": ["Vocabulary"],

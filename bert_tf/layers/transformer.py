@@ -302,7 +302,7 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         policy = self.dtype_policy
         if attention_of is None:
-            self.attention = SelfAttention(config, name="self", dtype=policy)
+            self.attention = self.make_attention(name="self", dtype=policy)
             self.attention_output = Residual(config, config.hidden_size, name="output",
                                              dtype=policy)
         else:
@@ -315,6 +315,10 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         else:
             self.intermediate = feed_forward_of.intermediate
             self.output_ = feed_forward_of.output_
+
+    def make_attention(self, **kwargs: Any) -> Any:
+        """The layer's attention; a subclass may have another kind of it."""
+        return SelfAttention(self.config, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         if not self.attention.built:

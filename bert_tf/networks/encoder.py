@@ -74,12 +74,24 @@ class BertEncoder(FromConfig, keras.Model):
         feed_forwards: dict[int, TransformerLayer] = {}
         for pair in self.config.layer_weights:
             if pair not in layers:
-                layers[pair] = layer = TransformerLayer(
-                    self.config, attentions.get(pair[0]), feed_forwards.get(pair[1]),
+                layers[pair] = layer = self.make_layer(
+                    attentions.get(pair[0]), feed_forwards.get(pair[1]),
                     name=f"layer_{max(pair)}", dtype=self.dtype_policy)
                 attentions.setdefault(pair[0], layer)
                 feed_forwards.setdefault(pair[1], layer)
         return [layers[pair] for pair in self.config.layer_weights]
+
+    def make_layer(self, *shared: TransformerLayer | None, **kwargs: Any) -> TransformerLayer:
+        """A layer that shares parts of others; a subclass may have another kind of it."""
+        return TransformerLayer(self.config, *shared, **kwargs)
+
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
+        """What every layer's attention takes as its bias; takes what `call` takes."""
+        if inputs.get("input_mask") is None:
+            return attention_bias
+        padding = padding_bias(inputs["input_mask"])                    # [B, 1, 1, S]
+        return (padding if attention_bias is None
+                else padding + ops.cast(attention_bias, padding.dtype))
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
@@ -127,11 +139,7 @@ class BertEncoder(FromConfig, keras.Model):
         elif dropout_seed is None:
             dropout_seed = self.seed_generator.next()
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
-        bias = attention_bias
-        if inputs.get("input_mask") is not None:
-            padding = padding_bias(inputs["input_mask"])                # [B, 1, 1, S]
-            bias = padding if bias is None else padding + ops.cast(bias, padding.dtype)
-
+        bias = self.make_bias(inputs, attention_bias)
         x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seeds[0])
         outputs: dict[str, Any] = {"embedding_output": x, "layer_outputs": []}
         if self.embeddings_project:

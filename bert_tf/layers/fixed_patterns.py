@@ -1,0 +1,139 @@
+"""Attention whose heads look at fixed places instead of what they learned (Raganato et al.,
+arXiv:2002.10260).
+
+The authors' code is not public. Where the paper leaves a choice, this file takes one reading of it:
+which weights a row has, and what a row does that has nothing to look at.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import EncoderConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.transformer import TransformerLayer, dropout
+
+# Each looks at: itself; the token before; the one after; those two and more before, the more the
+# nearer; those two and more after; all, the more the nearer to the end; or to the start.
+PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
+_LOOK_BACK = ("previous", "left")
+EMPTY_ROWS = ("end", "zero")
+
+
+def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS,
+                   empty_rows: str = "end") -> Tensor:
+    """The maps of fixed heads for texts of n tokens, n each one's own.
+
+    Row i of the pattern "left" has weights (j + 1)^3 for j <= i - 2, "right" (n - j)^3 for
+    j >= i + 2, "end" (j + 1)^3 and "start" (n - j)^3 for all j; rows are scaled to the sum 1.
+
+    Args:
+        input_mask: integer [B, S], 1 for tokens and 0 for padding, which follows them.
+        names: F of `PATTERNS`.
+        empty_rows: what a row does that has nothing to look at, such as the first of "previous":
+            "end", it looks at the first token, or at the last of a pattern that looks ahead;
+            "zero", it is 0.
+
+    Returns:
+        float32 [B, F, S, S], 0 in rows and columns of padding.
+    """
+    mask = ops.cast(input_mask, "float32")                              # [B, S]
+    places = ops.arange(ops.shape(mask)[1], dtype="float32")            # [S]
+    i, j = places[None, :, None], places[None, None, :]
+    length = ops.sum(mask, 1)[:, None, None]                            # [B, 1, 1]
+    grows, falls = (j + 1) ** 3, (length - j) ** 3
+    real = mask[:, :, None] * mask[:, None, :]                          # [B, S, S]
+    weights = {
+        "current": lambda: ops.cast(j == i, "float32"),
+        "previous": lambda: ops.cast(j == i - 1, "float32"),
+        "next": lambda: ops.cast(j == i + 1, "float32"),
+        "left": lambda: grows * ops.cast(j <= i - 2, "float32"),
+        "right": lambda: falls * ops.cast(j >= i + 2, "float32"),
+        "end": lambda: grows,
+        "start": lambda: falls,
+    }
+    maps = []
+    for name in names:
+        rows = weights[name]() * real                                   # [B, S, S]
+        total = ops.sum(rows, -1, keepdims=True)                        # [B, S, 1]
+        rows = rows / ops.where(total > 0, total, 1.0)
+        if empty_rows == "end":
+            nearest = ops.cast(j == (0.0 if name in _LOOK_BACK else length - 1), "float32")
+            rows = ops.where(total > 0, rows, nearest * real)
+        maps.append(rows)
+    if not maps:
+        return ops.zeros((*ops.shape(mask)[:1], 0, *ops.shape(real)[1:]))
+    return ops.stack(maps, 1)
+
+
+@register
+class FixedPatternAttention(FromConfig, keras.layers.Layer):
+    """As `SelfAttention`; the maps of the first F heads are given, so that they have no queries and
+    no keys.
+
+    Args:
+        config: `EncoderConfig`.
+        fixed: F, at most N.
+    """
+
+    def __init__(self, config: EncoderConfig, fixed: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.fixed = fixed
+        learned = (config.num_attention_heads - fixed) * config.head_size
+        self.query = self.dense(learned, "query") if learned else None
+        self.key = self.dense(learned, "key") if learned else None
+        self.value = self.dense(config.hidden_size, "value")
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer in (self.query, self.key, self.value):
+            if layer:
+                layer.build((None, None, self.config.hidden_size))
+
+    def call(self, x: Tensor, bias: tuple[Tensor | None, Tensor], head_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """As `SelfAttention.call`, but for `bias`: the bias of the learned heads, and the maps of
+        the others, float [B, F, S, S]. Dropout is not applied to the latter."""
+        bias, probs = bias
+        probs = dropped = ops.cast(probs, self.compute_dtype)
+        size = self.config.head_size
+        if self.query:
+            query = _split(self.query(x) * size**-0.5, size)            # [B, N - F, S, D]
+            key = _split(self.key(x), size)
+            scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+            scores = ops.cast(scores, "float32")                        # [B, N - F, S, S]
+            learned = ops.softmax(scores if bias is None else scores + bias)
+            learned = ops.cast(learned, self.compute_dtype)
+            rate = self.config.attention_probs_dropout_prob
+            dropped = ops.concatenate([probs, dropout(learned, rate, dropout_seed)], 1)
+            probs = ops.concatenate([probs, learned], 1)                # [B, N, S, S]
+        context = ops.matmul(dropped, _split(self.value(x), size))      # [B, N, S, D]
+        if head_mask is not None:
+            context = context * ops.cast(head_mask, context.dtype)[:, None, None]
+        context = ops.transpose(context, (0, 2, 1, 3))                  # [B, S, N, D]
+        return ops.reshape(context, (*ops.shape(x)[:2], self.config.hidden_size)), probs
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "fixed": self.fixed}
+
+
+def _split(x: Tensor, size: int) -> Tensor:
+    """From [B, S, heads * D] to [B, heads, S, D]."""
+    x = ops.reshape(x, (*ops.shape(x)[:2], -1, size))
+    return ops.transpose(x, (0, 2, 1, 3))
+
+
+@register
+class FixedPatternLayer(TransformerLayer):
+    """A layer with `FixedPatternAttention`; `fixed` is F."""
+
+    def __init__(self, config: EncoderConfig, *shared: TransformerLayer | None, fixed: int,
+                 **kwargs: Any):
+        self.fixed = fixed
+        super().__init__(config, *shared, **kwargs)
+
+    def make_attention(self, **kwargs: Any) -> Any:
+        return FixedPatternAttention(self.config, self.fixed, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "fixed": self.fixed}
