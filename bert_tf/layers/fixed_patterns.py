@@ -94,15 +94,15 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
              dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """As `SelfAttention.call`, but for `bias`: the bias of the learned heads, and the maps of
         the others, float [B, F, S, S]. Dropout is not applied to the latter."""
-        bias, probs = bias
-        probs = dropped = ops.cast(probs, self.compute_dtype)
+        scores_bias, maps = bias
+        probs = dropped = ops.cast(maps, self.compute_dtype)
         size = self.config.head_size
-        if self.query:
+        if self.query and self.key:
             query = _split(self.query(x) * size**-0.5, size)            # [B, N - F, S, D]
             key = _split(self.key(x), size)
             scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
             scores = ops.cast(scores, "float32")                        # [B, N - F, S, S]
-            learned = ops.softmax(scores if bias is None else scores + bias)
+            learned = ops.softmax(scores if scores_bias is None else scores + scores_bias)
             learned = ops.cast(learned, self.compute_dtype)
             rate = self.config.attention_probs_dropout_prob
             dropped = ops.concatenate([probs, dropout(learned, rate, dropout_seed)], 1)
