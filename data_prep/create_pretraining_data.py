@@ -23,7 +23,6 @@ from typing import Any
 import google_crc32c
 
 from bert_tf import flags, recipes
-from bert_tf.config import defaults_of
 from bert_tf.data import corpus, manifest, statistics
 from bert_tf.data.dynamic_masks import BATCH_MASKINGS
 from bert_tf.data.pairing import PAIRINGS
@@ -34,6 +33,7 @@ from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.flags import REQUIRED, option
+from bert_tf.options import defaults_of
 from bert_tf.tokenization.base import open_tokenizer
 
 _ROWS = 8192            # instances made into bytes at a time

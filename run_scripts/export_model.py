@@ -19,11 +19,11 @@ from absl import logging
 
 from bert_tf import checkpoints, export, flags, networks, objectives, tasks, tokenization, training
 from bert_tf.checkpoints import rules
-from bert_tf.config import settle
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
+from bert_tf.options import settle
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")

@@ -19,13 +19,14 @@ import lazy_loader
 import numpy as np
 
 from bert_tf import checkpoints, flags, networks, tokenization
-from bert_tf.config import EncoderConfig, read_config, settle
+from bert_tf.config import EncoderConfig, read_config
 from bert_tf.data import vectors
 from bert_tf.data.bucketing import sorted_batches
 from bert_tf.data.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
+from bert_tf.options import settle
 from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import POLICIES

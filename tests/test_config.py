@@ -5,17 +5,9 @@ import json
 
 import pytest
 
-from bert_tf.config import (
-    CONFIGS,
-    PRESETS,
-    EncoderConfig,
-    Sizes,
-    differing_options,
-    read_config,
-    same_options,
-    settle,
-)
+from bert_tf.config import CONFIGS, PRESETS, EncoderConfig, Sizes, read_config
 from bert_tf.errors import InputError
+from bert_tf.options import differing_options, same_options, settle
 
 # The multilingual and Chinese releases carry keys that their own code never reads.
 CHINESE_RELEASE = {

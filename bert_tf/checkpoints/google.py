@@ -11,8 +11,9 @@ import lazy_loader
 from bert_tf.checkpoints import names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, check_parts
-from bert_tf.config import ALBERT, EncoderConfig, config_from_dict, read_json
+from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
 from bert_tf.errors import InputError
+from bert_tf.options import read_json
 
 tf = lazy_loader.load("tensorflow")
 

@@ -11,10 +11,11 @@ from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_
 from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
-from bert_tf.config import EncoderConfig, read_json
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.heads import HEADS
+from bert_tf.options import read_json
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"

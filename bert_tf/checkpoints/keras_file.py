@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from bert_tf.checkpoints import google, hdf5, names, rules, training_checkpoint
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
-from bert_tf.config import config_from_dict, parse_json
+from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS, MAX_LSTMS, OBJECTIVES
 from bert_tf.networks import NETWORKS
+from bert_tf.options import parse_json
 
 NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}

@@ -11,9 +11,10 @@ import lazy_loader
 from bert_tf.checkpoints import google, hdf5, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32
-from bert_tf.config import EncoderConfig, read_json
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.options import read_json
 from bert_tf.tokenization import WordpieceTokenizer
 from bert_tf.tokenization.vocabulary import VOCAB_FILE
 

@@ -6,8 +6,8 @@ import os
 from safetensors import SafetensorError, safe_open
 
 from bert_tf.checkpoints.rules import Tensor
-from bert_tf.config import read_json
 from bert_tf.errors import InputError
+from bert_tf.options import read_json
 
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 

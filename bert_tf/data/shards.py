@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bert_tf.config import same_options
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.jobs import Progress, run_pieces
 from bert_tf.errors import InputError
 from bert_tf.files import leftovers, locked, write_json
+from bert_tf.options import same_options
 
 
 def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[int, Any], dict],

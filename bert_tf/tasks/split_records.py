@@ -7,11 +7,11 @@ import hashlib
 import os
 import typing
 
-from bert_tf.config import defaults_of
 from bert_tf.data import manifest
 from bert_tf.data.shards import make_shards
 from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
+from bert_tf.options import defaults_of
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.rows import Omissions
 

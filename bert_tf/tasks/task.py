@@ -5,9 +5,9 @@ of it is saved beside a fine-tuned model, in `task.json`.
 import dataclasses
 import os
 
-from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.options import read_json
 from bert_tf.tasks import kinds
 from bert_tf.tasks.kinds.base import Kind
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf import tokenization
-from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside, write_json
+from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
 
 MODEL_FILE = "spiece.model"

@@ -19,8 +19,8 @@ import re
 import numpy as np
 
 from bert_tf.checkpoints import checksummed
-from bert_tf.config import differing_options
 from bert_tf.errors import InputError
+from bert_tf.options import differing_options
 from bert_tf.training.settings import TrainSettings
 
 _NAME = "checkpoint-{:09d}.safetensors"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from bert_tf.checkpoints import checksummed, names
-from bert_tf.config import same_options
 from bert_tf.errors import InputError
 from bert_tf.files import locked, make_folder, replace_aside
+from bert_tf.options import same_options
 from bert_tf.training import resume
 from bert_tf.training.batches import Feed
 from bert_tf.training.distribution import is_chief, mean_over_workers

@@ -9,9 +9,9 @@ import os
 import statistics
 
 from bert_tf.checkpoints.names import MODEL_FILE
-from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
+from bert_tf.options import read_json
 from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings

@@ -27,10 +27,10 @@ import re
 import statistics
 
 from bert_tf import flags, training
-from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.flags import option
+from bert_tf.options import read_json
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text

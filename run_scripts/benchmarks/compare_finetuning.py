@@ -25,10 +25,10 @@ import sys
 import numpy as np
 
 from bert_tf import flags, metrics
-from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
+from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from run_scripts.benchmarks.comparison import (

@@ -32,11 +32,12 @@ import sys
 import numpy as np
 
 from bert_tf import data, flags, training
-from bert_tf.config import PRESETS, EncoderConfig, read_json
+from bert_tf.config import PRESETS, EncoderConfig
 from bert_tf.data import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
+from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
 from run_scripts.benchmarks.comparison import (

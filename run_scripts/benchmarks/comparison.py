@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 
-from bert_tf.config import read_json
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.options import read_json
 
 OURS, PEER = "bert_tf", "transformers"
 

@@ -7,9 +7,10 @@ import os
 
 from bert_tf import checkpoints, recipes
 from bert_tf.checkpoints import keras_file
-from bert_tf.config import EncoderConfig, read_config, settle
+from bert_tf.config import EncoderConfig, read_config
 from bert_tf.errors import InputError
 from bert_tf.flags import option
+from bert_tf.options import settle
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import Tokenizer, check_case, check_fits, find_vocabulary, open_tokenizer
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from bert_tf.config import settle
+from bert_tf.options import settle
 from bert_tf.tasks.reading import Example
 
 if typing.TYPE_CHECKING:

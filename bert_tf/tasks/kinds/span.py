@@ -9,9 +9,9 @@ import os
 
 import numpy as np
 
-from bert_tf.config import defaults_of, settle
 from bert_tf.data import features, manifest, shards, tfrecord
 from bert_tf.errors import InputError
+from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans

@@ -1,0 +1,194 @@
+"""What describes a network, a JSON file of sizes; and what follows from the sizes of an encoder."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
+
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.options import read_json
+
+T = TypeVar("T")
+
+
+def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
+    """What `make` makes of the JSON object in the file `path`; an InputError names the file."""
+    values = read_json(path)
+    try:
+        return make(values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """What describes a network: a frozen dataclass whose fields are the keys of a JSON file.
+
+    Base of `EncoderConfig` and of the configurations of other networks.
+
+    Attributes:
+        whole_numbers: the largest value of each field that is a whole number of 1 or more; a
+            larger one is a slip that would exhaust the memory.
+        fractions: what each field that is a number of 0 or more must be below.
+        choices: the values of each field that has a few.
+        optional: the fields among `whole_numbers` that may be None.
+        added_keys: fields that the original's code doesn't know; written only where the value is
+            not the default.
+        unused_keys: keys of released files that change nothing, and may have any value.
+        fixed_keys: keys of released files for which one value only is built.
+        distinctive_keys: keys that no other network's file has; none for the default network.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar[dict[str, int]] = {}
+    fractions: ClassVar[dict[str, float]] = {}
+    choices: ClassVar[dict[str, tuple]] = {}
+    optional: ClassVar[tuple[str, ...]] = ()
+    added_keys: ClassVar[tuple[str, ...]] = ()
+    unused_keys: ClassVar[tuple[str, ...]] = ("model_type",)
+    fixed_keys: ClassVar[dict[str, Any]] = {}
+    distinctive_keys: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self):
+        for name, largest in self.whole_numbers.items():
+            value = getattr(self, name)
+            if value is None and name in self.optional:
+                continue
+            if type(value) is not int or not 1 <= value <= largest:
+                raise InputError(f"{name} must be a whole number from 1 to {largest:,}, "
+                                 f"not {value!r}.")
+        for name, end in self.fractions.items():
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 <= value < end:
+                raise InputError(f"{name} must be a number from 0 to below {end}, not {value!r}.")
+            object.__setattr__(self, name, float(value))
+        for name, choices in self.choices.items():
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} must be one of {', '.join(choices)}, "
+                                 f"not {getattr(self, name)!r}.")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """From the original's keys; those of released files that change nothing are dropped.
+
+        Raises:
+            InputError: a key is unknown or missing, or its value is refused.
+        """
+        values = {key: value for key, value in values.items() if key not in cls.unused_keys}
+        for key, only in cls.fixed_keys.items():
+            if values.pop(key, only) != only:
+                raise InputError(f"{key} must be {only!r}: no other form is built.")
+        fields = dataclasses.fields(cls)
+        known = [field.name for field in fields]
+        for key in values:
+            if key not in known:
+                raise InputError(f"unknown key {key!r}; the keys are {', '.join(known)}.")
+        for field in fields:
+            if field.default is dataclasses.MISSING and field.name not in values:
+                raise InputError(f"{field.name} is missing.")
+        return cls(**values)
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike) -> Self:
+        """From a file such as `bert_config.json`.
+
+        Raises:
+            InputError: see `read_json` and `from_dict`; names the file.
+        """
+        return read_file(path, cls.from_dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The original's keys and values, and `added_keys` that are not at their defaults."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name not in self.added_keys or value != getattr(type(self), name)}
+
+    def to_json_file(self, path: str | os.PathLike) -> None:
+        """Writes the file that `from_json_file` reads, whole or not at all."""
+        write_json(path, self.to_dict())
+
+
+class EncoderSizes(Sizes):
+    """What follows from the sizes of an `EncoderConfig`."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int
+    model_type: str
+    embedding_size: int | None
+    num_hidden_groups: int | None
+    inner_group_num: int
+    shared_parts: str
+    pooler_type: str
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights in the encoder's matrices, which are nearly all."""
+        tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        width, hidden = self.embedding_width, self.hidden_size
+        attentions, feed_forwards = map(len, map(set, zip(*self.layer_weights)))
+        return (tables * width + hidden * (
+            4 * hidden * attentions + 2 * self.intermediate_size * feed_forwards
+            + (width if self.projects else 0) + (hidden if self.has_pooler else 0)))
+
+    @property
+    def head_size(self) -> int:
+        """The width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def embedding_width(self) -> int:
+        """E, the width of the embeddings."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def projects(self) -> bool:
+        """Whether a dense layer leads from the embeddings to the first layer."""
+        return self.embedding_width != self.hidden_size
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether segments are told apart. RoBERTa's code has none; its files in Hugging Face's
+        format hold one row for them, of zeros."""
+        return self.model_type != "roberta"
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the pooled output has weights of its own."""
+        return self.pooler_type == "first_token_transform"
+
+    @property
+    def depth(self) -> int:
+        """How many blocks a sequence passes: L, times `inner_group_num`."""
+        return self.num_hidden_layers * self.inner_group_num
+
+    @property
+    def shares_layers(self) -> bool:
+        """Whether some layers share weights."""
+        return any(len(set(numbers)) < self.depth for numbers in zip(*self.layer_weights))
+
+    @property
+    def layer_weights(self) -> list[tuple[int, int]]:
+        """For each block that a sequence passes, the numbers of the weights of its attention and
+        of its feed-forward network: those of `encoder/layer_{i}` in their names.
+
+        As google-research/albert finds the group of a layer, modeling.py: by a division in floating
+        point, which for some sizes, such as 22 layers in 22 groups, uses one group twice and
+        another never. A part that the blocks share beside one that they do not has the number of
+        the first of them.
+        """
+        groups, inner, passed = self.num_hidden_groups, self.inner_group_num, range(self.depth)
+        if groups is None:
+            return [(i, i) for i in passed]
+        shared = [int(layer / self.num_hidden_layers * groups) * inner + i
+                  for layer in range(self.num_hidden_layers) for i in range(inner)]
+        if self.shared_parts == "all":
+            return [(i, i) for i in shared]
+        pairs = list(zip(map(shared.index, shared), passed))
+        return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
