@@ -93,13 +93,18 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return f"recipe {recipe.name}", values
 
 
+def _name(term):
+    """What flags and reports call a term."""
+    return term.options.get("metrics_name", _NAMES[term.objective])
+
+
 def choose_terms(recipe: recipes.Recipe, names: Sequence[str]) -> tuple[recipes.Term, ...]:
     """The terms of a recipe that --terms names, or all.
 
     Raises:
         InputError: the recipe has no such term.
     """
-    terms = {_NAMES[term.objective]: term for term in recipe.terms}
+    terms = {_name(term): term for term in recipe.terms}
     for name in names:
         if name not in terms:
             raise InputError(f"--terms: recipe {recipe.name} has no {name}; choose from "
@@ -143,10 +148,10 @@ def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", fla
     for term in terms:
         missing = set(getattr(objectives, term.objective).reads) - found
         if missing:
-            rest = ",".join(_NAMES[t.objective] for t in terms if t != term)
+            rest = ",".join(_name(t) for t in terms if t != term)
             raise InputError(
                 f"the records of --{flag} hold no {', '.join(sorted(missing))}, which "
-                f"{_NAMES[term.objective]} reads ({records.paths[0]}); "
+                f"{_name(term)} reads ({records.paths[0]}); "
                 + (f"train without it (--terms={rest}), or " if rest else "")
                 + "make them with another --recipe.")
 
@@ -187,7 +192,7 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     if not job.recipe:
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")
-    names = (_NAMES[term.objective] for term in choose_terms(recipe, job.terms))
+    names = map(_name, choose_terms(recipe, job.terms))
     line += f": {', '.join(names)}"
     if not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "

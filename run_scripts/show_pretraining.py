@@ -51,9 +51,9 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
     """Scores of guesses that look at no context.
 
     Returns:
-        {name of an objective: (loss, accuracy)}: the loss of predicting each training label with
-        its share of all (with one added to each count), and the accuracy of always predicting the
-        most frequent one.
+        {prefix of an objective's metrics: (loss, accuracy)}: the loss of predicting each training
+        label with its share of all (with one added to each count), and the accuracy of always
+        predicting the most frequent one.
     """
     train, held_out = (count_labels(objectives, records, vocab_size)
                        for records in (train_records, eval_records))
@@ -68,15 +68,16 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
 
 def count_labels(objectives: Sequence, records: "data.RecordSet", vocab_size: int
                  ) -> dict[str, np.ndarray]:
-    """How often each class is a label of an objective: {name: int [classes]}."""
-    sizes = {objective.name: getattr(objective, "num_labels", vocab_size)
+    """How often each class is a label of an objective: {prefix of its metrics: int [classes]}.
+    """
+    sizes = {objective.metrics_name: getattr(objective, "num_labels", vocab_size)
              for objective in objectives}
     counts = {name: np.zeros(size, int) for name, size in sizes.items()}
     for batch in records.evaluation_batches(256, 0, 1).as_numpy_iterator():
         for objective in objectives:
             labels, weights = map(np.asarray, objective.targets(batch))
-            counts[objective.name] += np.bincount(labels[weights > 0],
-                                                  minlength=sizes[objective.name])
+            name = objective.metrics_name
+            counts[name] += np.bincount(labels[weights > 0], minlength=sizes[name])
     return counts
 
 

@@ -34,7 +34,8 @@ class Objective(FromConfig, keras.layers.Layer):
     can be taken over all devices.
 
     Attributes:
-        name: the prefix of its metrics; differs between the objectives of a Learner.
+        name: the prefix of its weights; differs between the objectives of a Learner.
+        metrics_name: the prefix of its metrics; the name unless a subclass takes another.
         reads: names of the features that records to train on must have for it.
         positional: names of its answers that are about positions, [B, S, ...].
         measures: the names of what `measure` returns.
@@ -55,6 +56,10 @@ class Objective(FromConfig, keras.layers.Layer):
     def __init__(self, config: Sizes, loss_weight: float = 1.0, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.loss_weight = loss_weight
+
+    @property
+    def metrics_name(self) -> str:
+        return self.name
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The labels [...] and float32 weights [...] of the logits [..., classes]."""

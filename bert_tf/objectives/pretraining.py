@@ -92,11 +92,20 @@ class SentencePrediction(Classification):
     """A class of the sequence (google-research/bert, `get_next_sentence_output`).
 
     With two labels it predicts the next sentence: 0 where the second segment follows the first in
-    the text, 1 where it was drawn at random.
+    the text, 1 where it was drawn at random; or the order of sentences: 1 where the segments are
+    swapped (google-research/albert, `get_sentence_order_output`).
     """
 
     reads = ("next_sentence_labels",)
 
     def __init__(self, config: EncoderConfig, num_labels: int = 2, name: str = "next_sentence",
-                 dropout_rate: float = 0.0, **kwargs: Any):
+                 dropout_rate: float = 0.0, metrics_name: str | None = None, **kwargs: Any):
         super().__init__(config, num_labels, name, dropout_rate=dropout_rate, **kwargs)
+        self._metrics_name = metrics_name
+
+    @property
+    def metrics_name(self) -> str:
+        return self._metrics_name or self.name
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "metrics_name": self._metrics_name}

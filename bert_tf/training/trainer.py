@@ -33,7 +33,8 @@ class _Replica:
         self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:3], "big") << 7
         self._accumulation, self._sums_losses = accumulation, sums_losses
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
-        self.names = [f"{name}/{kind}" for name, kind in learner.measure_names]
+        prefixes = {objective.name: objective.metrics_name for objective in learner.objectives}
+        self.names = [f"{prefixes.get(name, name)}/{kind}" for name, kind in learner.measure_names]
         self.gradients = tf.function(self._compute_gradients, jit_compile=jit_compile,
                                      autograph=False)
         self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)

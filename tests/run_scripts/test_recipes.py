@@ -35,6 +35,7 @@ CASES = {**{name: {"recipe": name} for name in recipes.RECIPES},
 COMPILED = {(recipe.network, recipe.learner): name
             for name, recipe in reversed(recipes.RECIPES.items())}.values()
 TERMS = {"one segment": ["masked_lm"]}
+OPTIMIZERS = {"albert": "lamb"}
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -86,19 +87,22 @@ def fixture_train(folder, tmp_path):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_recipe_trains_goes_on_and_shares_its_work(
-        case, records, train, mirrored, monkeypatch, tmp_path, capsys):
+        case, folder, records, train, mirrored, monkeypatch, tmp_path, capsys):
     path = records(case)
     verify_records.main(verify_records.VerifyRecordsFlags(
         input_file=[path.replace("tfrecord", "manifest.json")]))
     assert "sound" in capsys.readouterr().out
-    options = {"terms": TERMS.get(case, [])}
+    recipe = recipes.find(CASES[case]["recipe"])
+    name, config = recipe.name, folder / f"{recipe.name}.json"
+    tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1, **recipe.sizes).to_json_file(config)
+    options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
+               "optimizer": OPTIMIZERS.get(name, "adamw")}
     assert data.RecordSet.open([path], "input_file").size < STEPS * BATCH    # several epochs
     whole = train(path, do_eval=True, **options)
-    name = CASES[case]["recipe"]
     said = capsys.readouterr().out
-    assert said.startswith(f"recipe {name} (arXiv:{recipes.find(name).paper}), as the manifest")
+    assert said.startswith(f"recipe {name} (arXiv:{recipe.paper}), as the manifest")
     assert ("masks are drawn while training, at most 3" in said) == (
-        "dynamic" in case or recipes.find(name).corruption.dynamic)
+        "dynamic" in case or recipe.corruption.dynamic)
     # As after a kill: the last checkpoint is gone.
     (tmp_path / "again").mkdir()
     half = resume.checkpoints(str(tmp_path / "out"))[0]
