@@ -44,6 +44,8 @@ class ConvertFlags:
                                choices=("float16", "bfloat16", "float32", "float64"))
     task: str | None = option(None, "The head that a classifier is, where the files leave it open.",
                               choices=_CLASSIFIERS)
+    generator: bool = option(False, "Convert the generator of a checkpoint of ELECTRA's "
+                             "pre-training, not the model.")
     leave_out: list[str] = option([], f"Heads not to write: {', '.join(_HEADS)}.")
 
 

@@ -38,6 +38,7 @@ class Changes:
         dtype: the type to round all tensors to.
         task: the head that a classifier is, where the files leave it open.
         leave_out: heads not to write.
+        generator: convert the generator of ELECTRA's pre-training, not the network.
     """
 
     vocab_file: str | None = None
@@ -48,11 +49,12 @@ class Changes:
     dtype: str | None = None
     task: str | None = None
     leave_out: tuple = ()
+    generator: bool = False
 
 
 def _read(path, changes):
     """The `Weights` at `path` as they are, but for the sizes that are to change anyway."""
-    source = read_source(path, changes.task)
+    source = read_source(path, changes.task, changes.generator)
     return translate(source, adopt(config_of(source), source, changes))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import lazy_loader
 
-from bert_tf.checkpoints import names, rules, tensor_bundle
+from bert_tf.checkpoints import electra, names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
@@ -18,6 +18,7 @@ from bert_tf.options import read_json
 tf = lazy_loader.load("tensorflow")
 
 PREFIX = "bert_model.ckpt"
+_GELUS = {"gelu": "the tanh form of GELU", "gelu_erf": "the exact GELU"}
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
 _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
@@ -51,6 +52,8 @@ class _Model:
         config: the file of its configuration.
         defaults: what its code takes for keys that are not in that file.
         own: keys of parts that BERT has not.
+        activations: what its code means by the names of activations, where that is not ours.
+        classifier: how its code calls the classifier of a task; "" where it has no such name.
     """
 
     mark: str
@@ -59,6 +62,8 @@ class _Model:
     config: str = rules.CONFIG
     defaults: Mapping = dataclasses.field(default_factory=dict)
     own: tuple[str, ...] = ()
+    activations: Mapping = dataclasses.field(default_factory=dict)
+    classifier: str = "output_"
 
 
 _MODELS = {
@@ -71,12 +76,16 @@ _MODELS = {
          ("embeddings_project", "bert/encoder/embedding_hidden_mapping_in", _DENSE)),
         "model.ckpt-best", "albert_config.json", ALBERT,
         ("embedding_size", "num_hidden_groups", "inner_group_num")),
+    "electra": _Model("electra/", electra.GOOGLE_ROWS, "electra.ckpt", defaults=electra.DEFAULTS,
+                      own=("embedding_size", "pooler_type"), activations={"gelu": "gelu_erf"},
+                      classifier=""),
     "bert": _Model("", _encoder_rows("bert/encoder/layer_{i}/", names.LAYER)),
 }
 
 
 def _table(model, task):
-    return Format((*model.rows, (f"{task}/dense", "output_", _HEAD)), _IGNORED)
+    head = ((f"{task}/dense", model.classifier, _HEAD),) if model.classifier else ()
+    return Format((*model.rows, *head), _IGNORED)
 
 
 def find(path: str) -> str | None:
@@ -97,9 +106,14 @@ def read(prefix: str, task: str | None = None) -> Source:
     tensors = tensor_bundle.tensors(prefix)
     model = next(model for model in _MODELS.values()
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
-    return Source(prefix, _config_beside(prefix, model), tensors,
-                  _table(model, task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
-                  rules.vocabulary_beside(prefix))
+    source = Source(prefix, _config_beside(prefix, model), tensors,
+                    _table(model, task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
+                    rules.vocabulary_beside(prefix))
+    if model is not _MODELS["electra"]:
+        return source
+    if source.config is None:
+        source = dataclasses.replace(source, config=electra.config_of(tensors, model.mark))
+    return electra.split(source, model.mark, "generator_predictions/")
 
 
 def _config_beside(prefix, model):
@@ -109,7 +123,11 @@ def _config_beside(prefix, model):
         return None
     values = read_json(path)
     try:
-        return config_from_dict(values if "model_type" in values else {**model.defaults, **values})
+        if "model_type" not in values:
+            values = {**model.defaults, **values}
+            act = values.get("hidden_act", EncoderConfig.hidden_act)
+            values["hidden_act"] = model.activations.get(act, act)
+        return config_from_dict(values)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -124,11 +142,16 @@ def check_original(weights: Weights, kind: str = "bert") -> None:
     if config.layer_norm_eps != EncoderConfig.layer_norm_eps:
         raise InputError(f"{weights.source}: layer_norm_eps is {config.layer_norm_eps}, but this "
                          f"format's own code always takes {EncoderConfig.layer_norm_eps}.")
-    if config.hidden_act == "gelu_erf":
-        raise InputError(f"{weights.source}: hidden_act is the exact GELU, but this format's own "
-                         "code computes the tanh form; give --hidden_act=gelu to take that.")
+    other, its = "gelu_erf", "gelu"
+    if other in _MODELS[kind].activations.values():     # its code means that by "gelu"
+        other, its = its, other
+    if config.hidden_act == other:
+        raise InputError(f"{weights.source}: hidden_act is {_GELUS[other]}, but this format's "
+                         f"own code computes {_GELUS[its]}; give --hidden_act={its} to take "
+                         "that.")
     check_parts(weights, _MODELS[kind].own)
-    if _MODELS[kind].own and config.filled().layer_weights != config.layer_weights:
+    if ("num_hidden_groups" in _MODELS[kind].own
+            and config.filled().layer_weights != config.layer_weights):
         raise InputError(f"{weights.source}: each of the {config.num_hidden_layers} layers is a "
                          "group, but for this number the original's code rounds so that two fall "
                          "into one; choose another format.")

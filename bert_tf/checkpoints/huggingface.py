@@ -145,8 +145,8 @@ def _classifier(model, values, tensors, hint):
                  if f"{layer}.bias" in tensors), None)
     if not bias:
         return None
-    candidates = [name for name in names.CLASSIFIERS
-                  if bool(_two_layers(model, name)) == (bias != "classifier.bias")]
+    candidates = [name for name in names.CLASSIFIERS if name not in model.others
+                  and bool(_two_layers(model, name)) == (bias != "classifier.bias")]
     classes = values.get("architectures")
     classes = classes if isinstance(classes, list) else []
     named = [name for end, heads in _TASK_CLASSES for name in candidates
@@ -251,6 +251,10 @@ def table_for(weights: Weights) -> Format:
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Hugging "
                          "Face's checkpoints all call classifier; take one out.")
+    if other := next((task for task in tasks if task in model.others), None):
+        raise InputError(f"{weights.source}: Hugging Face's models of the type "
+                         f"{weights.config.model_type} have a hidden layer in the head of "
+                         f"{other}, and would compute something else; give --leave_out={other}.")
     unused = _unused_positions(model, {"pad_token_id": _padding(weights, model)})
     notes = (f"{unused} rows, which no token has, are put before those of the positions.",
              ) if unused else ()

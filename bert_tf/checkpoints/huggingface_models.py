@@ -40,6 +40,7 @@ class Model:
         fixed: settings with the one value that they may have: any other makes another network of
             the same tensors.
         defaults: fields of the configuration that are these where the file doesn't give them.
+        others: heads that its classes build in another way.
     """
 
     classes: str
@@ -56,6 +57,7 @@ class Model:
     projection: str = ""
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=lambda: _FIXED)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    others: tuple[str, ...] = ()
 
 
 _FIXED = {"position_embedding_type": "absolute", "is_decoder": False,
@@ -115,4 +117,22 @@ MODELS = {
         keys=("embedding_size", "num_hidden_groups", "inner_group_num"),
         projection="encoder.embedding_hidden_mapping_in",
         defaults={**ALBERT, "hidden_act": "gelu_new"}),
+    # The discriminator is one model, the generator another. Its classifiers of sequences have a
+    # hidden layer of a width and an activation that no other has.
+    "electra": Model(
+        "Electra", "electra.",
+        (*_ENCODER[:-1], ("embeddings_project", "embeddings_project", DENSE)),
+        (("masked_lm/transform/dense", "generator_predictions.dense", DENSE),
+         ("masked_lm/transform/LayerNorm", "generator_predictions.LayerNorm", NORM),
+         ("masked_lm/output_bias", "generator_lm_head.bias", SELF),
+         ("masked_lm/output_weights", "generator_lm_head", TABLE),
+         ("replaced_token/dense", "discriminator_predictions.dense", DENSE),
+         ("replaced_token/dense_1", "discriminator_predictions.dense_prediction", DENSE),
+         _ANSWER_SPAN),
+        "generator_lm_head.weight", ("generator_lm_head.bias",),
+        (("ForPreTraining", {"replaced_token"}), ("ForMaskedLM", {"masked_lm"})),
+        keys=("embedding_size",),
+        defaults={"pooler_type": "first_token", "type_vocab_size": 2, "embedding_size": 128,
+                  "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
+        others=("classification", "multi_label", "regression", "multiple_choice")),
 }

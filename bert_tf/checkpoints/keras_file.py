@@ -54,10 +54,16 @@ _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
 
 def _head_rows(name, head):
     """The rows of a head that is called `name`."""
-    if head.name == "masked_lm":
-        return ((f"{name}/transform/dense", f"{name}/transform", _DENSE),
+    if head.name in ("masked_lm", "all_tokens_lm"):
+        rows = ((f"{name}/transform/dense", f"{name}/transform", _DENSE),
                 (f"{name}/transform/LayerNorm", f"{name}/norm", _NORM),
                 (name, f"{name}/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))))
+        return rows if head.name == "masked_lm" else (
+            *rows[:2], (f"{name}/output_bias", f"{name}/vars/0", _SELF),
+            (f"{name}/copy/dense", f"{name}/copy", _DENSE))
+    if head.name == "replaced_token":
+        return ((f"{name}/dense", f"{name}/transform", _DENSE),
+                (f"{name}/dense_1", f"{name}/classifier", _DENSE))
     if head.name == "conditional_span":
         return ((f"{name}/start", f"{name}/start", _DENSE),
                 *((f"{name}/{part}/{end}", f"{name}/{part}{suffix}", kind)

@@ -74,18 +74,23 @@ def _find(path):
                      "model.weights.h5, model.keras nor checkpoint-*.safetensors.")
 
 
-def read_source(path: str | os.PathLike, task: str | None = None) -> Source:
+def read_source(path: str | os.PathLike, task: str | None = None,
+                generator: bool = False) -> Source:
     """The `Source` at `path`: a checkpoint in its own names.
 
     Args:
         path: a folder of any format, or the checkpoint in it.
         task: the head that a classifier is, where the files leave it open; a name in `HEADS`.
+        generator: whether the generator of ELECTRA's pre-training is meant.
 
     Raises:
         InputError: there is no checkpoint, it is damaged, or another network's.
     """
     form, file = _find(path)
-    return form.read(file, task)
+    source = form.read(file, task)
+    if generator and source.generator is None:
+        raise InputError(f"{source.file} holds no generator beside the network.")
+    return source.generator if generator else source
 
 
 def read(path: str | os.PathLike, task: str | None = None) -> Weights:

@@ -144,6 +144,7 @@ class Source:
         do_lower_case: whether its tokenizer lower-cases, or None if that is not written anywhere.
         labels: the names of the classes, if they are known.
         notes: sentences on what was changed already.
+        generator: the `Source` of the generator in a checkpoint of ELECTRA's pre-training, or None.
     """
 
     file: str
@@ -154,6 +155,7 @@ class Source:
     do_lower_case: bool | None = None
     labels: tuple = ()
     notes: tuple[str, ...] = ()
+    generator: "Source | None" = None
 
 
 def beside(file: str, name: str) -> str | None:

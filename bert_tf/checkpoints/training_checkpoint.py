@@ -4,11 +4,13 @@ import glob
 import os
 import re
 
-from bert_tf.checkpoints import checksummed, rules, safetensors_files
+from bert_tf.checkpoints import checksummed, electra, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
 
 _FORMAT = Format(rows=None, ignored=(
-    (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),))
+    (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),),
+    # That of ELECTRA's ablation which predicts replaced tokens.
+    heads={"replaced_lm": "masked_lm"})
 
 
 def find(path: str) -> str | None:
@@ -34,4 +36,6 @@ def read(file: str, task: str | None = None) -> Source:
     checksummed.verify(file)
     found = {_our_name(name): tensor
              for name, tensor in safetensors_files.tensors(file).items()}
-    return Source(file, rules.config_beside(file), found, _FORMAT, rules.vocabulary_beside(file))
+    return electra.split(
+        Source(file, rules.config_beside(file), found, _FORMAT, rules.vocabulary_beside(file)),
+        "", "masked_lm/")

@@ -173,7 +173,10 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
 def variables(model) -> dict:
     """The variables of an encoder, or of a Learner, by our names."""
     encoder = getattr(model, "encoder", model)
-    named = {v.path.removeprefix(f"{encoder.path}/"): v for v in encoder.weights}
+    # Embeddings that are shared have the name of the network that they were made in.
+    shared = encoder.embeddings.path.removesuffix("embeddings")
+    named = {v.path.removeprefix(f"{encoder.path}/").removeprefix(shared): v
+             for v in encoder.weights}
     for objective in getattr(model, "objectives", ()):
         named |= {v.path.removeprefix(objective.path.removesuffix(objective.name)): v
                   for v in objective.weights}

@@ -122,7 +122,7 @@ def test_what_is_shared_is_saved_once(parts, tmp_path):
     ({"shared_parts": "attention"}, "shared_parts is attention"),
     ({"hidden_act": "gelu_erf"}, "hidden_act is the exact GELU"),
     ({"num_hidden_layers": 22, "num_hidden_groups": None}, "each of the 22 layers is a group"),
-    ({"model_type": "electra"}, "the model_type is electra, but this format holds bert only"),
+    ({"model_type": "roberta"}, "the model_type is roberta, but this format holds bert only"),
 ])
 def test_networks_that_the_original_cannot_build(changes, message):
     weights = Weights("m.keras", dataclasses.replace(TINY, **changes), {}, {})

@@ -1,0 +1,106 @@
+"""The two networks in a checkpoint of ELECTRA's pre-training, which share their embeddings.
+
+In our own checkpoints the generator's weights begin with `generator/`, and its head is `masked_lm`;
+google-research/electra calls the heads `generator_predictions` and `discriminator_predictions`, and
+releases no configuration.
+"""
+
+import dataclasses
+import re
+
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.rules import Source, Tensor, encoder_rows
+from bert_tf.config import EncoderConfig
+
+_GENERATOR = "generator/"
+_LAYER = "encoder/layer_0/"
+_SELF = (("", ""),)
+_DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
+_NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
+# What a configuration of ELECTRA's has where it says nothing else.
+DEFAULTS = {"model_type": "electra", "pooler_type": "first_token", "type_vocab_size": 2}
+
+# Google's names, with those of the generator as `split` makes them.
+GOOGLE_ROWS = (
+    *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
+                  (f"electra/embeddings/{name}" for name in names.EMBEDDINGS),
+                  "electra/encoder/layer_{i}/", names.LAYER),
+    ("embeddings_project", "electra/embeddings_project", _DENSE),
+    ("masked_lm/transform/dense", "generator_predictions/dense", _DENSE),
+    ("masked_lm/transform/LayerNorm", "generator_predictions/LayerNorm", _NORM),
+    ("masked_lm/output_bias", "generator_predictions/output_bias", _SELF),
+    ("replaced_token/dense", "discriminator_predictions/dense", _DENSE),
+    ("replaced_token/dense_1", "discriminator_predictions/dense_1", _DENSE),
+)
+
+
+def split(source: Source, network: str, head: str) -> Source:
+    """The `Source` of the network that is the product, with that of a generator beside it if there
+    is one.
+
+    Args:
+        source: a checkpoint of both, whose tensors of the generator begin with `generator/`.
+        network: how those of the network begin.
+        head: how those of the generator's head begin.
+    """
+    found = source.tensors
+    if not any(name.startswith(_GENERATOR) for name in found):
+        return source
+    mine, its = {}, {}
+    for name, tensor in found.items():
+        if name.startswith(_GENERATOR):
+            its[network + name.removeprefix(_GENERATOR)] = tensor
+        elif name.startswith(head):
+            its[name] = tensor
+        else:
+            mine[name] = tensor
+    embeddings = {name: tensor for name, tensor in mine.items()
+                  if name.startswith(f"{network}embeddings/")}
+    its = {**embeddings, **its}     # its own embeddings come before the shared ones
+    generator = dataclasses.replace(
+        _beside(source, its, {name: mine[name] for name in mine.keys() - embeddings.keys()},
+                "not of the generator"),
+        config=config_of(its, network, source.config))
+    return dataclasses.replace(
+        _beside(source, mine, {name: found[name] for name in found.keys() - mine.keys()},
+                "the generator, which --generator converts"), generator=generator)
+
+
+def _beside(source, tensors, others, reason):
+    """A `Source` of some tensors; the others are ignored for a reason."""
+    table = source.table
+    table = dataclasses.replace(table, ignored=((r"beside: .*", reason), *table.ignored))
+    return dataclasses.replace(source, table=table, tensors={
+        **tensors, **{f"beside: {name}": others[name] for name in sorted(others)}})
+
+
+def config_of(tensors: dict[str, Tensor], network: str,
+              like: EncoderConfig | None = None) -> EncoderConfig | None:
+    """The configuration that the shapes of tensors show, with heads that are 64 wide.
+
+    Args:
+        tensors: by the names of a table.
+        network: how the names of the network begin.
+        like: has what the shapes don't show; ELECTRA's own values if None.
+
+    Returns:
+        `EncoderConfig`; None if a tensor is missing that tells.
+    """
+    def shape(name):
+        return tensors[f"{network}{name}"].shape
+
+    try:
+        (words, width), (hidden, _) = shape("embeddings/word_embeddings"), shape(
+            f"{_LAYER}attention/self/query/kernel")
+        sizes = {"vocab_size": words, "embedding_size": width, "hidden_size": hidden,
+                 "num_attention_heads": max(1, hidden // 64),
+                 "num_hidden_layers": len({name for name in tensors if re.fullmatch(
+                     rf"{network}encoder/layer_\d+/intermediate/dense/bias", name)}),
+                 "intermediate_size": shape(f"{_LAYER}intermediate/dense/bias")[0],
+                 "max_position_embeddings": shape("embeddings/position_embeddings")[0],
+                 "type_vocab_size": shape("embeddings/token_type_embeddings")[0]}
+    except (KeyError, ValueError):
+        return None
+    if like is not None:
+        return dataclasses.replace(like, **sizes)
+    return EncoderConfig.from_dict({**DEFAULTS, "hidden_act": "gelu_erf", **sizes})
