@@ -45,6 +45,8 @@ FORMATS = {
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 # Settings that shapes don't show and that make another network.
 _UNSEEN = ("num_attention_heads", "hidden_act", "layer_norm_eps")
+# These too, where layers share weights.
+_SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_parts")
 
 
 def _find(path):
@@ -143,7 +145,11 @@ def read_for(path: str | os.PathLike, config: EncoderConfig,
         InputError: see `read`; or the configurations make different networks.
     """
     source = read_source(path, task)
-    for key in _UNSEEN if source.config else ():
+    unseen = _UNSEEN
+    if source.config and source.config.layer_weights != config.layer_weights and (
+            source.config.shares_layers or config.shares_layers):
+        unseen += _SHARED
+    for key in unseen if source.config else ():
         if getattr(source.config, key) != getattr(config, key):
             raise InputError(
                 f"{source.file}: {key} is {getattr(source.config, key)!r}, but the model "

@@ -53,7 +53,7 @@ class BertEncoder(FromConfig, keras.Model):
             embeddings = Embeddings(config, name="embeddings", dtype=self.dtype_policy)
         for size in _SIZES_OF_EMBEDDINGS:
             if getattr(embeddings.config, size) != getattr(config, size):
-                raise InputError(f"the shared embeddings have a {size} of "
+                raise InputError(f"the shared embeddings have {size} "
                                  f"{getattr(embeddings.config, size)}, the encoder "
                                  f"{getattr(config, size)}; give both the same.")
         self.embeddings = embeddings
