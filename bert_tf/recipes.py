@@ -183,7 +183,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                   Term("SentencePrediction", options={"metrics_name": "sentence_order"})),
            defaults={"dupe_factor": 40, "max_seq_length": 512, "learning_rate": 0.00176,
                      "train_batch_size": 4096, "num_train_steps": 125_000,
-                     "num_warmup_steps": 3_125, "optimizer": "lamb"},
+                     "num_warmup_steps": 3_125, "optimizer": "albert_lamb"},
            sizes={"model_type": "albert", "embedding_size": 128, "num_hidden_groups": 1},
            # The second releases were trained without dropout.
            presets=_ALBERT | {f"{name}_v2": size | _NO_DROPOUT for name, size in _ALBERT.items()}),
