@@ -145,7 +145,7 @@ def read_for(path: str | os.PathLike, config: EncoderConfig,
         InputError: see `read`; or the configurations make different networks.
     """
     source = read_source(path, task)
-    unseen = _UNSEEN
+    unseen: tuple[str, ...] = _UNSEEN
     if source.config and source.config.layer_weights != config.layer_weights and (
             source.config.shares_layers or config.shares_layers):
         unseen += _SHARED
