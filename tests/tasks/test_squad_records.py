@@ -9,7 +9,7 @@ import squad_case
 from bert_tf.data import features, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad
-from bert_tf.tasks.kinds.span import SquadRecords
+from bert_tf.tasks.squad_records import SquadRecords
 
 
 @pytest.fixture(name="case")

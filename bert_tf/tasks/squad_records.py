@@ -1,0 +1,143 @@
+"""The records of a SQuAD file, as google-research/bert run_squad.py (FeatureWriter) writes them."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+
+import numpy as np
+
+from bert_tf.data import features, manifest, shards, tfrecord
+from bert_tf.errors import InputError
+from bert_tf.options import defaults_of
+from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans
+from bert_tf.tasks.squad import read_pieces
+from bert_tf.tokenization.base import Tokenizer
+
+_MOST_NOTES = 5         # that are printed
+_ROWS = 1024            # spans made into bytes at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadRecords:
+    """Records to make of a SQuAD file; picklable, for the worker processes.
+
+    Attributes:
+        input_file: the SQuAD file.
+        output_file: the TFRecord file; several for a large input, named as `manifest.shard_name`.
+        tokenizer: the tokenizer.
+        is_training: whether the records have answers to learn. Otherwise there is a record for
+            every span of every question, in the file's order.
+        version_2_with_negative: whether questions may have no answer.
+        options: `SpanOptions`.
+    """
+
+    input_file: str
+    output_file: str
+    tokenizer: Tokenizer
+    is_training: bool
+    version_2_with_negative: bool = False
+    options: SpanOptions = SpanOptions()
+
+    def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
+        """Writes the records and their manifest; nothing that is there is made again.
+
+        The file is read twice, because the unique_ids of a record count the spans before it: these
+        must be known before several processes start.
+
+        Args:
+            num_workers: processes, 0 for one a core; the records do not depend on it.
+            may_replace: whether other records of the same name may be removed.
+
+        Returns:
+            The manifest, a dict whose `notes` are sentences about questions left out or cut; and
+            whether all was there already.
+
+        Raises:
+            InputError: the options cannot work, the file is not SQuAD, or other records are there
+                and must not be removed.
+        """
+        vocabulary = self.tokenizer.vocabulary
+        self.options.check(vocabulary.layout)
+        path = manifest.manifest_path(self.output_file)
+        settings = {"is_training": self.is_training, "do_lower_case": self.tokenizer.do_lower_case,
+                    "version_2_with_negative": self.version_2_with_negative,
+                    **dataclasses.asdict(self.options)}
+        counts = [self._count_spans(piece) for piece in self._pieces()]
+        if not sum(counts):
+            raise InputError(f"{self.input_file} gives no record: its paragraphs are blank or "
+                             "hold none of the answers; give another file.")
+        with open(self.input_file, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return shards.make_shards(
+            path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
+                   "output_file": [os.path.basename(self.output_file)], "pieces": counts},
+            self._numbered_pieces(counts), self._write_piece, num_workers,
+            functools.partial(self._describe, settings), may_replace, defaults_of(SpanOptions))
+
+    def report(self, record: dict, was_there: bool) -> None:
+        """Prints what the manifest `record` reports, the first of its notes in full."""
+        name, counts, notes = os.path.basename(self.output_file), record["counts"], record["notes"]
+        name = name.removesuffix(".tfrecord")
+        print(f"{name}: {counts['questions']:,} questions, {counts['records']:,} records, "
+              f"{counts['skipped']:,} questions left out, {counts['cut']:,} cut to fit"
+              f"{', there already' * was_there}", flush=True)
+        for note in notes[:_MOST_NOTES]:
+            print(f"  note: {note}")
+        if len(notes) > _MOST_NOTES:
+            print(f"  and {len(notes) - _MOST_NOTES:,} notes more, in "
+                  f"{name}{manifest.SUFFIX}", flush=True)
+
+    def _pieces(self):
+        return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,
+                           squad_style=self.options.squad_style)
+
+    def _count_spans(self, piece):
+        return len(cut_spans(piece, self.tokenizer, self.options).start)
+
+    def _numbered_pieces(self, counts):
+        """Yields (number of pieces, first unique id, paragraphs)."""
+        first_ids = FIRST_UNIQUE_ID + np.cumsum([0, *counts])
+        for first_id, piece in zip(first_ids.tolist(), self._pieces()):
+            yield len(counts), first_id, piece
+
+    def _write_piece(self, index, numbered_piece):
+        """Writes one shard; returns its entry, counts and notes for the manifest."""
+        count, first_id, piece = numbered_piece
+        spans = cut_spans(piece, self.tokenizer, self.options)
+        path = os.path.abspath(manifest.shard_name(self.output_file, index, count))
+        try:
+            shard = tfrecord.write_shard(path, os.path.dirname(path), self._blocks(spans, first_id))
+        except OSError as error:
+            raise InputError(f"{path} cannot be written ({error}); make room and start the command "
+                             "again, finished pieces are kept.") from error
+        skipped = [sentence for paragraph in piece for sentence in paragraph.skipped]
+        cut = [question.id for question, is_cut in zip(spans.questions, spans.query_cut) if is_cut]
+        notes = skipped + [
+            f"{self.input_file}: question {name!r} is cut to --max_query_length="
+            f"{self.options.max_query_length} tokens; raise it to keep all." for name in cut]
+        return {"shards": [shard], "notes": notes,
+                "counts": {"questions": len(spans.questions),
+                           "impossible": sum(q.is_impossible for q in spans.questions),
+                           "skipped": len(skipped), "cut": len(cut),
+                           "records": shard["records"]}}
+
+    def _blocks(self, spans, first_id):
+        wanted = features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())
+        for first in range(0, len(spans.start), _ROWS):
+            last = min(first + _ROWS, len(spans.start))
+            block = spans.features(first, last, self.options, self.tokenizer.vocabulary)
+            block["unique_ids"] = np.arange(first_id + first, first_id + last)[:, None]
+            yield {feature.name: block[feature.name] for feature in wanted}
+
+    def _describe(self, settings, results):
+        return {
+            "format": "bert_tf answer span records 1",
+            "options": settings,
+            "vocabulary": {"size": self.tokenizer.vocabulary.size,
+                           "sha256": self.tokenizer.vocabulary.hash},
+            "inputs": [{"name": self.input_file, "bytes": os.path.getsize(self.input_file)}],
+            "counts": {name: sum(result["counts"][name] for result in results)
+                       for name in results[0]["counts"]},
+            "notes": [note for result in results for note in result["notes"]],
+        }
