@@ -37,7 +37,7 @@ ALLOWED = {
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},
-    "analysis": COMMON | {"data", "layers", "networks", "tokenization"},
+    "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "objectives", "tasks",

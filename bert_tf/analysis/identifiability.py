@@ -60,7 +60,7 @@ def identify(readings: Sequence[Reading], learn: float = 0.7) -> Identification:
         pairs = [(reading.hidden[layer], reading.hidden[0]) for reading in readings]
         for measure in MEASURES:
             right[measure].append(_share(identified(*pair, measure) for pair in pairs))
-        probe = LinearProbe(width)
+        probe = LinearProbe(width, width)
         for pair in pairs[:learned]:
             probe.add(*pair)
         probe.solve()

@@ -28,25 +28,26 @@ def identified(hidden: np.ndarray, inputs: np.ndarray, measure: str = "cosine") 
 
 
 class LinearProbe:
-    """The affine map from hidden to input vectors with the least squared error.
+    """The affine map from hidden vectors to others with the least squared error.
 
     Solved from sums over texts, so that any number of them can be added in one pass.
 
     Args:
         width: H.
+        targets: T, the width of the others.
         ridge: what is added to the diagonal of the covariance, as a share of its mean.
     """
 
-    def __init__(self, width: int, ridge: float = 1e-4):
+    def __init__(self, width: int, targets: int, ridge: float = 1e-4):
         self._products = np.zeros((width + 1, width + 1))
-        self._targets = np.zeros((width + 1, width))
+        self._targets = np.zeros((width + 1, targets))
         self._ridge = ridge
 
-    def add(self, hidden: np.ndarray, inputs: np.ndarray) -> None:
-        """Adds the vectors [n, H] of a text to learn from."""
+    def add(self, hidden: np.ndarray, targets: np.ndarray) -> None:
+        """Adds vectors [n, H] and [n, T] to learn from."""
         rows = _with_one(hidden)
         self._products += rows.T @ rows
-        self._targets += rows.T @ np.asarray(inputs, np.float64)
+        self._targets += rows.T @ np.asarray(targets, np.float64)
 
     def solve(self) -> "LinearProbe":
         """Finds the map; returns itself."""
@@ -57,7 +58,7 @@ class LinearProbe:
         return self
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
-        """From float [n, H] to float64 [n, H]."""
+        """From float [n, H] to float64 [n, T]."""
         return _with_one(hidden) @ self._map
 
 

@@ -154,7 +154,7 @@ def test_a_linear_probe_finds_a_linear_map():
     inputs, turn = rng.standard_normal((200, 8)), np.linalg.qr(rng.standard_normal((8, 8)))[0]
     hidden = inputs @ turn + 3.0
     assert identified(hidden, inputs).mean() < 0.5
-    probe = LinearProbe(8, ridge=1e-9)
+    probe = LinearProbe(8, 8, ridge=1e-9)
     probe.add(hidden, inputs)
     np.testing.assert_allclose(probe.solve()(hidden), inputs, atol=1e-5)
     assert identified(probe(hidden), inputs, "l2").all()

@@ -1,0 +1,84 @@
+"""How contextual vectors are (Ethayarajh, arXiv:1909.00512), and how alike layers are (Kornblith et
+al., arXiv:1905.00414).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+def _unit(vectors):
+    vectors = np.asarray(vectors, np.float64)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def mean_cosine(vectors: np.ndarray) -> float:
+    """The mean cosine of each two of the vectors [n, H], of which there are at least two."""
+    n, total = len(vectors), _unit(vectors).sum(0)
+    return float((total @ total - n) / (n * (n - 1)))
+
+
+def anisotropy(vectors: np.ndarray) -> float:
+    """The mean cosine of vectors [n, H] of random words: 0 where they point into all directions
+    alike. Other means of cosines are to be read beside it."""
+    return mean_cosine(vectors)
+
+
+def first_component(vectors: np.ndarray) -> float:
+    """The share of the variance of vectors [n, H] that their first principal component explains."""
+    vectors = np.asarray(vectors, np.float64)
+    sizes = np.linalg.eigvalsh(np.cov(vectors.T))
+    return float(sizes[-1] / sizes.sum())
+
+
+def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
+    """The mean cosine of the vectors of one word in several places, mean over the words.
+
+    Args:
+        vectors: float [n, H].
+        words: the word of each.
+    """
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        places.setdefault(word, []).append(place)
+    return float(np.mean([mean_cosine(vectors[found]) for found in places.values()
+                          if len(found) > 1]))
+
+
+def intra_sentence_similarity(sentences: Sequence[np.ndarray]) -> float:
+    """The mean cosine of a sentence's vectors [n, H] with their mean, mean over sentences."""
+    return float(np.mean([(_unit(vectors) @ _unit(vectors.mean(0))).mean()
+                          for vectors in sentences]))
+
+
+def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
+    """The similarity of two layers' vectors of the same words, [n, H] and [n, H2]: linear centred
+    kernel alignment, 1 if one is the other turned and scaled, 0 if they are not correlated."""
+    a, b = (np.asarray(x, np.float64) - np.mean(x, 0, dtype=np.float64) for x in (first, second))
+    return float(np.linalg.norm(a.T @ b) ** 2
+                 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b)))
+
+
+def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str],
+                    sample: np.ndarray) -> Mapping[str, np.ndarray]:
+    """The figures of each layer.
+
+    Args:
+        layers: for each layer, the vectors of each sentence's words, a list of [n, H].
+        words: all words, in the order of the sentences.
+        sample: places in `words` of random words.
+
+    Returns:
+        dict of float64 [L + 1]: `anisotropy`; `self_similarity` and `intra_sentence`, less the
+        anisotropy, as in the paper; `first_component`; and of `cka` [L + 1, L + 1].
+    """
+    whole = [np.concatenate(sentences) for sentences in layers]
+    base = np.array([anisotropy(vectors[sample]) for vectors in whole])
+    return {
+        "anisotropy": base,
+        "self_similarity": np.array([self_similarity(vectors, words)
+                                     for vectors in whole]) - base,
+        "intra_sentence": np.array([intra_sentence_similarity(sentences)
+                                    for sentences in layers]) - base,
+        "first_component": np.array([first_component(vectors) for vectors in whole]),
+        "cka": np.array([[linear_cka(a[sample], b[sample]) for b in whole] for a in whole])}

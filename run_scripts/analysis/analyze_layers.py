@@ -1,0 +1,227 @@
+"""Measures what each layer's vectors hold, on tagged words such as those of CoNLL-2003.
+
+    bert-analyze-layers --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=eng.train \\
+        --eval_input_file=eng.testa --output_dir=layers
+
+How contextual vectors are (Ethayarajh, arXiv:1909.00512), how alike layers are (linear CKA), what a
+linear probe of each layer scores on the tags, and which heads look from a word to the last word of
+its chunk. Writes layers.json and layers.png.
+"""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from bert_tf import analysis, flags, metrics
+from bert_tf.analysis import contextuality, tags
+from bert_tf.analysis.words import word_attention
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.rows import Omissions, read_sentences
+from bert_tf.tasks.task import Split
+from run_scripts.analysis.model import ModelFlags, check_file, name_of, open_model
+
+_SAMPLE = 2000      # words for cosines and CKA
+_CHUNKS = 4         # types of chunks to report
+
+
+@dataclasses.dataclass
+class LayersFlags:
+    """The tagged words."""
+
+    input_file: str = option(REQUIRED, "Words to learn from: a word a line, its tags in further "
+                             "columns, a blank line after each sentence.")
+    eval_input_file: str = option(REQUIRED, "Words to measure on.")
+    tags: list[str] = option(["pos=1", "chunk=2", "ner=3"], "Tags by name and number of their "
+                             "column, from 0.")
+    chunk_tag: str = option("chunk", "The name of the tags of chunks; empty if there are none.")
+    sentences: int = option(1000, "How many sentences to learn from.")
+    eval_sentences: int = option(500, "How many to measure on.")
+
+    def columns(self) -> dict[str, int]:
+        """The columns by name.
+
+        Raises:
+            InputError: they are not so written.
+        """
+        try:
+            return {name: int(column) for name, column in (tag.split("=") for tag in self.tags)}
+        except ValueError:
+            raise InputError("--tags: write name=column, such as pos=1,chunk=2.") from None
+
+
+@dataclasses.dataclass
+class Sentences:
+    """Tagged sentences, and what the network makes of their words.
+
+    Attributes:
+        words: the words of each.
+        tags: {name: the tags of each}.
+        layers: for each layer, the vectors of each sentence's words, [n, H], those of their first
+            sub-words.
+        attention: the maps [L, N, w, w] of each, between its words.
+    """
+
+    words: list[list[str]]
+    tags: dict[str, list[list[str]]]
+    layers: list[list[np.ndarray]]
+    attention: list[np.ndarray]
+
+
+def read(path: str, columns: dict[str, int], count: int, encoder, tokenizer, most: int,
+         attention: bool) -> Sentences:
+    """Reads sentences that fit and passes them through the network."""
+    named = {}
+    for name, column in columns.items():
+        layout = Split((), (0,), column, format="words", header=False)
+        named[name] = [(words, found) for _, words, found, _ in
+                       read_sentences(path, layout, Omissions())]
+    sentences = Sentences([], {name: [] for name in columns}, [], [])
+    room = tokenizer.vocabulary.layout.room(most, False)
+    rows, firsts = [], []
+    for number, (words, _) in enumerate(next(iter(named.values()))):
+        ids, lengths = tokenizer.encode_words(words)
+        if len(ids) > room or not lengths.all():
+            continue
+        rows.append(analysis.pack([(ids.tolist(), [])], tokenizer))
+        firsts.append(tokenizer.vocabulary.layout.before + np.cumsum(lengths) - lengths)
+        sentences.words.append(words)
+        for name, found in sentences.tags.items():
+            found.append(named[name][number][1])
+        if len(rows) == count:
+            break
+    if not rows:
+        raise InputError(f"{path}: no sentence has at most {room} tokens.")
+    parts = ("hidden", "attention") if attention else ("hidden",)
+    for reading, places in zip(analysis.read(encoder, rows, parts), firsts):
+        sentences.layers.append(reading.hidden[:, places])
+        if attention:
+            ends = np.append(places[1:], len(reading.input_ids) - 1)
+            positions = [[0], *(list(range(*run)) for run in zip(places, ends)),
+                         [len(reading.input_ids) - 1]]
+            sentences.attention.append(word_attention(reading.attention, positions)[
+                ..., 1:-1, 1:-1])
+    sentences.layers = [list(layer) for layer in zip(*sentences.layers)]
+    return sentences
+
+
+def probe(train: Sentences, held_out: Sentences) -> dict[str, dict]:
+    """Prints and returns the scores of each layer's probe, by tag."""
+    found = {}
+    for name, labels in held_out.tags.items():
+        # Entities where the tags are those of IOB; else the share of tags that are right.
+        spans = all(tag == "O" or metrics.is_entity_tag(tag)
+                    for sentence in labels for tag in sentence)
+        metric = "entity_f1" if spans else "tag_accuracy"
+
+        def score(predicted, labels=labels, metric=metric):
+            return metrics.compute([metric], labels, predicted)[metric]
+
+        predicted = tags.probe_layers(train.layers, train.tags[name], held_out.layers)
+        base = tags.most_frequent(train.words, train.tags[name], held_out.words)
+        found[name] = {"metric": metric, "layers": [score(layer) for layer in predicted],
+                       "most_frequent": score(base)}
+    print("\nlinear probes, " + ", ".join(f"{name}: {row['metric']}" for name, row in found.items())
+          + "\n   layer" + "".join(f"{name:>10}" for name in found))
+    for layer, scores in enumerate(zip(*(row["layers"] for row in found.values()))):
+        print(f"{layer:>8}" + "".join(f"{score:>10.1%}" for score in scores))
+    print("    word" + "".join(f"{row['most_frequent']:>10.1%}" for row in found.values())
+          + "   (the most frequent tag of each word)")
+    return found
+
+
+def look_at_chunks(sentences: Sentences, name: str) -> dict[str, dict]:
+    """Prints and returns the best head from a word to the last word of its chunk, by type."""
+    heads = tags.ChunkHeads()
+    for attention, labels in zip(sentences.attention, sentences.tags[name]):
+        heads.add(attention, labels)
+    print("\nheads that look to the last word of the chunk\n"
+          f"{'chunk':<8}{'words':>8}{'best head':>22}{'right':>8}{'best distance':>16}{'right':>8}")
+    found = {}
+    for kind, total in heads.totals.most_common(_CHUNKS):
+        scores = heads.scores(kind)
+        way, layer, head = np.unravel_index(scores.argmax(), scores.shape)
+        offset, share = heads.best_offset(kind)
+        found[kind] = {"words": total, "scores": scores.tolist(), "best_offset": offset,
+                       "offset_right": share}
+        where = f"layer {layer + 1} head {head + 1} {('from', 'to')[way]}"
+        print(f"{kind:<8}{total:>8,}{where:>22}{scores.max():>8.1%}{offset:>+16}{share:>8.1%}")
+    return found
+
+
+def describe(sentences: Sentences) -> dict[str, np.ndarray]:
+    """Prints and returns how contextual each layer is."""
+    words = [word.lower() for sentence in sentences.words for word in sentence]
+    rng = np.random.default_rng(0)
+    sample = rng.choice(len(words), min(_SAMPLE, len(words)), replace=False)
+    found = contextuality.describe_layers(sentences.layers, words, sample)
+    titles = {"anisotropy": "random words", "self_similarity": "one word",
+              "intra_sentence": "one sentence", "first_component": "1st component"}
+    print(f"\nmean cosines on {len(words):,} words; of one word and one sentence, less that of "
+          "random words\n   layer" + "".join(f"{title:>15}" for title in titles.values())
+          + "  CKA to the next")
+    for layer in range(len(sentences.layers)):
+        after = (f"{found['cka'][layer, layer + 1]:>17.3f}"
+                 if layer + 1 < len(sentences.layers) else "")
+        print(f"{layer:>8}" + "".join(f"{found[name][layer]:>15.3f}" for name in titles) + after)
+    return found
+
+
+def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:
+    """Draws cosines, the similarity of layers, and probes."""
+    from bert_tf.analysis.pictures import picture
+    layers = range(len(figures["anisotropy"]))
+    with picture(path, 1, 3, (4.6, 3.8)) as (figure, axes):
+        figure.suptitle(title)
+        for name, label in (("anisotropy", "random words"),
+                            ("self_similarity", "one word, less random"),
+                            ("intra_sentence", "one sentence, less random")):
+            axes[0, 0].plot(layers, figures[name], "o-", label=label)
+        axes[0, 0].set(title="mean cosine", xlabel="layer")
+        image = axes[0, 1].imshow(figures["cka"], cmap="viridis", vmin=0, vmax=1, origin="lower")
+        axes[0, 1].set(title="similarity of layers (linear CKA)", xlabel="layer", ylabel="layer",
+                       xticks=layers, yticks=layers)
+        figure.colorbar(image, ax=axes[0, 1], shrink=0.8)
+        for number, (name, row) in enumerate(probes.items()):
+            axes[0, 2].plot(layers, row["layers"], "o-", color=f"C{number}",
+                            label=f"{name} ({row['metric']})")
+            axes[0, 2].axhline(row["most_frequent"], color=f"C{number}", linestyle=":")
+        axes[0, 2].set(title="linear probes (dots: most frequent tag)", xlabel="layer")
+        for axis in axes[0, [0, 2]]:
+            axis.grid(alpha=0.3)
+            axis.legend(fontsize=8)
+
+
+def main(model: ModelFlags, job: LayersFlags) -> None:
+    """Runs the command."""
+    for flag in ("input_file", "eval_input_file"):
+        check_file(getattr(job, flag), flag)
+    columns = job.columns()
+    if job.chunk_tag and job.chunk_tag not in columns:
+        raise InputError(f"--chunk_tag: there are no tags {job.chunk_tag!r} in --tags.")
+    encoder, tokenizer = open_model(model)
+    train, held_out = (
+        read(path, columns, count, encoder, tokenizer, model.max_seq_length, attention)
+        for path, count, attention in ((job.input_file, job.sentences, False),
+                                       (job.eval_input_file, job.eval_sentences,
+                                        bool(job.chunk_tag))))
+    figures = describe(held_out)
+    probes = probe(train, held_out)
+    chunks = look_at_chunks(held_out, job.chunk_tag) if job.chunk_tag else {}
+    write_json(os.path.join(model.output_dir, "layers.json"), {
+        **{name: value.tolist() for name, value in figures.items()}, "probes": probes,
+        "chunks": chunks})
+    path = os.path.join(model.output_dir, "layers.png")
+    draw(path, name_of(model), figures, probes)
+    print(f"\npicture: {path}", flush=True)
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, ModelFlags, LayersFlags)
+
+
+if __name__ == "__main__":
+    run()
