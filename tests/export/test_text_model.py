@@ -3,8 +3,6 @@
 import functools
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from bert_tf.export.text_model import AnswerModel, ChoiceModel, TaggerModel, Tex
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.tokenization.wordpiece_graph import words_graph
+from tests import processes
 from tests.export.conftest import features_of
 from tests.tokenization.hard_lines import HARD_LINES, random_lines
 
@@ -26,35 +25,22 @@ import json, sys
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
-for line in sys.stdin:
-    path, signature, inputs, out = json.loads(line)
-    model = tf.saved_model.load(path)
-    outputs = model.signatures[signature](**{k: tf.constant(v) for k, v in inputs.items()})
-    np.savez(out, **{k: v.numpy().astype("S" if v.dtype == tf.string else v.numpy().dtype)
-                     for k, v in outputs.items()})
-    assert "bert_tf" not in sys.modules
-    print("served", flush=True)
+path, signature, inputs, out = sys.argv[1:]
+function = tf.saved_model.load(path).signatures[signature]
+outputs = function(**{k: tf.constant(v) for k, v in json.loads(inputs).items()})
+np.savez(out, **{k: v.numpy().astype("S" if v.dtype == tf.string else v.numpy().dtype)
+                 for k, v in outputs.items()})
+assert "bert_tf" not in sys.modules
 """
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """A process that loads modules and calls them."""
-    with subprocess.Popen([sys.executable, "-c", SERVE], text=True, stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, cwd=tmp_path_factory.mktemp("server")) as process:
-        yield process
-        process.stdin.close()
-    assert process.returncode == 0
-
-
 @pytest.fixture
-def serve(server, tmp_path):
+def serve(tmp_path):
     """A function that saves a module, and gives its outputs in another process."""
     def run(module, signature="serving_default", **inputs):
         path = save_model(module, tmp_path / "served")
-        server.stdin.write(json.dumps([str(path), signature, inputs, str(tmp_path / "out")]) + "\n")
-        server.stdin.flush()
-        assert server.stdout.readline() == "served\n"
+        processes.Process(SERVE, [str(path), signature, json.dumps(inputs), str(tmp_path / "out")],
+                          cwd=tmp_path).finish()
         return dict(np.load(tmp_path / "out.npz"))
     return run
 

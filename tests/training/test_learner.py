@@ -1,8 +1,5 @@
 """Learner: sums and counts, gradients, fit, saving."""
 
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -14,6 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner
+from tests import processes
 
 CONFIG = EncoderConfig.preset(
     "tiny", vocab_size=50, hidden_size=32, intermediate_size=64, max_position_embeddings=16,
@@ -148,7 +146,7 @@ def test_a_saved_learner_loads_in_a_fresh_process(policy, tmp_path):
         logits = learner(dict(np.load("batch.npz")))
         np.savez("out.npz", **{name: np.array(value) for name, value in logits.items()})
         """
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=dict(os.environ))
+    processes.Process(code, cwd=tmp_path).finish()
     loaded = np.load(tmp_path / "out.npz")
     for name, logits in learner(batch).items():
         assert np.array_equal(loaded[name], logits)

@@ -18,9 +18,9 @@ def records(tmp_path_factory):
     return RecordSet.open(str(path), "input_file")
 
 
-def run(records, steps=STEPS, strategy=None, layers=2, **options):
+def run(records, steps=STEPS, strategy=None, **options):
     """Trains on the records; returns the trainer and the metrics."""
-    trainer = tiny.trainer(strategy, layers=layers, **options)
+    trainer = tiny.trainer(strategy, **options)
     batches = iter(trainer.distribute(lambda worker, workers, replicas: records.training_batches(
         3, 0, BATCH, replicas, worker, workers)))
     return trainer, trainer.train(batches, steps)
@@ -43,7 +43,7 @@ def test_two_replicas_equal_one_device(records, mirrored, reference):
     check_two_replicas(records, mirrored, *reference[:2], "adamw")
 
 
-def test_two_replicas_equal_one_device_with_lamb(records, mirrored):
+def test_two_replicas_equal_one_device_with_lamb(eagerly, records, mirrored):
     trainer, metrics = run(records, optimizer="lamb")
     check_two_replicas(records, mirrored, tiny.weights(trainer), metrics, "lamb")
 
@@ -55,13 +55,13 @@ def test_parts_and_compilation_change_nothing(records, reference, options):
     assert metrics == pytest.approx(reference[1], rel=1e-5)
 
 
-def test_two_replicas_with_accumulation_equal_one_device(records, mirrored, reference):
+def test_two_replicas_with_accumulation_equal_one_device(eagerly, records, mirrored, reference):
     trainer, _ = run(records, strategy=mirrored, accumulation=2)
     assert tiny.largest_difference(tiny.weights(trainer), reference[0]) < 1e-6
 
 
 def test_fit_on_one_device_gives_the_same_numbers(records, reference):
-    trainer = tiny.trainer(layers=2)
+    trainer = tiny.trainer()
     batches = records.training_batches(3, 0, BATCH, 1).take(STEPS).map(lambda batch: (batch,))
     trainer.learner.compile(optimizer=trainer.optimizer, jit_compile=False)
     trainer.learner.fit(batches, verbose=0)
@@ -86,7 +86,7 @@ def test_counts_below_one_are_divided_by_too():
         "next_sentence/loss": 0, "next_sentence/accuracy": 0}, rel=1e-4)
 
 
-def test_replicas_parts_and_steps_have_different_dropout(records, mirrored):
+def test_replicas_parts_and_steps_have_different_dropout(eagerly, records, mirrored):
     trainer = tiny.trainer(mirrored, dropout=0.5, accumulation=2)
     seeds = []
     gradients = trainer.replica.gradients
@@ -106,7 +106,7 @@ def test_replicas_parts_and_steps_have_different_dropout(records, mirrored):
     assert len(set(found)) == len(found) == 8
 
 
-def test_evaluation_counts_every_record_once(records, mirrored):
+def test_evaluation_counts_every_record_once(eagerly, records, mirrored):
     features = tiny.write_records(records.paths[0] + ".odd", 21, seed=4)
     odd = RecordSet.open(records.paths[0] + ".odd", "input_file")
     expected = None
@@ -144,7 +144,7 @@ def test_float16_finds_a_loss_scale_and_learns(records):
 
 
 def test_bfloat16_learns_and_keeps_float32_weights(records):
-    trainer, first = run(records, dtype="mixed_bfloat16", layers=1)
+    trainer, first = run(records, dtype="mixed_bfloat16")
     assert {v.dtype for v in trainer.learner.trainable_variables} == {"float32"}
     assert trainer.learner.encoder.compute_dtype == "bfloat16"
     batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 40, BATCH, 1)))

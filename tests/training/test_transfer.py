@@ -88,7 +88,7 @@ def batches(trainer, records, taken=0):
 
 
 @pytest.mark.parametrize("layers", [1, -1])
-def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(layers, records, tmp_path):
+def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(eagerly, layers, records, tmp_path):
     trainer = make_trainer(layers)
     before = values(trainer.learner)
     trainer.train(batches(trainer, records), 2)
@@ -111,7 +111,7 @@ def test_a_trainer_with_frozen_layers_trains_saves_and_resumes(layers, records, 
         resume.restore(path, make_trainer(0))
 
 
-def test_frozen_layers_on_two_replicas_equal_one_device(records, mirrored):
+def test_frozen_layers_on_two_replicas_equal_one_device(eagerly, records, mirrored):
     found = []
     for strategy in (None, mirrored):
         trainer = make_trainer(1, strategy, dropout=0.0)
