@@ -2,7 +2,7 @@
 
 The files are the official ones of a task that has a name, or your own. Records are whole or absent,
 and the same for any number of workers. The same command started again continues where it was
-killed, and makes nothing that is there.
+killed, and makes nothing twice.
 
 Example:
     bert-create-finetuning-data --task=mrpc --data_dir=glue/MRPC --vocab_file=vocab.txt \\

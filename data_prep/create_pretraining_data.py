@@ -62,9 +62,11 @@ class PretrainingDataFlags:
     max_predictions_per_seq: int = option(
         20, "Most masked positions in a sequence: about max_seq_length * masked_lm_prob.")
     random_seed: int = option(12345, "Seed of every random choice.")
-    dupe_factor: int = option(10, "How often the text is used, with other pairs and masks.")
+    dupe_factor: int = option(10, "Times that the text is used, each time with other pairs and "
+                                  "masks.")
     masked_lm_prob: float = option(0.15, "Share of the tokens to predict.")
-    short_seq_prob: float = option(0.1, "How often sequences are aimed shorter than the maximum.")
+    short_seq_prob: float = option(0.1, "Share of the sequences that are to be shorter than the "
+                                        "maximum.")
     piece_bytes: int = option(
         1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. It "
         "changes the records; the number of workers does not.")
@@ -72,15 +74,16 @@ class PretrainingDataFlags:
     recipe: str = option("bert", "Kind of pre-training, which gives defaults to the other flags.",
                          choices=recipes.RECIPES)
     random_next_sentence: bool | None = option(
-        None, "Half of the pairs get a random B (BERT's next sentence prediction); if not, A and B "
-        "are swapped (ALBERT's sentence order).")
+        None, "A random B in half of the pairs (BERT's next sentence prediction). Without it, A "
+              "and B change places in half of them (ALBERT's sentence order).")
     ngram: int | None = option(
-        None, "Predict up to so many units in a row at once (ALBERT).")
+        None, "Most words or tokens in a row that are masked together (ALBERT).")
     favor_shorter_ngram: bool | None = option(
-        None, "Draw n units with the probability of 1/n; if not, long ones are the most frequent.")
+        None, "Mask n in a row with a probability in proportion to 1/n. Otherwise the longest are "
+              "the most frequent.")
     do_permutation: bool | None = option(
-        None, "Besides, let as many tokens change places and predict them too; records then have "
-        "room for twice --max_predictions_per_seq.")
+        None, "Let as many other tokens change places, and predict them too. Records then have "
+              "room for twice --max_predictions_per_seq.")
     segments: str | None = option(
         None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), doc_sentences "
         "(RoBERTa's: whole sentences of one document, no second segment and no label) or electra "
@@ -89,7 +92,7 @@ class PretrainingDataFlags:
     blanks_separate_docs: bool = option(True, "A blank line ends a document.")
     strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).")
     masking: str | None = option(
-        None, "static: the records hold masks, others in each of --dupe_factor copies. dynamic: "
+        None, "static: the records hold masks; each of --dupe_factor copies has its own. dynamic: "
         "masks are drawn while training.", choices=("static", "dynamic"))
     mask_shares: list[str] = option(
         [], "Share of the predicted tokens that become [MASK] and share that become a random "

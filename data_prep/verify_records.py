@@ -38,7 +38,7 @@ class VerifyRecordsFlags:
         REQUIRED, "Manifests (all their shards are checked) or record files, globs, folders.")
     vocab_size: int = option(
         0, "Ids must be below this; 0 takes the size from the manifest, where there is one.")
-    max_problems: int = option(20, "Stop after so many problems.")
+    max_problems: int = option(20, "Stop after this many problems.")
 
 
 def _shards(paths):

@@ -42,7 +42,7 @@ class ConvertFlags:
                                     choices=ACTIVATIONS)
     dtype: str | None = option(None, "Round all tensors to this type instead of keeping theirs.",
                                choices=("float16", "bfloat16", "float32", "float64"))
-    task: str | None = option(None, "The head that a classifier is, where the files leave it open.",
+    task: str | None = option(None, "What a classifier's head does, where the files leave it open.",
                               choices=_CLASSIFIERS)
     generator: bool = option(False, "Convert the generator of a checkpoint of ELECTRA's "
                              "pre-training, not the model.")

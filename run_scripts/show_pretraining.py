@@ -32,9 +32,10 @@ class ShowPretrainingFlags:
     """The run, its material, and where the picture goes."""
 
     output_dir: str = option(REQUIRED, "The --output_dir of run_pretraining.")
-    vocab_file: str = option(REQUIRED, "The vocabulary of its records.")
-    input_file: str = option(REQUIRED, "Its training records: what the baselines guess from.")
-    eval_input_file: str = option(REQUIRED, "Its held-out records.")
+    vocab_file: str = option(REQUIRED, "The vocabulary of the run's records.")
+    input_file: str = option(REQUIRED, "The run's training records, from which the baselines "
+                                       "guess.")
+    eval_input_file: str = option(REQUIRED, "The run's held-out records.")
     eval_text: str = option(REQUIRED, "Held-out text, one sentence a line, to guess words in.")
     picture: str = option(REQUIRED, "Where the curves go, as PNG.")
 

@@ -45,7 +45,7 @@ class TaskFlags:
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
     train_file: str = option("", "File to train on, .tsv, .csv or .jsonl; for tagging, a word a "
                              "line and a blank line between sentences.")
-    dev_file: str = option("", "File with labels that scores and choices are made on.")
+    dev_file: str = option("", "Labelled file to score on, and to choose the best trial by.")
     test_file: str = option("", "File to predict.")
     labelled_test: bool = option(False, "The test file has the label's column too.")
     text_a_column: str = option("", "Column of the text, by name or number from 0; for tagging, of "
@@ -57,14 +57,14 @@ class TaskFlags:
     labels: list[str] = option([], "All labels; by default those of the training file.")
     multi_label: bool = option(False, "An example has any number of labels, with commas between.")
     label_scale: float | None = option(
-        None, "Numbers of a regression are learned divided by this (default: 1); records do not "
-        "depend on it.")
+        None, "Divide the numbers of a regression by this in training (default: 1). Records do not "
+              "depend on it.")
     both_orders: bool = option(
         False, "Train on every pair of texts in both orders: the pairs of the training file, then "
         "all of them turned round.")
     header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
-    tfds_name: str = option("", "Data set of tensorflow_datasets; the files then are names of its "
-                            "splits, by default train, validation and test.")
+    tfds_name: str = option("", "Data set of tensorflow_datasets. The flags of files then name its "
+                            "splits (default: train, validation and test).")
     skip_malformed_lines: bool = option(
         False, "Leave out lines that cannot be read, such as the broken lines of QQP; the manifest "
         "counts them. Otherwise the first is an error.")

@@ -37,7 +37,7 @@ class TrainSettings:
     save_checkpoints_steps: int = option(1000, "Steps between checkpoints.")
     keep_checkpoint_max: int = option(5, "Checkpoints to keep.")
     iterations_per_loop: int = option(100, "Steps between reports, taken in one call.")
-    eval_steps: int = option(0, "Evaluate every so many steps while training; 0: at the end.")
+    eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end.")
     max_eval_steps: int = option(100, "Most steps of an evaluation; 0: all records.")
     random_seed: int = option(12345, "Seed of initial weights, order of records and dropout.")
     optimizer: str = option(
@@ -50,12 +50,12 @@ class TrainSettings:
         "0. roberta: from the peak, which is reached at the end of the warm-up. electra: on bert's "
         "line, which the rate of the warm-up follows too.",
         choices=SCHEDULES)
-    poly_power: float = option(1.0, "Power to which the falling factor of the rate is taken.")
+    poly_power: float = option(1.0, "Power of the rate's polynomial decay; 1 is a line.")
     start_warmup_step: int = option(0, "Step at which the warm-up begins.")
     weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are left out.")
     gradient_accumulation_steps: int = option(
         1, "Parts in which a device takes its share of a batch, to save memory.")
-    dtype: str = option("float32", "Type of the computation; weights are kept in float32.",
+    dtype: str = option("float32", "Type of the computation. Weights are kept in float32.",
                         choices=tuple(POLICIES))
     jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
                               choices=("auto", "true", "false"))
@@ -129,7 +129,7 @@ class GeneratorSettings:
     electra_objective: bool = option(
         True, "Learn which tokens were replaced; if not, the model learns masked tokens alone.")
     disallow_correct: bool = option(False, "The original token is never drawn.")
-    temperature: float = option(1.0, "Of the draws from the generator.")
+    temperature: float = option(1.0, "Temperature of the draws from the generator.")
     gen_weight: float | None = option(None, "Weight of the generator's loss; default: 1.")
     disc_weight: float | None = option(
         None, "Weight of the model's loss; default: 50, or 1 where it predicts tokens.")
@@ -163,26 +163,27 @@ class FineTuneSettings(TrainSettings):
         0, "Steps in which the rate rises, instead of --warmup_proportion.")
     iterations_per_loop: int = option(50, "Steps between reports, taken in one call.")
     keep_checkpoint_max: int = option(1, "Checkpoints to keep of a run that is not finished.")
-    eval_steps: int = option(0, "Evaluate every so many steps while training; 0: at the end, or "
-                             "with --early_stopping after every epoch.")
+    eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end, "
+                                "or after every epoch with --early_stopping.")
     max_eval_steps: int = option(0, "Has no effect in fine-tuning: all examples are evaluated.")
     early_stopping: int = option(
-        0, "Stop after so many evaluations without a better headline metric, and keep the weights "
-        "of the best; 0: train to the end.")
+        0, "Stop after this many evaluations without a better headline metric, and keep the "
+           "weights of the best; 0: train to the end.")
     layer_decay: float = option(
         1.0, "Factor of the learning rate from each layer to the one below.")
     layer_decay_top: int = option(
-        1, "Power of --layer_decay at which the top layer learns; 2 in ELECTRA's code.")
+        1, "Power of --layer_decay for the top layer; 2 in ELECTRA's code.")
     loss_reduction: str = option(
-        "mean", "What gradients are taken of and clipped: the mean of the losses of a batch, or, "
-        "as in ELECTRA's code, their sum. Reports show means.", choices=("mean", "sum"))
+        "mean", "Loss of a batch whose gradients are taken and clipped: the mean over its examples "
+        "or, as in ELECTRA's code, the sum. Reports show means.", choices=("mean", "sum"))
     reinit_layers: int = option(
-        0, "Top layers that start from random weights, and the pooler with them.")
-    frozen_layers: int = option(0, "Lowest layers that are not trained, and the embeddings with "
-                                "them; -1: the whole encoder.")
-    label_smoothing: float = option(0.0, "Probability that all labels share equally.")
+        0, "How many top layers start from random weights, and the pooler with them.")
+    frozen_layers: int = option(0, "How many of the lowest layers are not trained, and the "
+                                   "embeddings with them; -1: the whole encoder.")
+    label_smoothing: float = option(0.0, "Probability that is spread evenly over all labels.")
     class_weights: list[str] = option(
-        [], "Weight of each label's examples in the loss, or balanced: all labels count the same.")
+        [], "Weight of each label in the loss, in the order of the labels; or balanced, by which "
+            "all labels count the same.")
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length, as the original does; by default a batch is "
         "only as long as its longest example needs.")

@@ -43,14 +43,14 @@ class AttentionFlags:
     zero_segments: bool = option(False, "Give the second segment the id 0 too, as the original "
                                  "does.")
     num_maps: int = option(4, "How many texts maps.npz and the page hold.")
-    distance_texts: int = option(5, "From how many texts the distances between heads are.")
+    distance_texts: int = option(5, "How many texts the distances between heads are measured on.")
     fine_tuned_checkpoint: str | None = option(None, "A fine-tuned model of the same sizes, to "
                                                "compare on the same texts.")
     gradients: bool = option(False, "Measure the gradient of the masked LM loss by attention "
                              "weights; the checkpoint must hold that head.")
     pattern_network: bool = option(False, "Train a network that sees the classes of maps from "
                                    "pictures, and report how well it does on other texts.")
-    random_seed: int = option(0, "Of the segments and masks.")
+    random_seed: int = option(0, "Seed of the segments and masks.")
 
     def __post_init__(self):
         for name in ("num_docs", "num_maps", "distance_texts"):

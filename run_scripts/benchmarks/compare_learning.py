@@ -77,7 +77,7 @@ class LearningComparisonFlags:
     max_seq_length: int = option(128, "Length of the sequences.")
     max_predictions_per_seq: int = option(20, "Most masked positions in a sequence.")
     dupe_factor: int = option(2, "How often the training text is used, with other masks.")
-    held_out_every: int = option(20, "Of so many documents the first is held out.")
+    held_out_every: int = option(20, "Hold out the first of every this many documents.")
     num_threads: int = option(1, "Threads of each program.")
 
     def check(self):
