@@ -171,7 +171,7 @@ def measure_gradients(job: AttentionFlags, path: str, rows: list[dict], vocabula
             for part, values in enumerate((np.abs(gradients), weights)):
                 sums[part, kind] += values[..., columns].mean((1, 2, 3)).sum(-1)
             count[kind] += columns.sum()
-    means = sums / count
+    means = sums / count[:, None]                           # [2, 2, L]
     print("\nmagnitude of the loss's derivative by a weight, and the weight, means over tokens\n"
           "   layer  dL/da to [SEP]  dL/da to others  a to [SEP]  a to others")
     for layer in range(means.shape[-1]):
