@@ -25,12 +25,14 @@ class Term:
         weight: factor of this term in the sum.
         options: arguments of the objective beside the configuration.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
+        optional: whether it is left out where the records lack what it reads.
     """
 
     objective: str
     weight: float = 1.0
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     network: str = "encoder"
+    optional: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +43,12 @@ class Segments:
         pairing: a key of `data.pairing.PAIRINGS`; the value of --segments.
         negatives: what a pair of the other label is: "random", B is text from elsewhere (BERT), or
             "swapped", A and B in the wrong order (ALBERT).
+        sentence_ends: whether a separator follows every sentence, and one more every document.
     """
 
     pairing: str = "segment_pairs"
     negatives: str = "random"
+    sentence_ends: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +59,11 @@ class MaskTokens:
         units: "subwords", or "words": all sub-words of a word are predicted together or not at all.
         choose: how units are chosen, a key of `data.static_masks.MASKINGS`.
         quota: how many tokens are predicted: "rounded", a share of the sequence; "with_repeats",
-            as many positions are drawn with replacement, so that one may come twice.
+            as many positions are drawn with replacement, so that one may come twice; "drawn", a
+            share of the units, rounded up or down at random so that their mean is exact, with
+            special tokens among them (RoBERTa).
+        replace_from: what random tokens are drawn from: "vocabulary", or "words": not the special
+            tokens but that of mask (RoBERTa).
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.
@@ -69,6 +77,7 @@ class MaskTokens:
     units: str = "subwords"
     choose: str = "units"
     quota: str = "rounded"
+    replace_from: str = "vocabulary"
     shares: tuple[float, float] = (0.8, 0.1)
     dynamic: bool = False
     ngram: int = 3
@@ -80,10 +89,25 @@ class MaskTokens:
         return max_predictions_per_seq * (1 + self.do_permutation)
 
     def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
-        """The most predictions where the recipe says how many there are, as ELECTRA's does."""
-        if self.quota != "with_repeats":
-            return None
-        return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
+        """The most predictions where the recipe says how many there are, as ELECTRA's and RoBERTa's
+        do. Where words are drawn, which may have any length, half of them more."""
+        if self.quota == "with_repeats":
+            return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
+        if self.quota == "drawn":
+            share = masked_lm_prob * (1 if self.units == "subwords" else 1.5)
+            return min(int(share * max_seq_length) + 1, max_seq_length)
+        return None
+
+    def check_slots(self, max_predictions_per_seq: int, max_seq_length: int,
+                    masked_lm_prob: float) -> None:
+        """Raises InputError where predictions are drawn that records have no room for, so that
+        the last ones of a sequence would be left out."""
+        if self.quota == "drawn" and self.units == "subwords":
+            most = self.most_predictions(max_seq_length, masked_lm_prob)
+            if most and max_predictions_per_seq < most:
+                raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but a "
+                                 f"sequence of {max_seq_length} tokens can have {most} "
+                                 "predictions; give that many, or leave the flag out.")
 
 
 # The names that every manifest has. One that was added later is written where it has not its
@@ -165,6 +189,17 @@ _ALBERT = {"base": _size(12, 768, 12), "large": _size(24, 1024, 16), "xlarge": _
 RECIPES = {recipe.name: recipe for recipe in (
     Recipe("bert", "1810.04805"),
     Recipe("bert_wwm", "1906.08101", corruption=MaskTokens(units="words")),
+    Recipe("roberta", "1907.11692", "byte_bpe",
+           segments=Segments("full_sentences", sentence_ends=True),
+           corruption=MaskTokens(quota="drawn", replace_from="words", dynamic=True),
+           terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True)),
+           # fairseq's settings for its first released recipe, of Base.
+           defaults={"dupe_factor": 1, "max_seq_length": 512, "optimizer": "fairseq_adam",
+                     "learning_rate_schedule": "roberta", "learning_rate": 5e-4,
+                     "train_batch_size": 2048, "num_train_steps": 125_000,
+                     "num_warmup_steps": 10_000},
+           sizes={"model_type": "roberta", "type_vocab_size": 1, "hidden_act": "gelu_erf",
+                  "layer_norm_eps": 1e-5}),
     Recipe("electra", "2003.10555", tokenizer_settings={"drop_category_c": True},
            segments=Segments("electra"), corruption=MaskTokens(
                quota="with_repeats", shares=(0.85, 0.0), dynamic=True),

@@ -85,9 +85,10 @@ class PretrainingDataFlags:
         None, "Let as many other tokens change places, and predict them too. Records then have "
               "room for twice --max_predictions_per_seq.")
     segments: str | None = option(
-        None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), doc_sentences "
-        "(RoBERTa's: whole sentences of one document, no second segment and no label) or electra "
-        "(ELECTRA's: sentences of one document, divided in two, in the order of the text).",
+        None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
+        "(the same with a sentence each), full_sentences (RoBERTa's: whole sentences, no second "
+        "segment and no label), doc_sentences (the same of one document) or electra (ELECTRA's: "
+        "sentences of one document, divided in two, in the order of the text).",
         choices=PAIRINGS)
     blanks_separate_docs: bool = option(True, "A blank line ends a document.")
     strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).")
@@ -105,7 +106,11 @@ class PretrainingDataFlags:
             InputError: there is no such recipe, or it has no use for a flag.
         """
         recipe = recipes.find(self.recipe)
-        segments = {"pairing": self.segments} if self.segments else {}
+        segments: dict[str, Any] = {}
+        if self.segments:
+            ends = self.segments == "full_sentences" or (
+                self.segments == "doc_sentences" and recipe.segments.sentence_ends)
+            segments = {"pairing": self.segments, "sentence_ends": ends}
         if self.random_next_sentence is not None:
             segments["negatives"] = "random" if self.random_next_sentence else "swapped"
         corruption: dict[str, Any] = {
@@ -117,8 +122,8 @@ class PretrainingDataFlags:
             corruption["units"] = "words" if self.do_whole_word_mask else "subwords"
         if self.masking:
             corruption["dynamic"] = self.masking == "dynamic"
-            if not corruption["dynamic"]:       # there, no position comes twice
-                corruption["quota"] = "rounded"
+            if not corruption["dynamic"] and recipe.corruption.quota == "with_repeats":
+                corruption["quota"] = "rounded"     # there, no position comes twice
         if self.mask_shares:
             corruption["shares"] = _shares(self.mask_shares)
         settings = {} if self.strip_accents else {"strip_accents": False}
@@ -127,6 +132,11 @@ class PretrainingDataFlags:
         if recipe.corruption.dynamic and recipe.corruption.choose not in BATCH_MASKINGS:
             raise InputError(f"--masking=dynamic: recipe {recipe.name} masks n-grams, which are "
                              "drawn while records are made; leave it out.")
+        if recipe.segments.sentence_ends and recipe.corruption.quota != "drawn" and (
+                not recipe.corruption.dynamic):
+            raise InputError(f"--segments={recipe.segments.pairing} puts separators between "
+                             "sentences, which static masks would hide; give --masking=dynamic or "
+                             "--recipe=roberta.")
         if recipe.corruption.quota == "with_repeats":
             if recipe.corruption.shares[1]:
                 raise InputError(f"--mask_shares: recipe {recipe.name} puts no random tokens in; "
@@ -198,8 +208,9 @@ class PieceWriter:
     def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
         """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
         lines = corpus.decode(piece, self._job.input_file)
-        documents = corpus.tokenize_documents(lines, self._tokenizer,
-                                              self._job.blanks_separate_docs)
+        documents = (corpus.tokenize_sentences(lines, self._tokenizer)
+                     if self._recipe.segments.sentence_ends else corpus.tokenize_documents(
+                         lines, self._tokenizer, self._job.blanks_separate_docs))
         vocabulary = self._tokenizer.vocabulary
         counts, sample = statistics.count_text(lines, documents, vocabulary.unk_id)
         del lines
@@ -308,7 +319,9 @@ def _describe(job, recipe, vocabulary, options, results):
         "options": options,
         "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
                        "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
-                       "mask_id": vocabulary.mask_id},
+                       "mask_id": vocabulary.mask_id,
+                       **({"special_ids": vocabulary.special_ids}
+                          if recipe.corruption.replace_from == "words" else {})},
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
         "counts": counts,
         "rates": rates,
@@ -345,6 +358,8 @@ def main(job: PretrainingDataFlags) -> None:
     """Makes the records and prints a report on them."""
     job.check()
     recipe = job.resolve()
+    recipe.corruption.check_slots(job.max_predictions_per_seq, job.max_seq_length,
+                                  job.masked_lm_prob)
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
     vocabulary = tokenizer.vocabulary

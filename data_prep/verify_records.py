@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import flags
+from bert_tf import flags, recipes
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.features import RecordFormat
 from bert_tf.data.pairing import PAIRINGS
@@ -155,9 +155,10 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     for name in {"start_positions", "end_positions"} & form.names:
         problems[f"{name} lies in the padding."] = (f[name] >= length).any(1)
     if form.is_masked:
-        problems.update(_mask_problems(f, length))
+        drawn = recipes.of_manifest(record or None).corruption.quota == "drawn"
+        problems.update(_mask_problems(f, length, Layout(0, 0, 0) if drawn else Layout()))
         # A word of more tokens than may be masked is passed over.
-        if record.get("options", {}).get("do_whole_word_mask"):
+        if drawn or record.get("options", {}).get("do_whole_word_mask"):
             problems.pop(_NOTHING)
     elif "mask_id" in record.get("vocabulary", {}):
         problems["a token is masked already, but masks are to be drawn while training."] = (
@@ -169,10 +170,10 @@ def _outside(values, end):
     return ((values < 0) | (values >= end)).any(1)
 
 
-def _mask_problems(f, length):
-    """Those of masked tokens; `length` [B, 1] counts the tokens of the sequence."""
+def _mask_problems(f, length, layout):
+    """Those of masked tokens; `length` [B, 1] counts the tokens of the sequence, `layout` those at
+    its ends that are never masked."""
     positions, used = f["masked_lm_positions"], f["masked_lm_weights"] > 0
-    layout = Layout()
     return {
         "a masked position is [CLS] or lies in the padding.":
             (used & ((positions < layout.before) | (positions >= length - layout.after))).any(1),

@@ -98,8 +98,10 @@ def _name(term):
     return term.options.get("metrics_name", _NAMES[term.objective])
 
 
-def choose_terms(recipe: recipes.Recipe, names: Sequence[str]) -> tuple[recipes.Term, ...]:
-    """The terms of a recipe that --terms names, or all.
+def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
+                 records: "data.RecordSet | None" = None) -> tuple[recipes.Term, ...]:
+    """The terms of a recipe that --terms names, or all, but for optional ones that find nothing to
+    read in the records, if these are given.
 
     Raises:
         InputError: the recipe has no such term.
@@ -109,7 +111,14 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str]) -> tuple[recipes.
         if name not in terms:
             raise InputError(f"--terms: recipe {recipe.name} has no {name}; choose from "
                              f"{', '.join(terms)}.")
-    return tuple(term for name, term in terms.items() if not names or name in names)
+    return tuple(term for name, term in terms.items() if name in names or (not names and not (
+        term.optional and records and _missing(term, records))))
+
+
+def _missing(term, records):
+    """The features that a term reads and that are neither in the records nor drawn."""
+    found = records.format.names | {feature.name for feature in features.MASKS}
+    return set(getattr(objectives, term.objective).reads) - found
 
 
 def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
@@ -144,9 +153,8 @@ def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", fla
     Raises:
         InputError: some are not there.
     """
-    found = records.format.names | {feature.name for feature in features.MASKS}
     for term in terms:
-        missing = set(getattr(objectives, term.objective).reads) - found
+        missing = _missing(term, records)
         if missing:
             rest = ",".join(_name(t) for t in terms if t != term)
             raise InputError(
@@ -176,7 +184,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     records = data.RecordSet.open(patterns, flag)
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
-    terms = choose_terms(recipe, job.terms)
+    terms = choose_terms(recipe, job.terms, records)
     if not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     check_features(terms, records, flag)
@@ -192,7 +200,7 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     if not job.recipe:
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")
-    names = map(_name, choose_terms(recipe, job.terms))
+    names = map(_name, choose_terms(recipe, job.terms, records))
     line += f": {', '.join(names)}"
     if not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
@@ -299,7 +307,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
         pretrain(job, settings, functools.partial(
-            make_learner, config, recipe, choose_terms(recipe, job.terms),
+            make_learner, config, recipe, choose_terms(recipe, job.terms, records),
                 generator=generator),
             strategy, records, eval_records)
 

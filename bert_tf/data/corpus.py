@@ -155,6 +155,30 @@ class Documents:
         self._placed.clear()
 
 
+def tokenize_sentences(lines: Sequence[str], tokenizer) -> Documents:
+    """Documents whose sentences each end with a separator, as fairseq prepares a text for RoBERTa.
+
+    A blank line is a sentence of a separator alone, which belongs to no document. Lines are
+    stripped of white space.
+
+    Args:
+        lines: list of str, the last of which is what follows the last newline.
+        tokenizer: `Tokenizer`.
+    """
+    if lines and not lines[-1]:
+        lines = lines[:-1]
+    if any("\r" in line for line in lines):     # which Python's reader of text takes for line ends
+        lines = [part for line in lines for part in line.removesuffix("\r").split("\r")]
+    tokens, lengths = tokenizer.encode_lines([line.strip() for line in lines])
+    ends = np.cumsum(lengths)
+    tokens = np.insert(tokens, ends, tokenizer.vocabulary.sep_id).astype(np.int32)
+    starts = np.concatenate([[0], ends + np.arange(1, len(ends) + 1)])
+    # Runs of sentences that are not blank.
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], lengths > 0, [0]])))
+    ranges = list(zip(edges[::2].tolist(), edges[1::2].tolist()))
+    return Documents(tokens, starts.tolist(), ranges, tokenizer.continues[tokens].view(np.uint8))
+
+
 def tokenize_documents(lines: Sequence[str], tokenizer,
                        blanks_separate_docs: bool = True) -> Documents:
     """Documents from lines of text, as the original reads a file: a document ends at `FILE_END`, at

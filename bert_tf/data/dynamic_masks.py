@@ -49,7 +49,7 @@ def choose_tokens_batch(candidates, quota, uniforms, most: int):
 
     Args:
         candidates: bool [B, S].
-        quota: int32 [B], from 1 to `most`.
+        quota: int32 [B], from 0 to `most`.
         uniforms: float32 [B, S].
         most: the highest quota.
 
@@ -58,7 +58,8 @@ def choose_tokens_batch(candidates, quota, uniforms, most: int):
     """
     keys = tf.where(candidates, uniforms, 2.0)
     lowest = -tf.math.top_k(-keys, min(most, keys.shape[1])).values
-    limit = tf.gather(lowest, tf.minimum(quota, lowest.shape[1]) - 1, batch_dims=1)
+    last = tf.minimum(quota, lowest.shape[1]) - 1
+    limit = tf.where(last < 0, -1.0, tf.gather(lowest, tf.maximum(last, 0), batch_dims=1))
     return candidates & (keys <= limit[:, None])
 
 
@@ -139,9 +140,10 @@ class DynamicMasks:
         max_seq_length: S.
         max_predictions_per_seq: P.
         masked_lm_prob: share of the sequence, special tokens counted, to predict.
-        vocab_size: V; random replacements are drawn from all of it.
+        vocab_size: V; random replacements are drawn from all of it, or as `masking` says.
         mask_id: id of [MASK].
-        special_ids: ids of the tokens that are never predicted: [CLS] and [SEP].
+        special_ids: ids of [CLS] and [SEP], which are never predicted; where random tokens are
+            drawn from words, ids of all special tokens but [MASK], which are not drawn.
     """
 
     masking: MaskTokens
@@ -167,12 +169,14 @@ class DynamicMasks:
             With the quota "with_repeats" also draws, float32 [B, P] in [0, 1), by which ELECTRA
             takes tokens from its generator.
         """
-        slots = self.max_predictions_per_seq
-        uniforms = draw_uniforms(seed, numbers, self.max_seq_length + 3 * slots)
+        size, slots = self.max_seq_length, self.max_predictions_per_seq
+        columns = {"drawn": 2 * size + slots + 1, "with_repeats": size + 3 * slots}
+        uniforms = draw_uniforms(seed, numbers,
+                                 columns.get(self.masking.quota, size + 2 * slots))
         others = {name: value for name, value in batch.items() if name != "token_boundary"}
         if self.masking.quota == "with_repeats":
             others["draws"] = uniforms[:, -slots:]
-        return {**others, **self.hide(batch["input_ids"], batch["input_mask"], uniforms[:, :-slots],
+        return {**others, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
                                       batch.get("token_boundary"))}
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
@@ -180,12 +184,14 @@ class DynamicMasks:
 
         Args:
             input_ids, input_mask: int32 [B, S].
-            uniforms: float32 [B, S + 2P] in [0, 1).
+            uniforms: float32 in [0, 1), [B, S + 2P], or [B, 2S + P + 1] with the quota "drawn".
             token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
 
         Returns:
             dict of input_ids and the three masked_lm features.
         """
+        if self.masking.quota == "drawn":
+            return self._with_special(input_ids, input_mask, uniforms, token_boundary)
         candidates = tf.cast(input_mask, tf.bool)
         for special in self.special_ids:
             candidates &= input_ids != special
@@ -199,7 +205,22 @@ class DynamicMasks:
         else:
             unit, sizes = self._units(candidates, token_boundary)
             chosen = BATCH_MASKINGS[self.masking.choose](unit, sizes, quota, keys)
-        return self._throw(input_ids, chosen, rest)
+        return self._throw(input_ids, chosen, *tf.split(rest, 2, 1))
+
+    def _with_special(self, input_ids, input_mask, uniforms, token_boundary):
+        """The features as fairseq draws them: a share of all units, special tokens among them, and
+        one throw for a whole unit."""
+        size = self.max_seq_length
+        keys, die, drawn, rounding = tf.split(
+            uniforms, [size, size, self.max_predictions_per_seq, 1], 1)
+        candidates = tf.cast(input_mask, tf.bool)
+        unit, sizes = self._units(candidates, token_boundary)
+        count = tf.reduce_sum(tf.cast(sizes > 0, tf.float32), 1)
+        quota = tf.cast(self.masked_lm_prob * count + rounding[:, 0], tf.int32)
+        chosen = choose_tokens_batch(sizes > 0, quota, keys, size)
+        unit = tf.minimum(unit, size - 1)
+        chosen = candidates & tf.gather(chosen, unit, batch_dims=1)
+        return self._throw(input_ids, chosen, tf.gather(die, unit, batch_dims=1), drawn)
 
     def _with_repeats(self, input_ids, input_mask, candidates, uniforms):
         """The features where each prediction draws its position of all candidates."""
@@ -224,8 +245,9 @@ class DynamicMasks:
                                  maxlength=self.max_seq_length + 1, axis=-1)
         return unit, sizes[:, :-1]
 
-    def _throw(self, input_ids, chosen, uniforms):
-        """The features, given chosen, bool [B, S], and uniforms, float32 [B, 2P]."""
+    def _throw(self, input_ids, chosen, die, drawn):
+        """The features, given chosen, bool [B, S], and uniforms: die, float32 [B, P], or [B, S] by
+        position, and drawn, float32 [B, P]."""
         size, slots = self.max_seq_length, self.max_predictions_per_seq
         # The chosen positions in order: the largest of S - position.
         behind = tf.where(chosen, size - tf.range(size), 0)
@@ -234,8 +256,9 @@ class DynamicMasks:
         used = behind > 0
         positions = tf.where(used, size - behind, 0)
         labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
-        die, drawn = uniforms[:, :slots], uniforms[:, slots:]
-        drawn = tf.minimum(tf.cast(drawn * self.vocab_size, tf.int32), self.vocab_size - 1)
+        if self.masking.quota == "drawn":
+            die = tf.gather(die, positions, batch_dims=1)
+        drawn = self._draw_ids(drawn)
         masked, random = self.masking.shares
         shown = tf.where(die < masked, self.mask_id, tf.where(die < masked + random, drawn, labels))
         # Positions are different, so that adding the difference is replacing.
@@ -244,3 +267,12 @@ class DynamicMasks:
                                           tf.where(used, shown - labels, 0))
         return {"input_ids": hidden, "masked_lm_positions": positions, "masked_lm_ids": labels,
                 "masked_lm_weights": tf.cast(used, tf.float32)}
+
+    def _draw_ids(self, uniforms):
+        """The random tokens of some uniforms."""
+        special = self.special_ids if self.masking.replace_from == "words" else ()
+        count = self.vocab_size - len(special)
+        drawn = tf.minimum(tf.cast(uniforms * count, tf.int32), count - 1)
+        for index in sorted(special):       # the rest of the ids moves up by one
+            drawn += tf.cast(drawn >= index, tf.int32)
+        return drawn

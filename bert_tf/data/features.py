@@ -165,6 +165,16 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
 
 
 @dataclasses.dataclass(frozen=True)
+class Marks:
+    """A vocabulary to pack marks with instead of ids: special tokens have the mark 0."""
+
+    layout: Layout
+    cls_id: int = 0
+    sep_id: int = 0
+    pad_id: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class RecordFormat:
     """What each record of a set holds.
 

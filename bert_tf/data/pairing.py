@@ -7,6 +7,7 @@ import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
+from bert_tf.data.blocks import doc_sentences, full_sentences
 from bert_tf.data.corpus import Documents
 from bert_tf.data.electra_segments import electra_segments
 from bert_tf.data.python_random import PythonRandom
@@ -22,12 +23,11 @@ class Pairing:
 
     Attributes:
         draw: generator function of (documents, stream, room, options, segments), which yields
-            `Slices`:
-            sequences in the order in which the original draws them. `documents` is a piece as
-            `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`, from
-            which masks are drawn as soon as a sequence is yielded; `room` the most tokens of a
-            sequence without its special ones; `options` has `dupe_factor` and `short_seq_prob`;
-            `segments` is the recipe's `Segments`.
+            `Slices`: sequences in the order in which the original draws them. `documents` is a
+            piece as `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`,
+            from which masks are drawn as soon as a sequence is yielded; `room` the most tokens of a
+            sequence without its special ones, a longer one being left out; `options` has
+            `dupe_factor` and `short_seq_prob`; `segments` is the recipe's `Segments`.
         num_labels: number of classes of the label, the record feature `next_sentence_labels`;
             0 where there is no such feature.
         segments: most segments in a sequence, 1 or 2.
@@ -82,12 +82,7 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, swaps):
         is_single = last - first == 1
         is_negative = is_single or stream.random() < 0.5
         if is_negative and (is_single or not swaps):
-            for _ in range(10):
-                other = stream.below(len(ranges))
-                if other != index:
-                    break
-            other_first, other_end = ranges[other]
-            b_first = other_first + stream.below(other_end - other_first)
+            b_first, other_end = _random_sentence(documents, index, stream)
             wanted = starts[b_first] + target - a_length
             b_last = bisect_left(starts, wanted, b_first + 1, other_end)
             first = split
@@ -121,30 +116,47 @@ def _truncate(a_start, a_length, b_start, b_length, fronts):
             b_start + from_b.count(1), b_length - len(from_b))
 
 
-def doc_sentences(documents: Documents, stream: PythonRandom, room: int, options,
-                  segments: Segments) -> Iterator[Slices]:
-    """RoBERTa's DOC-SENTENCES (arXiv 1907.11692): whole sentences of one document, one segment.
+def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
+                   segments: Segments) -> Iterator[Slices]:
+    """RoBERTa's SENTENCE-PAIR (arXiv 1907.11692): two sentences that follow each other in a
+    document or, in half of the cases and at its end, whose B is of another document.
 
-    As fairseq's break mode `complete_doc` with its limit on sample sizes: sentences are added while
-    they fit, a document's last sequence may be short, and a sentence longer than a sequence is left
-    out. There is no choice in it: `dupe_factor` repeats the same sequences for other masks.
+    The random numbers are drawn as for `segment_pairs`, of which this is the form with the shortest
+    segments. The original's code for it is not public.
 
-    Yields `Slices` without B, in the order of the text; the label is 0.
+    Yields `Slices`; the label is 1 where B is random.
     """
-    del stream, segments    # nothing is drawn
-    starts = documents.sentence_starts
+    del segments
+    starts, ranges = documents.sentence_starts, documents.ranges
+    stream.shuffle(ranges)
     for _ in range(options.dupe_factor):
-        for first, end in documents.ranges:
+        for index, (first, end) in enumerate(ranges):
             while first < end:
-                # The last sentence boundary within the room.
-                last = bisect_left(starts, starts[first] + room + 1, first + 1, end + 1) - 1
-                if last > first:
-                    yield starts[first], starts[last] - starts[first], 0, 0, 0
-                first = max(last, first + 1)
+                is_random = first + 1 == end or stream.random() < 0.5
+                b = _random_sentence(documents, index, stream)[0] if is_random else first + 1
+                a_length, b_length = (starts[i + 1] - starts[i] for i in (first, b))
+                excess = max(0, a_length + b_length - room)
+                yield *_truncate(starts[first], a_length, starts[b], b_length,
+                                 stream.heads(excess)), is_random
+                first += 1 if is_random else 2
+
+
+def _random_sentence(documents, index, stream):
+    """A sentence of another document than number `index`, if there is one, and where that document
+    ends."""
+    ranges = documents.ranges
+    for _ in range(10):
+        other = stream.below(len(ranges))
+        if other != index:
+            break
+    first, end = ranges[other]
+    return first + stream.below(end - first), end
 
 
 PAIRINGS = {
     "segment_pairs": Pairing(segment_pairs, num_labels=2, segments=2),
+    "sentence_pairs": Pairing(sentence_pairs, num_labels=2, segments=2),
+    "full_sentences": Pairing(full_sentences, num_labels=0, segments=1),
     "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
 }

@@ -193,7 +193,7 @@ def draw_masks(records: RecordSet, flag: str,
         max_predictions_per_seq: P; that of the manifest if None.
 
     Raises:
-        InputError: they have no manifest.
+        InputError: they have no manifest, or P is less than masks can need.
     """
     record = records.manifest
     if not record:
@@ -201,10 +201,13 @@ def draw_masks(records: RecordSet, flag: str,
                          f"{records.paths[0]} describes how to draw them; put it there, or make "
                          "them again.")
     options, vocabulary = record["options"], record["vocabulary"]
+    masking, size = recipes.of_manifest(record).corruption, records.format.sizes["max_seq_length"]
+    slots = max_predictions_per_seq or options["max_predictions_per_seq"]
+    masking.check_slots(slots, size, options["masked_lm_prob"])
+    special = vocabulary.get("special_ids", (vocabulary["cls_id"], vocabulary["sep_id"]))
     return dataclasses.replace(records, masks=DynamicMasks(
-        recipes.of_manifest(record).corruption, records.format.sizes["max_seq_length"],
-        max_predictions_per_seq or options["max_predictions_per_seq"], options["masked_lm_prob"],
-        vocabulary["size"], vocabulary["mask_id"], (vocabulary["cls_id"], vocabulary["sep_id"])))
+        masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
+        vocabulary["mask_id"], tuple(special)))
 
 
 def _check_records(path, record_format, most):

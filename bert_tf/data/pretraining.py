@@ -5,13 +5,14 @@ import itertools
 
 import numpy as np
 
+from bert_tf.data.block_masks import BlockMasks
 from bert_tf.data.corpus import Documents
-from bert_tf.data.features import pack_pairs
+from bert_tf.data.features import Marks, pack_pairs
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.static_masks import Masks, quotas, static_masks
 from bert_tf.recipes import Recipe
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 _BLOCK = 8192       # sequences that become arrays together
 
@@ -39,6 +40,7 @@ class Instances:
         masks: `Masks`; None where masks are drawn while training.
         order: int [M], the order in which instances are written.
         names: the features of a record.
+        left_out: how many sequences were left out because they are too long.
     """
 
     documents: Documents
@@ -46,6 +48,7 @@ class Instances:
     masks: Masks | None
     order: np.ndarray
     names: list[str]
+    left_out: int = 0
 
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
@@ -71,18 +74,8 @@ class Instances:
     def _boundaries(self, input_mask, runs, vocabulary):
         """bool [B, S]: a special token or the first of a unit."""
         marks = pack_pairs(self.documents.continues, *runs, input_mask.shape[1],
-                           _Unmarked(vocabulary.layout))["input_ids"]
+                           Marks(vocabulary.layout))["input_ids"]
         return input_mask & (marks == 0)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Unmarked:
-    """A vocabulary for packing marks instead of ids: special tokens have the mark 0."""
-
-    layout: Layout
-    cls_id: int = 0
-    sep_id: int = 0
-    pad_id: int = 0
 
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
@@ -101,26 +94,18 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     pairing = PAIRINGS[recipe.segments.pairing]
     room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
     drawn = pairing.draw(documents, stream, room, options, recipe.segments)
-    masks = None
-    if not recipe.corruption.dynamic:
-        # Where there may be one segment or two, one has the room of a separator more.
-        most = room + pairing.in_order * vocabulary.layout.between
-        masks = static_masks(
-            recipe.corruption, documents, stream, vocabulary,
-            quotas(options.max_seq_length, options.masked_lm_prob,
-                   options.max_predictions_per_seq),
-            options.max_predictions_per_seq, most)
-    slices, parts = [np.zeros((0, 5), np.int32)], []
+    # Where there may be one segment or two, one has the room of a separator more.
+    most = room + pairing.in_order * vocabulary.layout.between
+    masks = _make_masks(documents, vocabulary, stream, recipe.corruption, options, most)
+    slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
     more = True
     while more:
         # Masks are drawn between the draws of one sequence and of the next.
-        block = []
-        for found in itertools.islice(drawn, _BLOCK):
-            block.append(found)
-            if masks is not None:
-                masks.draw(*found[:4])
+        block = list(itertools.islice(_drawing(drawn, masks), _BLOCK))
         more = len(block) == _BLOCK
-        slices.append(np.array(block, np.int32).reshape(-1, 5))
+        fitting = [found for found in block if found[1] + found[3] <= most]
+        left_out += len(block) - len(fitting)
+        slices.append(np.array(fitting, np.int32).reshape(-1, 5))
         if masks is not None:
             parts.append(masks.place())
     slices = np.concatenate(slices)
@@ -128,4 +113,25 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     if not pairing.in_order:
         stream.shuffle(order)
     return Instances(documents, slices, Masks.join(parts) if parts else None,
-                     np.array(order, np.int64), feature_names(recipe))
+                     np.array(order, np.int64), feature_names(recipe), left_out)
+
+
+def _make_masks(documents, vocabulary, stream, masking, options, room):
+    """What draws the masks of records, or None where they are drawn while training."""
+    if masking.dynamic:
+        return None
+    if masking.quota == "drawn":
+        return BlockMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,
+                          options.max_predictions_per_seq, room)
+    return static_masks(masking, documents, stream, vocabulary,
+                        quotas(options.max_seq_length, options.masked_lm_prob,
+                               options.max_predictions_per_seq),
+                        options.max_predictions_per_seq, room)
+
+
+def _drawing(drawn, masks):
+    """Yields the `Slices` of `drawn`, each after its masks are drawn."""
+    for found in drawn:
+        if masks is not None:
+            masks.draw(*found[:4])
+        yield found

@@ -48,7 +48,7 @@ def count_text(lines: Sequence[str], documents: Documents,
     counts = {
         "documents": len(documents.ranges),
         "one_sentence_documents": int((lengths == 1).sum()),
-        "sentences": len(documents.sentence_starts) - 1,
+        "sentences": int(lengths.sum()),
         "tokens": len(documents.tokens),
         "unknown_tokens": int((documents.tokens == unk_id).sum()),
         "lines": len(lines),
@@ -76,6 +76,8 @@ def count_instances(instances: Instances, max_seq_length: int,
         counts["random_next"] = int(instances.slices[:, 4].sum())
     else:
         counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
+    if instances.left_out:
+        counts["left_out"] = instances.left_out
     counts["positions"] = int(lengths.sum())
     counts["full_length"] = int((lengths == max_seq_length).sum())
     if instances.masks is not None:
@@ -127,6 +129,9 @@ def report(record: dict[str, Any]) -> str:
     if "random_next" in rates:
         lines[-1] += f", {rates['random_next']:.1%} with " + (
             "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
+    if counts.get("left_out"):
+        lines[-1] += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer "
+                      "and left out")
     if "predicted_positions" in rates:
         lines.append(
             f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
@@ -165,6 +170,6 @@ def _warnings(record):
             yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
                    "--max_seq_length: put one sentence on a line.")
         if "predictions" not in counts and options["dupe_factor"] > 1:
-            yield ("the records repeat each other: with dynamic masks and --segments="
-                   "doc_sentences, --dupe_factor=1 is enough.")
+            yield ("the records repeat each other: with dynamic masks and no choice in the "
+                   "segments, --dupe_factor=1 is enough.")
     yield from record["notes"]

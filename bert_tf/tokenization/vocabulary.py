@@ -67,6 +67,7 @@ class Vocabulary:
         unk_id, cls_id, sep_id, mask_id: ids of the tokens of these roles; None where the vocabulary
             has no such token.
         pad_id: the id that fills sequences up; 0 where no token has the role pad.
+        special_ids: `pad_id` and the ids of all special tokens but that of mask (a list).
         layout: `Layout` of sequences.
     """
 
@@ -98,6 +99,7 @@ class Vocabulary:
         self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             special_ids.get(role) for role in ("unk", "cls", "sep", "mask"))
         self.pad_id = special_ids.get("pad", 0)
+        self.special_ids = sorted({self.pad_id, *special_ids.values()} - {self.mask_id})
 
     @classmethod
     def from_file(cls, path: str) -> "Vocabulary":

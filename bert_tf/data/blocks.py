@@ -1,0 +1,98 @@
+"""RoBERTa's blocks of whole sentences (arXiv:1907.11692, section 4.2), cut where fairseq's
+token_block_utils_fast.pyx cuts them.
+
+A separator follows each sentence, and a blank line is a sentence of a separator alone.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from bert_tf.data.corpus import Documents
+from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes import Segments
+
+_SEPARATOR_LENGTH = 1
+BREAK_MODES = ("complete", "complete_doc", "none", "eos")
+
+
+def cut_blocks(sizes: Iterable[int], block_size: int, mode: str) -> Iterator[tuple[int, int]]:
+    """Where the blocks of a text begin and end.
+
+    Args:
+        sizes: the tokens of each sentence, its separator included.
+        block_size: most tokens of a block; a sentence that has more is a block of its own.
+        mode: fairseq's name of the form. "complete": FULL-SENTENCES, as many sentences as fit.
+            "complete_doc": DOC-SENTENCES, which end with a document besides, at a sentence of one
+            token, which is left out; so are blocks of one token. "none": all of one length,
+            whatever sentences there are. "eos": a sentence each.
+
+    Yields:
+        (first token, last token + 1) of each block.
+    """
+    start = size = 0
+    if mode == "none":
+        total = sum(sizes)
+        yield from ((first, min(first + block_size, total))
+                    for first in range(0, total, block_size))
+        return
+    by_document, most = mode == "complete_doc", block_size if mode != "eos" else 0
+    for length in sizes:
+        ends_document = by_document and length == _SEPARATOR_LENGTH
+        if size and (ends_document or size + length > most):
+            if size > by_document:
+                yield start, start + size
+            start, size = start + size, 0
+        if ends_document:
+            start += length
+        else:
+            size += length
+    if size > by_document:
+        yield start, start + size
+
+
+def _blocks(documents, room, options, mode):
+    """Yields the `Slices` of a text with sentence ends, once for each copy."""
+    sizes = np.diff(documents.sentence_starts).tolist()
+    for _ in range(options.dupe_factor):
+        # The separator at the end of a block is that of the sequence.
+        for start, end in cut_blocks(sizes, room + 1, mode):
+            yield start, end - start - 1, 0, 0, 0
+
+
+def full_sentences(documents: Documents, stream: PythonRandom, room: int, options,
+                   segments: Segments) -> Iterator:
+    """RoBERTa's FULL-SENTENCES: as many sentences as fit, of one document or of several.
+
+    There is no choice in it: `dupe_factor` repeats the same sequences for other masks. A sentence
+    that is longer than `room` comes uncut, for the caller to leave out, as fairseq's trainer does.
+
+    Args:
+        documents: `Documents`, whose sentences have ends.
+        stream, segments: not used.
+        room: most tokens of a sequence without the special ones around it.
+        options: has `dupe_factor`.
+
+    Yields:
+        `pairing.Slices` without B, in the order of the text; the label is 0.
+    """
+    del stream, segments
+    yield from _blocks(documents, room, options, "complete")
+
+
+def doc_sentences(documents: Documents, stream: PythonRandom, room: int, options,
+                  segments: Segments) -> Iterator:
+    """RoBERTa's DOC-SENTENCES: as FULL-SENTENCES, but of one document only.
+
+    Without sentence ends, as earlier versions made it, no separators are between sentences.
+    """
+    if segments.sentence_ends:
+        yield from _blocks(documents, room, options, "complete_doc")
+        return
+    starts = documents.sentence_starts
+    for _ in range(options.dupe_factor):
+        for first, end in documents.ranges:
+            sizes = [starts[i + 1] - starts[i] for i in range(first, end)]
+            for start, stop in cut_blocks(sizes, room, "complete"):
+                if stop - start <= room:
+                    yield starts[first] + start, stop - start, 0, 0, 0
