@@ -31,6 +31,12 @@ GOOGLE_ROWS = (
     ("masked_lm/output_bias", "generator_predictions/output_bias", _SELF),
     ("replaced_token/dense", "discriminator_predictions/dense", _DENSE),
     ("replaced_token/dense_1", "discriminator_predictions/dense_1", _DENSE),
+    # finetune/qa: numbers are given in the order in which layers without a name are made.
+    ("conditional_span/start", "task_specific/squad/dense", _DENSE),
+    ("conditional_span/end/hidden", "task_specific/squad/qa_hidden", _DENSE),
+    ("conditional_span/end/dense", "task_specific/squad/dense_1", _DENSE),
+    ("conditional_span/answerable/hidden", "task_specific/squad/dense_2", _DENSE),
+    ("conditional_span/answerable/dense", "task_specific/squad/dense_3", _DENSE),
 )
 
 

@@ -164,7 +164,7 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
     for rule in table.rules(weights.config):
         if rule.ours in weights.tensors:
             tensor = weights.tensors[rule.ours]
-            sizes = {**names.sizes(weights.config), "C": tensor.shape[-1] if tensor.shape else 0}
+            sizes = {**names.sizes(weights.config), **dict(zip(rule.shape, tensor.shape))}
             result[rule.theirs] = rule.convert(
                 tensor, tuple(sizes[letter] for letter in rule.their_shape))
     return result

@@ -230,3 +230,24 @@ def test_summed_losses_and_slower_layers_train_as_electra_does(golden):
               for v in learner.objectives[0].weights}
     for name, value in part(file, "after_4").items():
         assert np.allclose(named[name].numpy(), value, atol=1e-5), name
+
+
+@pytest.mark.parametrize("system, form, sizes", [
+    ("albert", "albert", {"num_hidden_groups": 1, "embedding_size": 4}),
+    ("electra", "electra", {"hidden_act": "gelu_erf", "pooler_type": "first_token"})])
+def test_googles_code_of_the_system_gets_the_head_and_gives_it_back(tmp_path, system, form, sizes):
+    config = EncoderConfig(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+                           intermediate_size=8, max_position_embeddings=16, model_type=system,
+                           type_vocab_size=2, **sizes)
+    learner, other = (Learner(BertEncoder(config), [ConditionalSpan(config, form)])
+                      for _ in range(2))
+    config.to_json_file(tmp_path / "bert_config.json")
+    learner.save(tmp_path / "model.keras")
+    account = checkpoints.convert(str(tmp_path), str(tmp_path / "google"), "google")
+    assert not account.ignored
+    names = [name for name, _ in tf.train.list_variables(str(tmp_path / "google"))]
+    assert {"albert": "answer_class/dense_1/kernel",
+            "electra": "task_specific/squad/qa_hidden/kernel"}[system] in names
+    checkpoints.load(tmp_path / "google", other)
+    for ours, theirs in zip(learner.weights, other.weights, strict=True):
+        assert np.array_equal(ours, theirs), ours.path
