@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,10 +9,11 @@ from bert_tf import checkpoints, finetuning_defaults
 from bert_tf.config import read_config
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
-from bert_tf.tasks.task import SavedTask
 
 # Flags that count steps otherwise, so that a paper's number of steps is none of the model's.
 _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
+# What is kept with a model whose head is trained further.
+_OF_HEAD = ("max_seq_length", "squad_style", "label_scale")
 _WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
 
 
@@ -40,17 +40,15 @@ def _defaults(task_of, given):
     # With --feature_layers the encoder, of which the papers speak, is not trained.
     if not given.get("do_train") or given.get("feature_layers"):
         return "", {}
-    path = given.get("init_checkpoint", "")
     values: dict[str, Any] = {}
     with contextlib.suppress(InputError):       # `main` reports it, after the other flags
         config = (read_config(given["bert_config_file"]) if given.get("bert_config_file")
-                  else checkpoints.read_config(path))
+                  else checkpoints.read_config(given.get("init_checkpoint", "")))
         values = finetuning_defaults.find(config, task_of(given))
         for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):
             if any(given.get(other) for other in others):
                 values.pop(name, None)
-        if given.get("keep_head"):              # how it reads is kept with the model
-            saved = SavedTask.read(path if os.path.isdir(path) else os.path.dirname(path))
-            for name in ("max_seq_length", *(saved.options if saved else ())):
+        if given.get("keep_head"):
+            for name in _OF_HEAD:
                 values.pop(name, None)
     return (f"fine-tuning of {config.model_type}", values) if values else ("", {})
