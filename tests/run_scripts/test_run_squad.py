@@ -10,6 +10,7 @@ import pytest
 
 from bert_tf.data.example_set import ExampleSet
 from bert_tf.errors import InputError
+from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.squad import read_answers
 from bert_tf.tasks.squad_answers import (
@@ -301,3 +302,23 @@ def test_another_file_to_choose_on_is_not_mixed_up_with_the_first(folder, traine
         main(**{**flags, "records_dir": tmp_path})
     with pytest.raises(InputError, match="predict.manifest.json is of other records"):
         main(**training(folder, "v1", tmp_path / "out", records_dir=tmp_path))
+
+
+def test_a_head_with_beams_is_learned_kept_and_used(folder, tmp_path):
+    out = tmp_path / "out"
+    main(**training(folder, "v2", out, version_2_with_negative=True, squad_style="electra",
+                    start_n_top=4, num_train_steps=20))
+    found = contents(out, *FILES[:3])
+    options = SavedTask.read(out).options
+    assert (options["squad_style"], options["start_n_top"]) == ("electra", 4)
+    asked = [(paragraph, question) for paragraph in squad_json(1, True)["data"][0]["paragraphs"]
+             for question in paragraph["qas"]]
+    predicted = Predictor(out)([(q["question"], p["context"]) for p, q in asked])
+    for (_, question), one in zip(asked, predicted, strict=True):
+        assert one["answer"] == found["predictions"][question["id"]]
+        assert one["null_odds"] == pytest.approx(found["null_odds"][question["id"]], abs=1e-5)
+        best = found["nbest_predictions"][question["id"]]
+        assert [entry["text"] for entry in one["n_best"]] == [entry["text"] for entry in best]
+    with pytest.raises(InputError, match="was trained with --squad_style=electra: leave"):
+        main(predict_file=folder / "v2.json", init_checkpoint=out, do_predict=True,
+             output_dir=tmp_path / "other", squad_style="bert")
