@@ -213,14 +213,17 @@ class DynamicMasks:
         size = self.max_seq_length
         keys, die, drawn, rounding = tf.split(
             uniforms, [size, size, self.max_predictions_per_seq, 1], 1)
-        candidates = tf.cast(input_mask, tf.bool)
-        unit, sizes = self._units(candidates, token_boundary)
-        count = tf.reduce_sum(tf.cast(sizes > 0, tf.float32), 1)
+        candidates = exists = tf.cast(input_mask, tf.bool)
+        if token_boundary is not None:
+            unit, sizes = self._units(candidates, token_boundary)
+            unit, exists = tf.minimum(unit, size - 1), sizes > 0
+        count = tf.reduce_sum(tf.cast(exists, tf.float32), 1)
         quota = tf.cast(self.masked_lm_prob * count + rounding[:, 0], tf.int32)
-        chosen = choose_tokens_batch(sizes > 0, quota, keys, size)
-        unit = tf.minimum(unit, size - 1)
-        chosen = candidates & tf.gather(chosen, unit, batch_dims=1)
-        return self._throw(input_ids, chosen, tf.gather(die, unit, batch_dims=1), drawn)
+        chosen = choose_tokens_batch(exists, quota, keys, int(self.masked_lm_prob * size) + 1)
+        if token_boundary is not None:
+            chosen = candidates & tf.gather(chosen, unit, batch_dims=1)
+            die = tf.gather(die, unit, batch_dims=1)
+        return self._throw(input_ids, chosen, die, drawn)
 
     def _with_repeats(self, input_ids, input_mask, candidates, uniforms):
         """The features where each prediction draws its position of all candidates."""

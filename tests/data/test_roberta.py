@@ -11,6 +11,7 @@ from bert_tf.data.block_masks import block_seed, drawable, mask_block
 from bert_tf.data.blocks import BREAK_MODES, cut_blocks
 from bert_tf.data.dynamic_masks import DynamicMasks, draw_uniforms
 from bert_tf.data.pretraining import create_instances
+from bert_tf.errors import InputError
 from bert_tf.tokenization import open_tokenizer
 from data_prep.create_pretraining_data import PretrainingDataFlags
 
@@ -131,6 +132,39 @@ def test_records_hold_the_masks_of_each_epoch(golden, documents, tokenizer, unit
             used = found["masked_lm_weights"] > 0
             assert np.array_equal(found["masked_lm_positions"][used], positions)
             assert np.array_equal(found["masked_lm_ids"][used], target[positions])
+
+
+def test_lines_are_read_as_python_reads_them(tokenizer):
+    found = corpus.tokenize_sentences(["a\rb", " \x1c", "", "c \r", ""], tokenizer)
+    sentences = np.split(found.tokens, found.sentence_starts[1:-1])
+    assert [tokenizer.tokens(ids) for ids in sentences] == [
+        ["a", "</s>"], ["b", "</s>"], ["</s>"], ["</s>"], ["c", "</s>"]]
+    assert found.ranges == [(0, 2), (4, 5)]
+
+
+def test_sentence_pairs(documents, tokenizer):
+    plain = corpus.Documents(np.arange(60), list(range(0, 61, 3)), [(0, 1), (1, 8), (8, 20)],
+                             np.zeros(60, np.uint8))
+    document = np.repeat([0, 1, 2], [1, 7, 12])
+    recipe = RECIPE.vary({"pairing": "sentence_pairs", "sentence_ends": False})
+    found = create_instances(plain, tokenizer.vocabulary, 5, recipe, options(dupe_factor=40))
+    a, b, is_random = found.slices[:, 0] // 3, found.slices[:, 2] // 3, found.slices[:, 4]
+    assert (found.slices[:, [1, 3]] == 3).all() and "next_sentence_labels" in found.names
+    assert (b == a + 1)[is_random == 0].all() and (document[a] == document[b])[is_random == 0].all()
+    assert (document[a] != document[b])[is_random == 1].all()
+    assert (is_random[np.isin(a, [0, 7, 19])] == 1).all()       # no sentence follows
+    assert set(a) == set(range(20)) and 0.4 < is_random.mean() < 0.75
+
+
+@pytest.mark.parametrize("flags, said", [
+    ({"max_predictions_per_seq": 19},
+     "--max_predictions_per_seq is 19, .* can have 20 predictions"),
+    ({"recipe": "bert", "segments": "full_sentences", "max_predictions_per_seq": 20},
+     "--segments=full_sentences puts separators .*--recipe=roberta")])
+def test_refusals(flags, said):
+    job = options(**flags)
+    with pytest.raises(InputError, match=said):
+        job.resolve().corruption.check_slots(job.max_predictions_per_seq, 128, 0.15)
 
 
 SIZE, VOCAB, MASK = 64, 300, 7
