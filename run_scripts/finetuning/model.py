@@ -101,7 +101,8 @@ def _open_tokenizer(flags, folder, config, saved):
     relative = recipes.RECIPES.get(config.model_type)
     tokenizer = open_tokenizer(
         path, saved.do_lower_case if saved else flags.do_lower_case,
-        **(relative.tokenizer_settings if relative and not saved else {}))
+        **(relative.tokenizer_settings if relative and not saved and path.endswith(".txt")
+           else {}))
     check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={path}")
     if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
         raise InputError(f"--vocab_file={path} is not the vocabulary of the model, {own}; "
