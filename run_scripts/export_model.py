@@ -167,7 +167,8 @@ def make_module(model, job: ExportFlags):
                             f"--vocab_file={job.vocab_file}")
     kind = export.TEXT_MODELS.get(job.task, export.TextModel)
     return kind(model, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
-                max_seq_length=job.max_seq_length, labels=job.labels, **options)
+                max_seq_length=job.max_seq_length, labels=job.labels,
+                tokenizer_settings=tokenizer.settings, **options)
 
 
 def write(job: ExportFlags) -> str:

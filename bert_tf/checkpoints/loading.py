@@ -160,8 +160,8 @@ def read_for(path: str | os.PathLike, config: EncoderConfig,
 def load(path: str | os.PathLike, model) -> Account:
     """Loads the checkpoint at `path` into an encoder or a Learner.
 
-    Where the file has them, the pooler and the heads of the model's objectives are loaded too;
-    what it lacks of these keeps its initial values.
+    Where the file has them, the pooler and the heads of the model's objectives are loaded too, and
+    the generator of an `Electra`; what it lacks of these keeps its initial values.
 
     Args:
         path: a folder of any format, or the checkpoint in it.
@@ -175,4 +175,17 @@ def load(path: str | os.PathLike, model) -> Account:
     """
     heads = [objective.name for objective in getattr(model, "objectives", ())]
     task = next((head for head in heads if head in names.CLASSIFIERS), None)
-    return assign(model, read_for(path, getattr(model, "encoder", model).config, task))
+    weights = read_for(path, getattr(model, "encoder", model).config, task)
+    parts = model.parts() if hasattr(model, "parts") else {}
+    source = read_source(path, task).generator if "generator" in parts else None
+    if source is None:
+        return assign(model, weights)
+    its = translate(source, parts["generator"].encoder.config)
+    mine, other = assign(model, weights), assign(parts["generator"], its)
+    mapped = {**mine.mapped, **{f"generator/{name}": tensor
+                                for name, tensor in other.mapped.items()}}
+    held = set(mapped.values())
+    return dataclasses.replace(
+        mine, mapped=mapped,
+        ignored={name: reason for name, reason in mine.ignored.items() if name not in held},
+        missing=[name for name in mine.missing if name not in other.mapped])

@@ -4,7 +4,8 @@ They give what the Python model gives, or refuse a string with an error that nam
 batch, C choices, S sequence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import tensorflow as tf
 
@@ -92,7 +93,8 @@ class TextModel(tf.Module):
     """
 
     def __init__(self, model, vocabulary: Vocabulary, do_lower_case: bool = True,
-                 max_seq_length: int = 128, labels: Sequence[str] = ()):
+                 max_seq_length: int = 128, labels: Sequence[str] = (),
+                 tokenizer_settings: Mapping[str, bool] = MappingProxyType({})):
         """
         Args:
             model: an encoder or a Learner of one objective.
@@ -100,6 +102,7 @@ class TextModel(tf.Module):
             do_lower_case: whether text is lower-cased and stripped of accents.
             max_seq_length: most tokens; longer texts are cut.
             labels: the names of the classes, in the order of their ids.
+            tokenizer_settings: further ones of the `WordpieceTokenizer`.
 
         Raises:
             InputError: the vocabulary is that of another model, or the length is larger than the
@@ -114,7 +117,7 @@ class TextModel(tf.Module):
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
         self._answers = lambda features: self._named(answers(model, features))
         self._labels = list(labels)
-        self._tokenizer = WordpieceGraph(vocabulary, do_lower_case)
+        self._tokenizer = WordpieceGraph(vocabulary, do_lower_case, **tokenizer_settings)
         self._pack = Packer(vocabulary, max_seq_length)
         self.functions = self._make_functions()
 

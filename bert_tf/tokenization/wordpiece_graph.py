@@ -47,10 +47,12 @@ class WordsGraph:
     `is_unsure` finds the strings that hold such things.
     """
 
-    def __init__(self, lower):
-        """`lower`: whether text is lower-cased and stripped of accents."""
-        self._lower = lower
-        self._deleted = _regex(wordpiece.is_deleted)
+    def __init__(self, lower, strip_accents=True, drop_category_c=False):
+        """The arguments are those of `wordpiece.split_words`."""
+        self._lower, self._strips = lower, lower and strip_accents
+        self._settings = {"strip_accents": strip_accents, "drop_category_c": drop_category_c}
+        self._deleted = _regex(
+            wordpiece.is_category_c if drop_category_c else wordpiece.is_deleted)
         self._cjk = f"({_regex(wordpiece.is_cjk)})"
         self._marks = _regex(wordpiece.is_mark)
         self._punctuation = f"({_regex(wordpiece.is_punctuation)})"
@@ -62,6 +64,7 @@ class WordsGraph:
         text = replace(text, self._cjk, r" \1 ")
         if self._lower:
             text = tf.strings.lower(text, encoding="utf-8")
+        if self._strips:
             text = replace(tf_text.normalize_utf8(text, "NFD"), self._marks, "")
         text = replace(text, self._punctuation, r" \1 ")
         return replace(text, self._spaces, " ")
@@ -90,7 +93,8 @@ class WordsGraph:
                 lines = [context.replace("x", char) for char in _NOT_ASCII]
                 found.update(char for char, line, words in zip(_NOT_ASCII, lines,
                                                                self(lines).numpy())
-                             if words.decode("utf-8").split() != split_words(line, lower=True))
+                             if words.decode("utf-8").split() != split_words(
+                                 line, lower=True, **self._settings))
             return _regex(found.__contains__)
 
         # Between U+302E and U+16FF0, marks that stay change places if their class is known.
@@ -98,9 +102,9 @@ class WordsGraph:
 
 
 @functools.cache
-def words_graph(lower):
-    """The one `WordsGraph`, which is slow to make, for either `lower`."""
-    return WordsGraph(lower)
+def words_graph(lower, **settings):
+    """The one `WordsGraph`, which is slow to make, for these settings."""
+    return WordsGraph(lower, **settings)
 
 
 def _regex(predicate):
@@ -123,14 +127,15 @@ class WordpieceGraph(tf.Module):
     refuses strings that hold such.
     """
 
-    def __init__(self, vocabulary, do_lower_case=True):
+    def __init__(self, vocabulary, do_lower_case=True, **settings):
         """
         Args:
             vocabulary: a `Vocabulary`.
             do_lower_case: whether text is lower-cased and stripped of accents.
+            settings: of the `WordpieceTokenizer`.
         """
         super().__init__()
-        self._words = words_graph(do_lower_case)
+        self._words = words_graph(do_lower_case, **settings)
         self._starts_word = tf.constant([not t.startswith("##") for t in vocabulary.tokens])
         self._wordpiece = tf_text.FastWordpieceTokenizer(
             vocabulary.tokens, unknown_token=vocabulary.tokens[vocabulary.unk_id],

@@ -162,3 +162,16 @@ def test_refusals(run, tmp_path, form, changes, message):
     config.to_json_file(tmp_path / "bert_config.json")
     with pytest.raises(InputError, match=message):
         convert(tmp_path, "", form, dry_run=True)
+
+
+def test_a_learner_of_both_networks_takes_both(run, tmp_path):
+    folder, wanted = run
+    convert(folder, tmp_path / "discriminator", "google")
+    for path, missing in ((folder, False), (tmp_path / "discriminator", True)):
+        learner = Electra.of_terms(wanted.encoder.config, recipes.find("electra").terms,
+                                   settings=GeneratorSettings(generator_hidden_size=0.5))
+        account = checkpoints.load(path, learner)
+        assert bool(account.missing) == missing
+        pairs = [(v.numpy(), w.numpy()) for v, w in zip(
+            learner.trainable_variables, wanted.trainable_variables)]
+        assert all((v == w).all() for v, w in pairs) != missing

@@ -66,13 +66,19 @@ TASKS = [
     ("MaskedLM", bert_tf.MaskedLM, {}),
     ("MaskedLM", bert_tf.MaskedLM, {"tied": False}),
     ("NextSentencePrediction", bert_tf.SentencePrediction, {}),
+    ("PreTraining", bert_tf.ReplacedToken, {}),
 ]
-FAMILIES = {"Bert": {}, "Roberta": {}, "Albert": {"embedding_size": 16, "num_hidden_groups": 2}}
+FAMILIES = {"Bert": {}, "Roberta": {}, "Albert": {"embedding_size": 16, "num_hidden_groups": 2},
+            "Electra": {"embedding_size": 16}}
+# The classes that have other heads than ours, or are not there.
+MISSING = {"Electra": ("SequenceClassification", "MultipleChoice", "NextSentencePrediction"),
+           **dict.fromkeys(("Roberta", "Albert"), ("NextSentencePrediction", "PreTraining")),
+           "Bert": ("PreTraining",)}
 
 
 @pytest.mark.parametrize("family, kind, objective, options", [
     (family, *task) for family in FAMILIES for task in TASKS
-    if family == "Bert" or task[0] != "NextSentencePrediction"])
+    if task[0] not in MISSING[family]])
 def test_heads_of_transformers(family, kind, objective, options, tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
     torch = pytest.importorskip("torch", reason="torch isn't installed")

@@ -1,5 +1,6 @@
 """The tokenizer in a graph equals the Python one; where it can't, the boundary is known."""
 
+import gzip
 import json
 import unicodedata
 
@@ -67,6 +68,24 @@ def test_golden_lines_of_the_original(test_data, name, lower):
     records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
     assert len(records) > 2900
     assert graph([r["text"] for r in records]).to_list() == [r[name] for r in records]
+
+
+@pytest.mark.parametrize("name, vocabulary, settings", [
+    ("uncased", "uncased", {}), ("uncased_accents", "uncased", {"strip_accents": False}),
+    ("cased", "cased", {})])
+def test_golden_lines_of_electra(test_data, name, vocabulary, settings):
+    graph = WordpieceGraph(
+        Vocabulary.from_file(test_data / f"vocabs/bert-base-{vocabulary}/vocab.txt"),
+        vocabulary == "uncased", drop_category_c=True, **settings)
+    with gzip.open(test_data / "golden/electra/tokenization.jsonl.gz", "rt") as file:
+        records = [json.loads(line) for line in file]
+    records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
+    found = graph([r["text"] for r in records]).to_list()
+    unsure = words_graph(vocabulary == "uncased", drop_category_c=True, **settings).is_unsure(
+        [r["text"] for r in records]).numpy()
+    assert [ids for ids, bad in zip(found, unsure) if not bad] == [
+        r[name] for r, bad in zip(records, unsure) if not bad]
+    assert len(records) > 900 and unsure.mean() < 0.3
 
 
 def test_hard_and_random_lines(pair):
