@@ -168,7 +168,10 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
     if not evaluations:
         raise InputError(f"--output_dir: {output_dir} holds no evaluation; run run_pretraining "
                          "with --do_eval first.")
-    learner = keras.models.load_model(os.path.join(output_dir, "model.keras"), compile=False)
+    # What ELECTRA's model learns has no labels in the records; its generator's has.
+    paths = [os.path.join(output_dir, *names) for names in (("generator", "model.keras"),
+                                                            ("model.keras",))]
+    learner = keras.models.load_model(next(filter(os.path.exists, paths), paths[-1]), compile=False)
     vocab_size = learner.encoder.config.vocab_size
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
     baselines = measure_baselines(learner.objectives, records, held_out, vocab_size)

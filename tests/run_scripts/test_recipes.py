@@ -15,7 +15,7 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.training import distribution, resume
-from bert_tf.training.settings import FineTuneSettings, TrainSettings
+from bert_tf.training.settings import FineTuneSettings, GeneratorSettings, TrainSettings
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags
 from run_scripts import run_pretraining, show_pretraining
@@ -228,9 +228,18 @@ def test_the_defaults_of_a_run_are_those_of_its_recipe_and_records(another, reco
 
 # Refusals
 
+def test_flags_of_a_generator_are_for_recipes_that_have_one():
+    recipe = recipes.find("bert")
+    with pytest.raises(InputError, match="--temperature is for recipes with a generator"):
+        run_pretraining.make_learner(tiny.config(), recipe, recipe.terms, "float32",
+                                     GeneratorSettings(temperature=2.0))
+
+
 @pytest.mark.parametrize("case, changes, parts", [
     ("bert", {"masking": "dynamic"}, ["--masking=dynamic", "masked already", "r.tfrecord",
                                       "--recipe=bert --masking=dynamic"]),
+    ("bert", {"recipe": "electra"}, ["--recipe=electra draws masks", "masked already", "bert"]),
+    ("bert, dynamic", {"recipe": "electra"}, ["--recipe=electra has other segments than"]),
     ("bert", {"recipe": "bert_wwm"}, ["--recipe=bert_wwm has other corruption than recipe bert",
                                       "r.tfrecord", "make them again with --recipe=bert_wwm"]),
     ("bert", {"recipe": "albert"}, ["--recipe=albert has other tokenizer than recipe bert",
