@@ -38,7 +38,8 @@ class Changes:
         dtype: the type to round all tensors to.
         task: the head that a classifier is, where the files leave it open.
         leave_out: heads not to write.
-        generator: convert the generator of ELECTRA's pre-training, not the network.
+        generator: convert the generator of ELECTRA's pre-training alone. Google's format holds it
+            beside the network anyway.
     """
 
     vocab_file: str | None = None
@@ -55,7 +56,9 @@ class Changes:
 def _read(path, changes):
     """The `Weights` at `path` as they are, but for the sizes that are to change anyway."""
     source = read_source(path, changes.task, changes.generator)
-    return translate(source, adopt(config_of(source), source, changes))
+    weights, its = (found and translate(found, adopt(config_of(found), found, changes))
+                    for found in (source, source.generator))
+    return dataclasses.replace(weights, generator=its)
 
 
 def _without(weights, heads):
@@ -85,6 +88,9 @@ def _change(weights, changes):
         weights = dataclasses.replace(weights, do_lower_case=changes.do_lower_case)
     if weights.tokenizer:
         weights = dataclasses.replace(weights, do_lower_case=weights.tokenizer.do_lower_case)
+    if weights.generator:
+        its, _ = _change(weights.generator, dataclasses.replace(changes, leave_out=()))
+        weights = dataclasses.replace(weights, generator=its)
     return weights, notes
 
 
@@ -139,6 +145,8 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
     table = writer.table_for(weights)
     tensors = to_table(weights, table)
     account = _account(weights, tensors, table, form, notes)
+    if weights.generator and hasattr(writer, "add_generator"):
+        tensors, account = writer.add_generator(tensors, account, weights.generator)
     if not dry_run:
         with folder_aside(output) as folder:
             writer.write(folder, weights, tensors)
@@ -147,7 +155,7 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
 
 # Our names of the tensors that have a row for each word or position, by the key of their size.
 TABLES = {"vocab_size": ("embeddings/word_embeddings", "masked_lm/output_bias",
-                         "masked_lm/output_weights"),
+                         "masked_lm/output_weights", "all_tokens_lm/output_bias"),
           "max_position_embeddings": ("embeddings/position_embeddings",)}
 
 

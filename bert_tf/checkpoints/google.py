@@ -4,13 +4,14 @@ variables beside a configuration.
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 
 import lazy_loader
 
 from bert_tf.checkpoints import electra, names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
-from bert_tf.checkpoints.weights import Weights, check_parts
+from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.options import read_json
@@ -177,6 +178,30 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
                          "checkpoints all call output_weights; take one out.")
     return _table(_MODELS[kind], tasks[0] if tasks else names.CLASSIFIERS[0])
+
+
+def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights
+                  ) -> tuple[dict[str, Tensor], Account]:
+    """ELECTRA's two networks in one checkpoint.
+
+    Args:
+        tensors: those of the network, by Google's names.
+        account: of them.
+        generator: the `Weights` of the generator.
+
+    Returns:
+        The tensors of both, but for embeddings that both share, and the account of both.
+    """
+    mark, table = _MODELS["electra"].mark, table_for(generator)
+    its = {name: tensor for name, tensor in to_table(generator, table).items()
+           if name not in tensors or tensors[name].name != tensor.name}
+    mapped = {f"generator/{ours}": tensor.name for ours, tensor in generator.tensors.items()
+              if any(tensor.name == other.name for other in its.values())}
+    return ({**tensors, **{re.sub(f"^{mark}", "generator/", name): its[name] for name in its}},
+            dataclasses.replace(
+                account, mapped={**account.mapped, **mapped},
+                ignored={name: reason for name, reason in account.ignored.items()
+                         if name not in mapped.values()}))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:

@@ -26,6 +26,8 @@ class Weights:
         tensors: a dict of `Tensor` by our names.
         ignored: for each tensor of the file that is not used, the reason.
         vocab_file, do_lower_case, labels, notes: as in `Source`.
+        generator: the `Weights` of the generator in a checkpoint of ELECTRA's pre-training, if it
+            is to be written too.
     """
 
     source: str
@@ -36,6 +38,7 @@ class Weights:
     do_lower_case: bool | None = None
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    generator: "Weights | None" = None
 
     @property
     def heads(self) -> list[str]:
