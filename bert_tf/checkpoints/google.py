@@ -201,7 +201,8 @@ def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weigh
             dataclasses.replace(
                 account, mapped={**account.mapped, **mapped},
                 ignored={name: reason for name, reason in account.ignored.items()
-                         if name not in mapped.values()}))
+                         if name not in mapped.values()},
+                missing=[name for name in account.missing if name not in generator.heads]))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
