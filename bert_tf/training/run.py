@@ -231,8 +231,8 @@ class _Signals:
         if self.is_noted:
             raise KeyboardInterrupt
         self.is_noted = True
-        print("stopping after these steps; the state will be saved (again: stop at once)",
-              flush=True)
+        # Not by `print`: the signal may have interrupted one, which another may not enter.
+        os.write(1, b"stopping after these steps; the state will be saved (again: stop at once)\n")
 
     def __enter__(self):
         for number in (signal.SIGINT, signal.SIGTERM):

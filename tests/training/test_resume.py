@@ -1,7 +1,10 @@
 """Checkpoints: nothing is lost, nothing damaged is accepted."""
 
+import io
 import os
 import random
+import signal
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.data.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.training import resume
-from bert_tf.training.run import Run
+from bert_tf.training.run import Run, _Signals
 from bert_tf.training.settings import TrainSettings
 from tests.training import tiny
 
@@ -258,3 +261,20 @@ def test_place_in_the_records(records, finished, tmp_path):
         assert again.resume() and again._place.taken(again.step) == taken
     again = run(RecordSet.open(str(other), "input_file"), tmp_path)
     assert again.resume() and (again.step, again._place.taken(again.step)) == (4, 0)
+
+
+def test_a_signal_that_interrupts_a_line_of_progress_is_noted(monkeypatch):
+    class Interrupted(io.RawIOBase):
+        """A terminal or file in whose writing the signal comes."""
+
+        def writable(self):
+            return True
+
+        def write(self, line):
+            signal.raise_signal(signal.SIGTERM)
+            return len(line)
+
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Interrupted())))
+    with _Signals() as signals:
+        print("step 2/8", flush=True)
+    assert signals.is_noted
