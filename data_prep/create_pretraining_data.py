@@ -208,9 +208,9 @@ class PieceWriter:
     def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
         """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
         lines = corpus.decode(piece, self._job.input_file)
-        documents = (corpus.tokenize_sentences(lines, self._tokenizer)
-                     if self._recipe.segments.sentence_ends else corpus.tokenize_documents(
-                         lines, self._tokenizer, self._job.blanks_separate_docs))
+        tokenize = (corpus.tokenize_sentences if self._recipe.segments.sentence_ends
+                    else corpus.tokenize_documents)
+        documents = tokenize(lines, self._tokenizer, self._job.blanks_separate_docs)
         vocabulary = self._tokenizer.vocabulary
         counts, sample = statistics.count_text(lines, documents, vocabulary.unk_id)
         del lines

@@ -155,7 +155,8 @@ class Documents:
         self._placed.clear()
 
 
-def tokenize_sentences(lines: Sequence[str], tokenizer) -> Documents:
+def tokenize_sentences(lines: Sequence[str], tokenizer,
+                       blanks_separate_docs: bool = True) -> Documents:
     """Documents whose sentences each end with a separator, as fairseq prepares a text for RoBERTa.
 
     A blank line is a sentence of a separator alone, which belongs to no document. Lines are
@@ -164,12 +165,16 @@ def tokenize_sentences(lines: Sequence[str], tokenizer) -> Documents:
     Args:
         lines: list of str, the last of which is what follows the last newline.
         tokenizer: `Tokenizer`.
+        blanks_separate_docs: if not, blank lines are left out, as fairseq does if it is not asked
+            to keep them; all is one document then.
     """
     if lines and not lines[-1]:
         lines = lines[:-1]
     if any("\r" in line for line in lines):     # which Python's reader of text takes for line ends
         lines = [part for line in lines for part in line.removesuffix("\r").split("\r")]
-    tokens, lengths = tokenizer.encode_lines([line.strip() for line in lines])
+    lines = [line.strip() for line in lines]
+    tokens, lengths = tokenizer.encode_lines(
+        lines if blanks_separate_docs else list(filter(None, lines)))
     ends = np.cumsum(lengths)
     tokens = np.insert(tokens, ends, tokenizer.vocabulary.sep_id).astype(np.int32)
     starts = np.concatenate([[0], ends + np.arange(1, len(ends) + 1)])

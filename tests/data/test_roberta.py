@@ -135,11 +135,14 @@ def test_records_hold_the_masks_of_each_epoch(golden, documents, tokenizer, unit
 
 
 def test_lines_are_read_as_python_reads_them(tokenizer):
-    found = corpus.tokenize_sentences(["a\rb", " \x1c", "", "c \r", ""], tokenizer)
+    lines = ["a\rb", " \x1c", "", "c \r", ""]
+    found = corpus.tokenize_sentences(lines, tokenizer)
     sentences = np.split(found.tokens, found.sentence_starts[1:-1])
     assert [tokenizer.tokens(ids) for ids in sentences] == [
         ["a", "</s>"], ["b", "</s>"], ["</s>"], ["</s>"], ["c", "</s>"]]
     assert found.ranges == [(0, 2), (4, 5)]
+    found = corpus.tokenize_sentences(lines, tokenizer, blanks_separate_docs=False)
+    assert found.sentence_starts == [0, 2, 4, 6] and found.ranges == [(0, 3)]
 
 
 def test_sentence_pairs(documents, tokenizer):
