@@ -59,6 +59,14 @@ def test_bad_flags_leave_nothing_behind(options, message, tmp_path):
     assert not os.path.exists(tmp_path / "out") or not os.listdir(tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["roberta-base", "albert"])
+def test_text_models_are_of_wordpiece(test_data, name):
+    with pytest.raises(InputError, match=f"WordPiece only, .*{name}.* give --format=ids"):
+        export_model.make_module(None, ExportFlags(
+            init_checkpoint="c", output="o", task="encoder",
+            vocab_file=str(test_data / "vocabs" / name)))
+
+
 def test_help_names_every_flag(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bert-export-model", "--help"])
     with pytest.raises(SystemExit):
