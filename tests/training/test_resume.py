@@ -265,13 +265,16 @@ def test_place_in_the_records(records, finished, tmp_path):
 
 def test_a_signal_that_interrupts_a_line_of_progress_is_noted(monkeypatch):
     class Interrupted(io.RawIOBase):
-        """A terminal or file in whose writing the signal comes."""
+        """A terminal or file in whose first writing a signal comes."""
+
+        left = [signal.SIGTERM]
 
         def writable(self):
             return True
 
         def write(self, line):
-            signal.raise_signal(signal.SIGTERM)
+            if self.left:
+                signal.raise_signal(self.left.pop())
             return len(line)
 
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Interrupted())))
