@@ -17,7 +17,9 @@ from bert_tf.checkpoints.weights import Weights, variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
-from bert_tf.objectives.classification import Classification
+from bert_tf.objectives.answer_span import AnswerSpan
+from bert_tf.objectives.classification import Classification, Regression
+from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner
 from tests import original_checkpoint
@@ -92,12 +94,19 @@ def tensors(folder):
     return ((name, reader.get_tensor(name)) for name in reader.get_variable_to_shape_map())
 
 
-def test_a_classifier_of_the_original(test_data, tmp_path):
-    golden = dict(np.load(test_data / "golden" / "albert" / "head_mnli.npz"))
-    original_checkpoint.write(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
+@pytest.mark.parametrize("case, make", [
+    ("mnli", lambda config: Classification(config, 3)), ("sts-b", Regression),
+    ("squad_v1", AnswerSpan), ("squad_v2", ConditionalSpan)])
+def test_tasks_of_the_original(case, make, test_data, tmp_path):
+    golden = dict(np.load(test_data / "golden" / "albert" / f"head_{case}.npz"))
+    weights = part(golden, "weights/")
+    original_checkpoint.write(tmp_path / "google", str(golden["config"]), weights)
     config = checkpoints.read_config(tmp_path / "google")
-    learner = make_learner(config, Classification(config, 3))
-    assert not checkpoints.load(tmp_path / "google", learner).missing
+    learner = make_learner(config, make(config))
+    missing = checkpoints.load(tmp_path / "google", learner).missing
+    assert set(missing) <= {"pooler/dense/kernel", "pooler/dense/bias"}
+    checkpoints.convert(tmp_path / "google", tmp_path / "back", "google")
+    assert_same(dict(tensors(tmp_path / "back")), weights)
 
 
 @pytest.mark.parametrize("parts", ["all", "attention", "feed_forward"])

@@ -8,6 +8,8 @@ from bert_tf.checkpoints import names
 from bert_tf.config import PRESETS, EncoderConfig
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.recipes import RECIPES
+from bert_tf.training.electra import generator_config
+from bert_tf.training.settings import GeneratorSettings
 
 VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265}
 # Encoders without heads. BERT: arXiv:1810.04805 and 1908.08962, base and large the published 110M
@@ -27,14 +29,17 @@ SHARED = {768: {"all": 31_114_752, "attention": 83_078_400, "feed_forward": 57_1
                 None: 109_081_344},
           128: {"all": 11_683_584, "attention": 63_647_232, "feed_forward": 37_686_528,
                 None: 89_650_176}}
+# ELECTRA's generators beside the shared embeddings, by size and width; the released small one has
+# the full width.
+GENERATORS = {("small", 0.25): 608_064, ("small", 1.0): 9_510_144, ("base", 0.33333): 9_673_984,
+              ("large", 0.25): 19_216_640}
 
 
-def count(config):
+def count(config, parts=(*names.NETWORK, "pooler")):
     """The number of weights of an encoder, by the table of their names and shapes."""
     sizes = names.sizes(config)
     return sum(math.prod(sizes[letter] for letter in shape) * len(names.numbers(name, config))
-               for name, shape in names.shapes(config).items()
-               if names.head(name) in (*names.NETWORK, "pooler"))
+               for name, shape in names.shapes(config).items() if names.head(name) in parts)
 
 
 def config_of(recipe, size, **overrides):
@@ -56,6 +61,13 @@ def test_what_layers_share(width, parts):
     sharing = {"shared_parts": parts} if parts else {"num_hidden_groups": None}
     config = config_of("albert", "base", vocab_size=30_000, embedding_size=width, **sharing)
     assert count(config) == SHARED[width][parts]
+
+
+@pytest.mark.parametrize("size, width", GENERATORS)
+def test_generators_of_electra(size, width):
+    generator = generator_config(config_of("electra", size),
+                                 GeneratorSettings(generator_hidden_size=width))
+    assert count(generator, ("embeddings_project", "encoder")) == GENERATORS[size, width]
 
 
 def test_no_size_is_missing_from_the_table():

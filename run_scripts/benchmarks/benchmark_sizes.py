@@ -1,0 +1,114 @@
+"""Measures what a step of pre-training costs networks of several sizes.
+
+Each network is trained for a few steps on random tokens with BERT's two objectives. Printed are its
+weights, with and without the heads, and the CPU seconds a step, the fewest of all steps after the
+first, so that other programs on the machine count little.
+
+Example:
+    bert-benchmark-sizes --models=bert:mini,albert:mini,mine.json --train_batch_size=16
+"""
+
+import dataclasses
+import time
+
+import lazy_loader
+
+from bert_tf import flags, networks, objectives, recipes, training
+from bert_tf.config import EncoderConfig, Sizes, read_config
+from bert_tf.errors import InputError
+from bert_tf.flags import REQUIRED, option
+from bert_tf.training.settings import POLICIES
+
+np = lazy_loader.load("numpy")
+tf = lazy_loader.load("tensorflow")
+
+
+@dataclasses.dataclass
+class SizesFlags:
+    """Which networks, and how large a step is."""
+
+    models: list[str] = option(
+        REQUIRED, "Networks: a recipe and a size with a colon between, or a configuration's file.")
+    vocab_size: int = option(30000, "Tokens of the vocabulary, for networks that are no files.")
+    max_seq_length: int = option(128, "Length of the sequences.")
+    max_predictions_per_seq: int = option(20, "Masked positions of a sequence.")
+    train_batch_size: int = option(16, "Sequences a step.")
+    num_train_steps: int = option(8, "Steps that are measured.")
+    dtype: str = option("float32", "Type of the computation.", choices=tuple(POLICIES))
+
+
+def read_model(name: str, vocab_size: int) -> Sizes:
+    """The configuration that an element of --models names.
+
+    Raises:
+        InputError: there is no such recipe, size or file.
+    """
+    recipe_name, colon, size = name.partition(":")
+    if not colon:
+        return read_config(name)
+    recipe = recipes.find(recipe_name)
+    try:
+        return EncoderConfig.preset(size, recipe.sizes, recipe.presets, vocab_size=vocab_size)
+    except InputError as error:
+        raise InputError(f"--models={name}: {error}") from None
+
+
+def make_batch(job: SizesFlags, vocab_size: int) -> dict:
+    """A batch of random tokens, as the pipeline gives one."""
+    rng = np.random.default_rng(0)
+    shape, slots = ((job.train_batch_size, length) for length in (
+        job.max_seq_length, job.max_predictions_per_seq))
+    features = {
+        "input_ids": rng.integers(0, vocab_size, shape), "input_mask": np.ones(shape),
+        "segment_ids": np.zeros(shape), "masked_lm_ids": rng.integers(0, vocab_size, slots),
+        "masked_lm_positions": rng.integers(0, job.max_seq_length, slots),
+        "next_sentence_labels": rng.integers(0, 2, (job.train_batch_size, 1))}
+    batch = {name: tf.constant(value, tf.int32) for name, value in features.items()}
+    return {**batch, "masked_lm_weights": tf.ones(slots)}
+
+
+def measure(job: SizesFlags, config: Sizes) -> tuple[int, int, float]:
+    """The weights of the network, those of the network and its heads, and the CPU seconds a step.
+    """
+    dtype = POLICIES[job.dtype]
+    learner = training.Learner(networks.build(config, dtype=dtype), [
+        objectives.MaskedLM(config, dtype=dtype),
+        objectives.SentencePrediction(config, dtype=dtype)])
+    optimizer = training.make_optimizer("bert_adamw", 1e-4)
+    variables = learner.trainable_variables
+    optimizer.build(variables)
+    batch = make_batch(job, config.vocab_size)
+
+    @tf.function(autograph=False)
+    def step(seed):
+        with tf.GradientTape() as tape:
+            loss = learner.total_loss(learner.measure(batch, training=True, dropout_seed=seed))
+        optimizer.apply(tape.gradient(loss, variables), variables)
+        return loss
+
+    seconds = []
+    for number in range(job.num_train_steps + 1):
+        start = time.process_time()
+        float(step(tf.constant([0, number])))
+        seconds.append(time.process_time() - start)
+    return learner.encoder.count_params(), learner.count_params(), min(seconds[1:])
+
+
+def main(job: SizesFlags) -> None:
+    """Measures one network after the other."""
+    if job.num_train_steps < 1:
+        raise InputError(f"--num_train_steps is {job.num_train_steps}; it must be at least 1.")
+    configs = {name: read_model(name, job.vocab_size) for name in job.models}
+    for name, config in configs.items():
+        encoder, everything, seconds = measure(job, config)
+        print(f"{name:<24} {encoder:13,} weights, {everything:13,} with the heads  "
+              f"{seconds:8.3f} CPU s a step", flush=True)
+
+
+def run():
+    """The console entry point."""
+    flags.run(main, SizesFlags)
+
+
+if __name__ == "__main__":
+    run()
