@@ -22,17 +22,18 @@ tf.config.set_logical_device_configuration(
 gc.freeze()
 gc.set_threshold(200_000, 50, 1000)
 
-# The folders whose files take longest, which come first, so that workers end at about one time.
-_LONG = ("run_scripts", "training", "export")
+# The folders whose files take longest.
+_LONG = ("run_scripts", "training", "export", "compatibility", "tokenization", "checkpoints")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Sorts the files of the long folders before the others."""
+    """Sorts the files so that the longest come first and workers end at about one time."""
     folders = [str(config.rootpath / "tests" / name) for name in _LONG]
 
     def rank(item):
-        return next((index for index, folder in enumerate(folders)
-                     if str(item.path).startswith(folder)), len(folders))
+        folder = next((index for index, folder in enumerate(folders)
+                       if str(item.path).startswith(folder)), len(folders))
+        return folder, -item.path.stat().st_size, str(item.path)
     items.sort(key=rank)
 
 

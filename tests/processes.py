@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tensorflow", "keras"])
@@ -34,14 +35,13 @@ class Process:
     """
 
     def __init__(self, code, arguments=(), cwd=None, **environment):
-        reader, writer = _CONTEXT.Pipe(duplex=False)
+        ours, theirs = socket.socketpair()
         self._process = _CONTEXT.Process(target=_run, args=(
-            writer, code, arguments, cwd or os.getcwd(), {**os.environ, **environment}))
+            theirs, code, arguments, cwd or os.getcwd(), {**os.environ, **environment}))
         self._process.start()
-        writer.close()
-        self.pid = self._process.pid
-        self.said = open(os.dup(reader.fileno()), encoding="utf-8", errors="replace")
-        reader.close()
+        theirs.close()
+        self.pid, self._socket = self._process.pid, ours
+        self.said = ours.makefile(encoding="utf-8", errors="replace")
 
     def send(self, number):
         """Sends a signal."""
@@ -58,16 +58,28 @@ class Process:
         watch.cancel()
         return self
 
-    def finish(self, status=0):
-        """What the process has written since, after it has ended with this status."""
+    def read(self):
+        """What the process has written since, after it has done all that it does."""
         watch = threading.Timer(_LIMIT, self.send, [signal.SIGKILL])
         watch.start()
-        with self.said:
-            said = self.said.read()
-        self._process.join()
+        said = self.said.read()
         watch.cancel()
+        return said
+
+    def finish(self, status=0, said=None):
+        """Ends the process, whose status must be this; returns what `read` does."""
+        said = self.read() if said is None else said
+        self.said.close()
+        self._socket.close()
+        self._process.join()
         assert self._process.exitcode == status, said
         return said
+
+
+def finish_workers(workers, status=0):
+    """`finish` of each; none ends before all are done, or it might end within their last sum."""
+    said = [worker.read() for worker in workers]
+    return [worker.finish(status, text) for worker, text in zip(workers, said)]
 
 
 def start_command(module, flags, **environment):
@@ -91,10 +103,9 @@ def start_workers(module, flags_of_each):
             for index, flags in enumerate(flags_of_each)]
 
 
-def _run(writer, code, arguments, cwd, environment):
+def _run(connection, code, arguments, cwd, environment):
     for stream in (1, 2):
-        os.dup2(writer.fileno(), stream)
-    writer.close()
+        os.dup2(connection.fileno(), stream)
     # Those of the server remember what kind of file theirs were.
     sys.stdout, sys.stderr = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))
     os.environ.clear()
@@ -103,4 +114,15 @@ def _run(writer, code, arguments, cwd, environment):
     sys.argv = ["-c", *arguments]
     gc.freeze()
     gc.set_threshold(200_000, 50, 1000)     # as in conftest.py
-    exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})
+    status = 0
+    try:
+        exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    connection.shutdown(socket.SHUT_WR)
+    connection.recv(1)      # until `finish`
+    sys.exit(status)

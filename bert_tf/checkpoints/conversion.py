@@ -188,7 +188,7 @@ def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
             continue
         if not 0 < asked < held:
             raise InputError(f"--{key}={asked}: {weights.source} has {held} rows, which can be "
-                             "cut but not made more, as nothing has trained them.")
+                             "cut; rows that were added would be untrained.")
         tensors = {name: _first(tensor, asked) if name in tables else tensor
                    for name, tensor in weights.tensors.items()}
         weights = dataclasses.replace(weights, tensors=tensors, config=dataclasses.replace(

@@ -202,9 +202,9 @@ def assign(model, weights: Weights) -> Account:
     named = variables(model)
     apart = sorted(names.optional() & set(weights.tensors).difference(named))
     if any(names.head(name) in map(names.head, named) for name in apart):
-        raise InputError(f"{weights.source} has {', '.join(apart)}, which the model has not; build "
-                         "its head as it was trained: MaskedLM with tied=False, FeatureTagging "
-                         "with the same layers.")
+        raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
+                         "build its head as it was trained: MaskedLM with tied=False, "
+                         "FeatureTagging with the same layers.")
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
         check(tensor, variable.shape, weights.source)

@@ -163,8 +163,8 @@ def _named_death():
     try:
         yield
     except _BROKEN as error:
-        raise InputError("a worker process was killed, perhaps for want of memory: start the same "
-                         "command again, with fewer --num_workers; finished pieces are "
+        raise InputError("a worker process was killed, perhaps because memory ran out: start the "
+                         "same command again, with fewer --num_workers; finished pieces are "
                          "kept.") from error
 
 

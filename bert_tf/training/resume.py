@@ -188,8 +188,8 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
                              f"{tuple(variable.shape)}: check --bert_config_file.")
     for name in tensors:
         if name not in named:
-            raise InputError(f"{path} holds {name}, which the model has not: it is of another "
-                             "model or optimizer.")
+            raise InputError(f"{path} holds {name}, which the model does not have: it is of "
+                             "another model or optimizer.")
     for name, variable in named.items():
         variable.assign(tensors[name])
     trainer.settle_loss_scale()

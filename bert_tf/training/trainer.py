@@ -188,7 +188,7 @@ class Trainer:
         if int(bad_step) >= 0:
             raise InputError(
                 f"the loss or the gradient of step {int(bad_step) + 1} is not a finite number. The "
-                "last checkpoint is from before: lower --learning_rate, or raise "
+                "last checkpoint was saved before: lower --learning_rate, or raise "
                 "--num_warmup_steps, and start again.")
         return {**self.means(sums.numpy()), "grad_norm": float(norm),
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}

@@ -86,7 +86,7 @@ def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
     others = sorted(set(os.listdir(folder)) - set(names)) if os.path.isdir(folder) else []
     if others:
         raise InputError(f"{folder} holds {', '.join(others)}, of other seeds or another grid, "
-                         "and the best of all is kept: let this one have them too, or name "
+                         "and the best of all is kept: include them in this run, or name "
                          "another --output_dir.")
     model = os.path.join(output_dir, MODEL_FILE)
     if has_results and not os.path.exists(model):

@@ -31,14 +31,8 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
-from run_scripts.benchmarks.comparison import (
-    OURS,
-    PEER,
-    KeptResults,
-    check_peer,
-    run_own_program,
-    run_peer_program,
-)
+from run_scripts.benchmarks import programs
+from run_scripts.benchmarks.programs import OURS, PEER
 from run_scripts.finetuning.model import ModelFlags, open_model
 
 _KINDS = ("classification", "regression", "tagging")        # that the peer trains
@@ -74,7 +68,7 @@ class FinetuningComparisonFlags:
             raise InputError(f"--init_checkpoint: there is no config.json in "
                              f"{self.init_checkpoint!r}; give a Hugging Face folder, which the "
                              "peer can read.")
-        check_peer(self.peer_python)
+        programs.check_peer(self.peer_python)
 
     def settings(self):
         """What must be equal for results to be comparable."""
@@ -138,8 +132,8 @@ class Comparison:
         make_folder(self.path("", seed), "output_dir")
         # A run that was stopped would go on, and only the seconds of its rest would be measured.
         shutil.rmtree(self.path(OURS, seed), ignore_errors=True)
-        seconds = run_own_program(self.task.kind.script, self.our_flags(seed),
-                                  self.path(f"{OURS}.log", seed), self._job.num_threads)
+        seconds = programs.run_own_program(self.task.kind.script, self.our_flags(seed),
+                                           self.path(f"{OURS}.log", seed), self._job.num_threads)
         found = read_json(os.path.join(self.path(OURS, seed), "metrics.json"))["metrics"]
         return {**{name: found[f"{self._dev}/{name}"] for name in self.task.metrics}, **seconds}
 
@@ -160,8 +154,9 @@ class Comparison:
         """Trains the peer and scores its predictions; returns metrics and seconds."""
         make_folder(self.path("", seed), "output_dir")
         arguments = self.peer_arguments(seed)
-        seconds = run_peer_program(self._job.peer_python, "finetune", arguments,
-                                   self.path(f"{PEER}.log", seed), self._job.num_threads)
+        seconds = programs.run_peer_program(self._job.peer_python, "finetune", arguments,
+                                            self.path(f"{PEER}.log", seed),
+                                            self._job.num_threads)
         return {**self.score(arguments["logits"]), **seconds}
 
     def score(self, path):
@@ -203,9 +198,9 @@ def print_table(table):
         table: dict of task -> program -> list of a dict of metrics for each seed.
     """
     print(f"{'task':<12}{'':<18}{OURS:>24}{PEER:>24}")
-    for task, programs in table.items():
-        for name in programs[OURS][0]:
-            cells = [_mean([run[name] for run in programs[program]]) for program in (OURS, PEER)]
+    for task, runs in table.items():
+        for name in runs[OURS][0]:
+            cells = [_mean([run[name] for run in runs[program]]) for program in (OURS, PEER)]
             print(f"{task:<12}{name:<18}" + "".join(f"{cell:>24}" for cell in cells))
 
 
@@ -213,7 +208,7 @@ def main(job):
     """Runs what is missing, and prints the table."""
     make_folder(job.output_dir, "output_dir")
     job.check()
-    results = KeptResults(os.path.join(job.output_dir, "results.json"), job.settings())
+    results = programs.KeptResults(os.path.join(job.output_dir, "results.json"), job.settings())
     comparisons = [Comparison(job, find_task(name)) for name in job.task]
     table = {c.task.name: {OURS: [], PEER: []} for c in comparisons}
     for seed in range(1, job.num_trials + 1):

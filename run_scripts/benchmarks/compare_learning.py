@@ -40,14 +40,8 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
-from run_scripts.benchmarks.comparison import (
-    OURS,
-    PEER,
-    KeptResults,
-    check_peer,
-    run_own_program,
-    run_peer_program,
-)
+from run_scripts.benchmarks import programs
+from run_scripts.benchmarks.programs import OURS, PEER
 
 LOSS = "masked_lm/loss"
 METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
@@ -86,7 +80,7 @@ class LearningComparisonFlags:
                             ("held_out_every", 2), ("num_threads", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
-        check_peer(self.peer_python)
+        programs.check_peer(self.peer_python)
 
     def path(self, name, seed=None):
         """A path in the output folder, or in that of a seed."""
@@ -169,8 +163,8 @@ def run_ours(job, seed):
     shutil.rmtree(job.path(OURS, seed), ignore_errors=True)
     if job.initial_weights == "shared":
         _run_peer_program(job, seed, "save_initial", initial=job.path("initial", seed))
-    seconds = run_own_program("run_pretraining", training_flags(job, seed),
-                              job.path(f"{OURS}.log", seed), job.num_threads)
+    seconds = programs.run_own_program("run_pretraining", training_flags(job, seed),
+                                       job.path(f"{OURS}.log", seed), job.num_threads)
     return {**training.read_metrics(job.path(OURS, seed), "eval")[-1], **seconds}
 
 
@@ -187,8 +181,8 @@ def run_peer(job, seed):
 def _run_peer_program(job, seed, function, **arguments):
     """Runs a function of transformers_peer.py; returns the seconds that it took."""
     arguments |= {"config_file": job.path("bert_config.json"), "seed": seed}
-    return run_peer_program(job.peer_python, function, arguments,
-                            job.path(f"{PEER}.log", seed), job.num_threads)
+    return programs.run_peer_program(job.peer_python, function, arguments,
+                                     job.path(f"{PEER}.log", seed), job.num_threads)
 
 
 def _print_row(seed, name, cells):
@@ -205,7 +199,7 @@ def main(job):
     """Runs what is missing, and prints the table and the verdict."""
     make_folder(job.output_dir, "output_dir")
     job.check()
-    results = KeptResults(job.path("results.json"), job.settings())
+    results = programs.KeptResults(job.path("results.json"), job.settings())
     prepare(job)
     seeds = [str(seed) for seed in range(1, job.num_seeds + 1)]
     _print_row("seed", "", METRICS)

@@ -4,8 +4,8 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import shutil
-import subprocess
 import sys
 
 import absl.flags
@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 
 import bert_tf
 from bert_tf import checkpoints
+from tests import processes
 
 FOLDER = pathlib.Path(__file__).parent / "version_0_1_0"
 RECORDS = ["--input_file=text.txt", "--vocab_file=vocab.txt", "--max_seq_length=24",
@@ -148,7 +149,7 @@ def test_a_short_run_has_the_same_numbers(folder, command):
                            "pretrained/checkpoint-000000008.safetensors")
 
 
-def test_a_stopped_pretraining_goes_on(folder, command, capsys):
+def test_a_stopped_pretraining_goes_on(eagerly, folder, command, capsys):
     command("run_scripts.run_pretraining", *PRETRAINING, "--output_dir=unfinished_pretraining")
     assert "step 4" in capsys.readouterr().out
     # With its place in the records: else the last steps would see other ones.
@@ -158,7 +159,7 @@ def test_a_stopped_pretraining_goes_on(folder, command, capsys):
                            "pretrained/checkpoint-000000008.safetensors")
 
 
-def test_stopped_trials_go_on(folder, command):
+def test_stopped_trials_go_on(eagerly, folder, command):
     before = content(folder / "unfinished_classifier/records")
     command("run_scripts.run_classifier", *CLASSIFIER, "--output_dir=unfinished_classifier")
     assert content(folder / "unfinished_classifier/records") == before
@@ -171,7 +172,7 @@ def test_stopped_trials_go_on(folder, command):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_finished_trials_are_not_run_again(folder, command, name):
+def test_finished_trials_are_not_run_again(eagerly, folder, command, name):
     """Even with records made again: a trial knows its records by a hash of how they were made."""
     script, flags = SCRIPTS[name]
     kept = ("model.keras", "result.json", "settings.json", "metrics.jsonl")
@@ -209,10 +210,8 @@ def test_models_are_loaded_by_keras_and_by_us(folder):
     code = ("import sys, bert_tf, keras\n"
             "for path in sys.argv[1:]: print(keras.models.load_model(path).count_params())")
     paths = [os.path.join(name, "model.keras") for name in names]
-    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True,
-                          check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(
-                              [str(FOLDER.parents[2]), os.environ.get("PYTHONPATH", "")])})
-    counts = [int(line) for line in done.stdout.split()]
+    said = processes.Process(code, paths).finish()
+    counts = [int(line) for line in re.findall("^[0-9]+$", said, re.M)]
     for path, count in zip(paths, counts, strict=True):
         weights = checkpoints.read(path)
         assert sum(np.prod(t.shape, dtype=int) for t in weights.tensors.values()) == count

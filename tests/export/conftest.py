@@ -35,7 +35,7 @@ def make_model():
     @functools.cache
     def make(task, size, hidden_act="gelu"):
         keras.utils.set_random_seed(3)
-        config = EncoderConfig.preset("tiny", vocab_size=size, hidden_size=32,
+        config = EncoderConfig.preset("tiny", vocab_size=size, num_hidden_layers=1, hidden_size=32,
                                       num_attention_heads=2, intermediate_size=64,
                                       max_position_embeddings=64, initializer_range=0.2,
                                       hidden_act=hidden_act)

@@ -173,7 +173,7 @@ def test_a_finished_command_trains_nothing_again(data, model, flags, capsys):
     assert read_json(model / "results.json")["best"] == "seed12345"
 
 
-def test_prediction_in_a_later_command(data, model, flags, tmp_path):
+def test_prediction_in_a_later_command(eagerly, data, model, flags, tmp_path):
     common = flags(**OWN, **APPLIED, do_predict=True, test_file="test.csv", num_train_epochs=None)
     common |= {"text_a_column": "body", "init_checkpoint": str(model)}
     main(common)
@@ -226,7 +226,7 @@ def test_numbers(data, flags, tmp_path):
     assert "probabilities" not in (tmp_path / "out" / "dev_predictions.jsonl").read_text()
 
 
-def test_a_named_task_and_what_its_model_answers_too(data, flags, tmp_path, capsys):
+def test_a_named_task_and_what_its_model_answers_too(eagerly, data, flags, tmp_path, capsys):
     main(flags(**OWN | {"task": "MNLI"}, data_dir=str(data / "mnli"), do_eval=True,
                do_predict=True, num_train_steps=2))
     out = tmp_path / "out"
@@ -250,8 +250,8 @@ def test_a_named_task_and_what_its_model_answers_too(data, flags, tmp_path, caps
 def test_two_workers_write_once_what_one_does(flags, tmp_path):
     command = flags(do_eval=True, num_train_steps=6, num_train_epochs=None, early_stopping=1,
                     eval_steps=3, deterministic=False)
-    said = [worker.finish() for worker in processes.start_workers(
-        "run_scripts.run_classifier", [command] * 2)]
+    said = processes.finish_workers(processes.start_workers(
+        "run_scripts.run_classifier", [command] * 2))
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     (trial,) = read_json(tmp_path / "out" / "results.json")["trials"].values()
     assert read_json(tmp_path / "out" / "metrics.json")["metrics"] == pytest.approx(
@@ -261,7 +261,7 @@ def test_two_workers_write_once_what_one_does(flags, tmp_path):
 # Initial weights
 
 @pytest.mark.parametrize("name", ["google_gelu", "hf_gelu"])
-def test_initial_weights_of_other_formats(data, flags, tmp_path, capsys, name):
+def test_initial_weights_of_other_formats(eagerly, data, flags, tmp_path, capsys, name):
     shape = {"bert_config_file": None, "init_checkpoint": str(GOLDEN / name), "num_train_steps": 1}
     main(flags(**shape))
     said = capsys.readouterr().out
@@ -271,7 +271,8 @@ def test_initial_weights_of_other_formats(data, flags, tmp_path, capsys, name):
             name, "classification/", "--do_train")
 
 
-def test_a_head_is_kept_with_its_labels_or_refused(data, flags, model, tmp_path, capsys):
+def test_a_head_is_kept_with_its_labels_or_refused(
+        eagerly, data, flags, model, tmp_path, capsys):
     kept = {"init_checkpoint": str(model / "model.keras"), "keep_head": True,
             "bert_config_file": None, "vocab_file": None}
     main(flags(**kept, num_train_steps=1, learning_rate=1e-9, do_eval=True))
@@ -395,7 +396,7 @@ def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
     assert listing(model) == before
 
 
-def test_another_training_file_is_another_run(data, flags, model, tmp_path):
+def test_another_training_file_is_another_run(eagerly, data, flags, model, tmp_path):
     """The records of a folder are its own; what was trained on others is not taken for this."""
     (tmp_path / "own").mkdir()
     for name in ("train.csv", "dev.csv"):
@@ -414,7 +415,7 @@ def test_another_training_file_is_another_run(data, flags, model, tmp_path):
     assert (out / "trials" / "seed12345" / "result.json").read_bytes() == results
 
 
-def test_records_that_others_use_are_not_replaced(data, flags, tmp_path):
+def test_records_that_others_use_are_not_replaced(eagerly, data, flags, tmp_path):
     shared = {"records_dir": str(tmp_path / "records"), "num_train_steps": 1, "dev_file": None}
     main(flags(**shared))
     before = listing(tmp_path / "records")

@@ -24,6 +24,7 @@ from run_scripts import run_pretraining
 from tests import processes
 from tests.training import tiny
 
+pytestmark = pytest.mark.usefixtures("eagerly")
 SCRIPT = "run_scripts.run_pretraining"
 GOOGLE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "google_gelu")
 # Records of two lengths; the model fits both.
@@ -113,6 +114,7 @@ def listing(folder):
 # Going on
 
 def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path, capsys):
+    tf.config.run_functions_eagerly(False)      # as in the other processes
     names = "whole", "killed", "stopped"
     command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
                            save_checkpoints_steps=20, iterations_per_loop=10) for name in names}
@@ -320,8 +322,8 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
     command = flags(do_train=True, do_eval=True, bert_config_file=str(folder / "plain.json"))
     shared = {**command, "output_dir": str(tmp_path / "workers")}
     for stop in (4, 8):
-        said = [worker.finish() for worker in processes.start_workers(
-            SCRIPT, [{**shared, "stop_at_step": stop}] * 2)]
+        said = processes.finish_workers(processes.start_workers(
+            SCRIPT, [{**shared, "stop_at_step": stop}] * 2))
     assert all("going on from step 4" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     main(command)
@@ -336,8 +338,8 @@ def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
     workers = processes.start_workers(SCRIPT, [command] * 2)
     after_first_checkpoint(workers[1]).send(signal.SIGTERM)
-    for process in workers:
-        assert "error: stopped by a signal at step" in process.finish(1)
+    for said in processes.finish_workers(workers, 1):
+        assert "error: stopped by a signal at step" in said
     checksummed.read(latest(tmp_path / "out"))
 
 

@@ -178,7 +178,7 @@ def test_the_threshold_is_chosen_kept_and_used(folder, negative, tmp_path):
     assert SavedTask.read(negative).options["null_score_diff_threshold"] == chosen
 
 
-def test_a_trial_is_judged_by_f1_at_the_threshold_of_the_flag(folder, tmp_path):
+def test_a_trial_is_judged_by_f1_at_the_threshold_of_the_flag(eagerly, folder, tmp_path):
     main(**training(folder, "v2", tmp_path, version_2_with_negative=True, num_train_steps=4,
                     null_score_diff_threshold=-1e6))
     results = json.loads((tmp_path / "results.json").read_text())

@@ -141,7 +141,7 @@ def test_trials_of_another_model_are_not_taken_for_its_own(job, packages, runs):
     assert not set(third[:3]) & set(first) and third[3:] == first[3:]   # random ones are the same
 
 
-def test_weights_that_were_never_trained_fail(job, packages, monkeypatch):
+def test_weights_that_were_never_trained_fail(eagerly, job, packages, monkeypatch):
     monkeypatch.setattr(check, "_STEPS", 2)
     monkeypatch.setattr(check, "RATES", {"pre-trained": (1e-3,), "random": (1e-3,)})
     job.num_trials = 2

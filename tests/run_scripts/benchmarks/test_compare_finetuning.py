@@ -17,7 +17,7 @@ from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
-from run_scripts.benchmarks import compare_finetuning
+from run_scripts.benchmarks import compare_finetuning, programs
 from run_scripts.benchmarks.compare_finetuning import Comparison
 from run_scripts.finetuning.model import ModelFlags
 
@@ -162,7 +162,7 @@ def test_both_follow_one_recipe(job):
             assert getattr(settings, mine) == peer[theirs]
 
 
-def test_ours_is_trained_by_our_script_on_the_same_files(job, monkeypatch):
+def test_ours_is_trained_by_our_script_on_the_same_files(eagerly, job, monkeypatch):
     def run_own_program(name, values, log, num_threads):
         assert (name, num_threads) == ("run_classifier", 1) and "seed3" in log
         values = {**values, "deterministic": False}        # which would hold for all later tests
@@ -170,7 +170,7 @@ def test_ours_is_trained_by_our_script_on_the_same_files(job, monkeypatch):
                               for kind in (TaskFlags, ModelFlags, FineTuneSettings)))
         return {"seconds": 1.0, "cpu_seconds": 2.0}
 
-    monkeypatch.setattr(compare_finetuning, "run_own_program", run_own_program)
+    monkeypatch.setattr(programs, "run_own_program", run_own_program)
     comparison = Comparison(dataclasses.replace(job, num_train_epochs=1), find_task("mrpc"))
     found = comparison.run_ours(3)
     assert list(found) == ["f1", "accuracy", "seconds", "cpu_seconds"]
