@@ -100,6 +100,10 @@ def latest(folder):
     return resume.checkpoints(str(folder))[-1]
 
 
+def step_of(path):
+    return int(checksummed.read(path)[0]["trainer/step"])
+
+
 def read_bytes(path):
     with open(path, "rb") as file:
         return file.read()
@@ -113,35 +117,35 @@ def listing(folder):
 
 # Going on
 
-def test_killed_or_stopped_runs_end_with_the_same_bytes(flags, tmp_path, capsys):
+def test_a_killed_and_stopped_run_ends_with_the_same_bytes(flags, tmp_path, capsys):
     tf.config.run_functions_eagerly(False)      # as in the other processes
-    names = "whole", "killed", "stopped"
+    names = "whole", "broken"
     command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
                            save_checkpoints_steps=20, iterations_per_loop=10) for name in names}
     # The number of threads changes no bit either; 0 is TensorFlow's own choice.
     whole = start(command["whole"], TF_NUM_INTRAOP_THREADS="0", TF_NUM_INTEROP_THREADS="0")
-    killed, stopped = (start(command[name]) for name in names[1:])
-    after_first_checkpoint(killed).send(signal.SIGKILL)
-    after_first_checkpoint(stopped).send(signal.SIGTERM)
-    whole.finish()
+    killed = after_first_checkpoint(start(command["broken"]))
+    killed.send(signal.SIGKILL)
     killed.finish(-signal.SIGKILL)
+    before = step_of(latest(tmp_path / "broken"))
+    stopped = after_first_checkpoint(start(command["broken"]))
+    stopped.send(signal.SIGTERM)
     said = stopped.finish(1)
-    at = resume.checkpoints(str(tmp_path / "stopped"))[-1]
-    step = int(checksummed.read(at)[0]["trainer/step"])
-    assert 20 <= step < 300 and f"error: stopped by a signal at step {step}, which is saved" in said
-    for name in ("killed", "stopped"):
-        main(command[name])
-        assert "going on from step" in capsys.readouterr().out
-    for name in ("killed", "stopped"):
-        assert read_bytes(latest(tmp_path / name)) == read_bytes(latest(tmp_path / "whole"))
-        lines = {folder: read_metrics(tmp_path / folder, "train") for folder in ("whole", name)}
-        steps = [line["step"] for line in lines[name]]
-        assert len(set(steps)) == len(steps) and steps[-1] == 300
-        # The same numbers, but for the clock's.
-        kept = ("step", "loss", "grad_norm", "learning_rate", "masked_lm/accuracy")
-        found, expected = ([{key: line[key] for key in kept} for line in lines[folder]]
-                           for folder in (name, "whole"))
-        assert found == expected
+    step = step_of(latest(tmp_path / "broken"))
+    assert 20 <= before < step < 300
+    assert f"error: stopped by a signal at step {step}, which is saved" in said
+    main(command["broken"])
+    assert f"going on from step {step}" in capsys.readouterr().out
+    whole.finish()
+    assert read_bytes(latest(tmp_path / "broken")) == read_bytes(latest(tmp_path / "whole"))
+    lines = {name: read_metrics(tmp_path / name, "train") for name in names}
+    steps = [line["step"] for line in lines["broken"]]
+    assert len(set(steps)) == len(steps) and steps[-1] == 300
+    # The same numbers, but for the clock's.
+    kept = ("step", "loss", "grad_norm", "learning_rate", "masked_lm/accuracy")
+    broken, expected = ([{key: line[key] for key in kept} for line in lines[name]]
+                        for name in ("broken", "whole"))
+    assert broken == expected
 
 
 def test_a_finished_run_writes_its_results_again_and_no_more(flags, tmp_path, capsys):
