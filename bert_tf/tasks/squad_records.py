@@ -63,6 +63,9 @@ class SquadRecords:
         settings = {"is_training": self.is_training, "do_lower_case": self.tokenizer.do_lower_case,
                     "version_2_with_negative": self.version_2_with_negative,
                     **dataclasses.asdict(self.options)}
+        # Trials know their records by the hash of this, and earlier versions knew no other style.
+        if settings["squad_style"] == SpanOptions.squad_style:
+            del settings["squad_style"]
         counts = [self._count_spans(piece) for piece in self._pieces()]
         if not sum(counts):
             raise InputError(f"{self.input_file} gives no record: its paragraphs are blank or "
