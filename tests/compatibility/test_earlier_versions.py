@@ -172,7 +172,7 @@ def test_stopped_trials_go_on(eagerly, folder, command):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_finished_trials_are_not_run_again(eagerly, folder, command, name):
+def test_finished_trials_are_not_run_again(folder, command, name):
     """Even with records made again: a trial knows its records by a hash of how they were made."""
     script, flags = SCRIPTS[name]
     kept = ("model.keras", "result.json", "settings.json", "metrics.jsonl")
