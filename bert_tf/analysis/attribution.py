@@ -55,6 +55,7 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
 def _input_and_layers(encoder, features, by):
     """The input vectors [1, n, H or E] of a text, and the function from these to all outputs."""
     ids, segments = (tf.constant(features[name]) for name in ("input_ids", "segment_ids"))
+    segments *= int(encoder.config.has_segments)
     embeddings = encoder.embeddings
 
     def layers(x):

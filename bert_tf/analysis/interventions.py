@@ -25,7 +25,7 @@ def disabled(encoder, heads: Collection[tuple[int, int]], form: str = "uniform")
             it does without values.
 
     Raises:
-        InputError: the layer shares its attention with another one.
+        InputError: the layer shares its attention with another one, or the head has no queries.
     """
     attentions = [layer.attention for layer in encoder.layers_]
     size, saved = encoder.config.head_size, []
@@ -35,8 +35,13 @@ def disabled(encoder, heads: Collection[tuple[int, int]], form: str = "uniform")
             if sum(attention is other for other in attentions) > 1:
                 raise InputError(f"layer {layer + 1} shares its attention with other layers, so "
                                  "that no head can be switched off in it alone.")
-            dense = attention.query if form == "uniform" else attention.value
-            columns = np.s_[head * size:(head + 1) * size]
+            dense, place = attention.value, head
+            if form == "uniform":       # fixed heads come first, and have no queries
+                dense, place = attention.query, head - getattr(attention, "fixed", 0)
+            if place < 0:
+                raise InputError(f"head {head + 1} is fixed, so that it can be switched off in the "
+                                 "form zero only.")
+            columns = np.s_[place * size:(place + 1) * size]
             for weight in (dense.kernel, dense.bias):
                 values = weight.numpy()
                 saved.append((weight, values))

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from bert_tf import analysis
 from bert_tf.analysis.fixed_patterns import FixedPatternEncoder
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -72,6 +73,11 @@ def test_learned_heads_are_those_of_bert(tmp_path):
     np.testing.assert_allclose(maps[:, :7], fixed_patterns(inputs["input_mask"], PATTERNS, "zero"),
                                atol=1e-6)
     np.testing.assert_allclose(maps[0, 7].sum(-1), 1, atol=1e-5)
+    with analysis.disabled(encoder, [(0, 7)]):
+        found = np.array(encoder(inputs, return_attention=True)["attention_probs"][0])
+        np.testing.assert_allclose(found[0, 7], 0.1, atol=1e-6)
+    with pytest.raises(InputError, match="head 3 is fixed"), analysis.disabled(encoder, [(0, 2)]):
+        pass
     all_fixed = FixedPatternEncoder(CONFIG, fixed_heads=(*PATTERNS, "end"))
     assert not [weight for weight in all_fixed.weights if "query" in weight.path]
     assert np.isfinite(np.array(all_fixed(inputs, training=True)["sequence_output"])).all()
