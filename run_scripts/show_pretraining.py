@@ -97,9 +97,14 @@ def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
     """
     vocabulary = tokenizer.vocabulary
     layout = vocabulary.layout
+
+    def spell(token):
+        return token.replace(tokenizer.blank, "") if tokenizer.blank else token
+
     for number, sentence in enumerate(sentences):
-        ids = tokenizer.encode(sentence)[:layout.room(length, pair=False)]
-        tokens = tokenizer.tokens(ids)
+        room = layout.room(length, pair=False)
+        ids, offsets = (found[:room] for found in tokenizer.encode_with_offsets(sentence))
+        tokens = [spell(token) for token in tokenizer.tokens(ids)]
         # Whole words that are not punctuation; another part of the sentence each time.
         goes_on = tokenizer.continues[ids]
         whole = [i for i, token in enumerate(tokens) if len(token) > 2 and token.isalpha()
@@ -107,7 +112,7 @@ def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
         if not whole:
             continue
         at = whole[(number * 7 + 3) % len(whole)]
-        answer, ids[at] = tokens[at], vocabulary.mask_id
+        ids[at] = vocabulary.mask_id
         packed = pack_pairs(np.array(ids), [0], [len(ids)], [0], [0], layout.length(len(ids), 0),
                             vocabulary)
         features = {name: values.astype(np.int32) for name, values in packed.items()}
@@ -117,8 +122,11 @@ def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
         shares = np.exp(scores - scores.max())
         shares /= shares.sum()
         best = np.argsort(-shares)[:_GUESSES]
-        shown = " ".join([*tokens[:at], "[MASK]", *tokens[at + 1:]]).replace(" ##", "")
-        yield shown, answer, [(vocabulary.tokens[i], shares[i]) for i in best]
+        begin, end = offsets[at]
+        answer = sentence[begin:end].strip()
+        begin = end - len(answer)
+        yield (f"{sentence[:begin]}[MASK]{sentence[end:]}", answer,
+               [(spell(vocabulary.tokens[i]), shares[i]) for i in best])
 
 
 def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str) -> None:

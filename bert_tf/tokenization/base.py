@@ -30,9 +30,10 @@ class Tokenizer:
         setting_names: the names that `settings` can have.
         word_prefix: what a word has before it when it is encoded alone, so that it gets the tokens
             that it has after a space.
+        blank: the character that tokens have for a space; empty if they have none.
     """
 
-    name = word_prefix = ""
+    name = word_prefix = blank = ""
     setting_names: tuple[str, ...] = ()
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False, **settings: Any):

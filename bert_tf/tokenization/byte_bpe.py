@@ -86,7 +86,7 @@ class ByteBpeTokenizer(Tokenizer):
     "<mask>" and the like are plain text here and never become the special token.
     """
 
-    name, word_prefix = "byte_bpe", " "
+    name, word_prefix, blank = "byte_bpe", " ", _BLANK
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
         """

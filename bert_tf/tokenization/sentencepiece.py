@@ -66,7 +66,7 @@ class SentencepieceTokenizer(Tokenizer):
     at the beginning of a word becomes the sentinel of T5, as in the original.
     """
 
-    name = "sentencepiece"
+    name, blank = "sentencepiece", BLANK
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
         """
