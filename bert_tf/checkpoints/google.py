@@ -134,7 +134,8 @@ def _config_beside(prefix, model):
         if "model_type" not in values:
             values = {**model.defaults, **values}
             act = values.get("hidden_act", EncoderConfig.hidden_act)
-            values["hidden_act"] = model.activations.get(act, act)
+            if isinstance(act, str):        # what is none is refused below
+                values["hidden_act"] = model.activations.get(act, act)
         return config_from_dict(values)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
