@@ -4,6 +4,7 @@ Each is forked from a server that has imported TensorFlow and Keras, started no 
 and imported nothing of this project: an import of TensorFlow takes longer than most tests.
 """
 
+import atexit
 import gc
 import json
 import multiprocessing
@@ -39,6 +40,8 @@ class Process:
         self._process = _CONTEXT.Process(target=_run, args=(
             theirs, code, arguments, cwd or os.getcwd(), {**os.environ, **environment}))
         self._process.start()
+        # Where a test fails before `finish`, nothing is waited for at the end.
+        atexit.register(self._process.kill)
         theirs.close()
         self.pid, self._socket = self._process.pid, ours
         self.said = ours.makefile(encoding="utf-8", errors="replace")
