@@ -54,13 +54,11 @@ KNOWN = {feature.name: feature for feature in (
     Feature("input_mask", "int64", "S"),
     Feature("segment_ids", "int64", "S"),
     # Pre-training.
-    # token_boundary is 1 where a word begins, in records whose masks are drawn while training.
-    Feature("token_boundary", "int64", "S"),
     Feature("masked_lm_positions", "int64", "P", "S"),
     Feature("masked_lm_ids", "int64", "P", "V"),
     Feature("masked_lm_weights", "float32", "P"),
     Feature("next_sentence_labels", "int64", 1, "labels"),
-    # 1 where a unit that is masked as a whole begins; in records whose masks are drawn later.
+    # 1 where a word begins: ALBERT's, and those of masks of words that are drawn while training.
     Feature("token_boundary", "int64", "S"),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.
     Feature("label_ids", "int64", 1),

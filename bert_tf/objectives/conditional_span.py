@@ -44,6 +44,23 @@ class Form:
     allows_separator: bool
     mask: float
 
+    def allowed(self, batch: Batch) -> Tensor:
+        """bool [B, S]: the positions that may be a start or an end: the passage and [CLS]."""
+        mask = ops.cast(batch["input_mask"], "int32")
+        passage = ops.logical_and(mask > 0, ops.cast(batch["segment_ids"], "int32") > 0)
+        places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="int32"), 0)  # [1, S]
+        if not self.allows_separator:
+            last = ops.sum(mask, axis=1, keepdims=True) - 1                     # [B, 1]
+            passage = ops.logical_and(passage, places < last)
+        return ops.logical_or(passage, places == 0)
+
+    def masked(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        """float32 logits [..., S] without the positions that are not allowed [..., S]."""
+        logits, allowed = ops.cast(logits, "float32"), ops.cast(allowed, "float32")
+        if self.mask > 1e20:      # so much that nothing of the logit is left
+            logits = logits * allowed
+        return logits - self.mask * (1.0 - allowed)
+
 
 FORMS = {
     "albert": Form(None, "tanh", True, False, 0.1, False, False, 1e30),
@@ -129,8 +146,8 @@ class ConditionalSpan(Objective):
             `end_top_log_probs` [B, K, E] with `start_top_index` and `end_top_index`, int32.
         """
         x = outputs["sequence_output"]
-        allowed = self.allowed(batch)                                           # [B, S]
-        start = self._masked(self.start(x)[..., 0], allowed)                    # [B, S]
+        allowed = self._form.allowed(batch)                                     # [B, S]
+        start = self._form.masked(self.start(x)[..., 0], allowed)                    # [B, S]
         found = {"start": start, "answerable": self._answerable(x, start, dropout_seed)}
         if "start_positions" in batch:
             gold = ops.reshape(batch["start_positions"], (-1, 1))
@@ -138,31 +155,6 @@ class ConditionalSpan(Objective):
         if dropout_seed is None:
             found |= self._beams(x, start, allowed)
         return found
-
-    def allowed(self, batch: Batch) -> Tensor:
-        """bool [B, S]: the positions that may be a start or an end: the passage and [CLS]."""
-        mask = ops.cast(batch["input_mask"], "int32")
-        passage = ops.logical_and(mask > 0, ops.cast(batch["segment_ids"], "int32") > 0)
-        places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="int32"), 0)  # [1, S]
-        if not self._form.allows_separator:
-            last = ops.sum(mask, axis=1, keepdims=True) - 1                     # [B, 1]
-            passage = ops.logical_and(passage, places < last)
-        return ops.logical_or(passage, places == 0)
-
-    def _masked(self, logits, allowed):
-        """float32 logits [..., S] without the positions that are not allowed [..., S]."""
-        logits, allowed = ops.cast(logits, "float32"), ops.cast(allowed, "float32")
-        if self._form.mask > 1e20:      # so much that nothing of the logit is left
-            logits = logits * allowed
-        return logits - self._form.mask * (1.0 - allowed)
-
-    def _joined(self, layer, first, second):
-        """`layer` on two vectors side by side, whose other axes broadcast."""
-        width = self.config.hidden_size
-        kernel = ops.cast(layer.kernel, first.dtype)
-        return layer.activation(ops.matmul(first, kernel[:width])
-                                + ops.matmul(second, kernel[width:])
-                                + ops.cast(layer.bias, first.dtype))
 
     def _ends(self, x, starts, allowed):
         """float32 logits [B, K, S] of the ends, for starts [B, K]."""
@@ -173,11 +165,11 @@ class ConditionalSpan(Objective):
             vectors = ops.expand_dims(ops.take_along_axis(x, places, axis=1), 2)    # [B, K, 1, H]
             own = ops.expand_dims(x, 1)                                         # [B, 1, S, H]
             pair = (vectors, own) if self._form.start_first else (own, vectors)
-            hidden = self._joined(self.end_hidden, *pair)                       # [B, K, S, Q]
+            hidden = _joined(self.end_hidden, *pair)                            # [B, K, S, Q]
             if self.end_norm is not None:
                 hidden = self.end_norm(hidden)
             ends = self.end(hidden)[..., 0]
-        return self._masked(ends, ops.expand_dims(allowed, 1))
+        return self._form.masked(ends, ops.expand_dims(allowed, 1))
 
     def _answerable(self, x, start, seed):
         """float32 logits [B] of there being no answer."""
@@ -186,8 +178,7 @@ class ConditionalSpan(Objective):
             likely = ops.cast(ops.softmax(start), x.dtype)                      # [B, S]
             summary = ops.sum(ops.expand_dims(likely, -1) * x, axis=1)          # [B, H]
             pair = (first, summary) if self._form.start_first else (summary, first)
-            first = dropout(self._joined(self.answerable_hidden, *pair),
-                            self.dropout_rate, seed)
+            first = dropout(_joined(self.answerable_hidden, *pair), self.dropout_rate, seed)
         return ops.cast(self.answerable(first)[..., 0], "float32")
 
     def _beams(self, x, start, allowed):
@@ -242,6 +233,13 @@ class ConditionalSpan(Objective):
         return {**super().get_config(), "form": self.form, "joint": self.joint,
                 "uses_starts": self.uses_starts, "num_starts": self.num_starts,
                 "num_ends": self.num_ends, "dropout_rate": self.dropout_rate}
+
+
+def _joined(layer, first, second):
+    """`layer` on two vectors [..., H] side by side, whose other axes broadcast."""
+    kernel, width = ops.cast(layer.kernel, first.dtype), first.shape[-1]
+    return layer.activation(ops.matmul(first, kernel[:width]) + ops.matmul(second, kernel[width:])
+                            + ops.cast(layer.bias, first.dtype))
 
 
 def _top(values, count):
