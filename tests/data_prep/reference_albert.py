@@ -3,13 +3,12 @@
 It shares with the account of BERT's script what both originals share, and no code with bert_tf.
 """
 
-import collections
 import random
 import string
 import unicodedata
 
 import numpy as np
-from reference_pretraining import random_sentences, truncate
+from reference_pretraining import pairs
 
 BLANK = "\u2581"
 
@@ -80,7 +79,8 @@ def features(files, pieces, flags):
     found = []
     for _ in range(flags.dupe_factor):
         for number in range(len(documents)):
-            for first, second, label in pairs(documents, number, rng, flags):
+            for first, second, label in pairs(
+                    documents, number, rng, flags, swaps=not flags.random_next_sentence):
                 tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
                 segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
                 starts = [token in ("[CLS]", "[SEP]") or pieces.starts_word(token)
@@ -89,30 +89,6 @@ def features(files, pieces, flags):
                 found.append((masked, segments, labels, label, starts))
     rng.shuffle(found)
     return [record(pieces, flags, *instance) for instance in found]
-
-
-def pairs(documents, number, rng, flags):
-    limit = target = flags.max_seq_length - 3
-    if rng.random() < flags.short_seq_prob:
-        target = rng.randint(2, limit)
-    sentences = collections.deque(documents[number])
-    chunk = []
-    while sentences:
-        chunk.append(sentences.popleft())
-        if sentences and sum(map(len, chunk)) < target:
-            continue
-        cut = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
-        first, second, label = sum(chunk[:cut], []), sum(chunk[cut:], []), False
-        if len(chunk) == 1 or (flags.random_next_sentence and rng.random() < 0.5):
-            label = True
-            second = random_sentences(documents, number, target - len(first), rng)
-            sentences.extendleft(reversed(chunk[cut:]))
-        elif not flags.random_next_sentence and rng.random() < 0.5:
-            label = True
-            first, second = second, first
-        truncate(first := collections.deque(first), second := collections.deque(second), limit, rng)
-        yield first, second, label
-        chunk = []
 
 
 def mask(tokens, starts, rng, lengths, words, flags):

@@ -45,7 +45,8 @@ def read_documents(files, tokenize):
     return [document for document in documents if document]
 
 
-def pairs(documents, number, rng, flags):
+def pairs(documents, number, rng, flags, swaps=False):
+    """(first, second, label) of one document; ALBERT `swaps` them for its negatives."""
     limit = target = flags.max_seq_length - 3
     if rng.random() < flags.short_seq_prob:
         target = rng.randint(2, limit)
@@ -57,12 +58,14 @@ def pairs(documents, number, rng, flags):
             continue
         cut = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
         first, second = sum(chunk[:cut], []), sum(chunk[cut:], [])
-        is_random = len(chunk) == 1 or rng.random() < 0.5
-        if is_random:
+        is_negative = len(chunk) == 1 or rng.random() < 0.5
+        if is_negative and swaps and len(chunk) > 1:
+            first, second = second, first
+        elif is_negative:
             sentences.extendleft(reversed(chunk[cut:]))
             second = random_sentences(documents, number, target - len(first), rng)
         truncate(first := collections.deque(first), second := collections.deque(second), limit, rng)
-        yield first, second, is_random
+        yield first, second, is_negative
         chunk = []
 
 
