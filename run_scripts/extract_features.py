@@ -14,6 +14,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import lazy_loader
 import numpy as np
@@ -41,13 +42,39 @@ _REPORT_SECONDS = 5
 
 
 @dataclasses.dataclass
-class ExtractFeaturesFlags:
-    """The flags."""
+class EncoderFlags:
+    """The model that reads texts.
+
+    Attributes:
+        shortest: the least `max_seq_length`.
+    """
+
+    shortest: ClassVar[int] = 3
+
+    init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
+                                  "convert_checkpoint reads.")
+    bert_config_file: str | None = option(
+        None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
+    vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the "
+                                    "checkpoint.")
+    do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
+                                        "default as in the checkpoint, or as its vocabulary "
+                                        "suggests.")
+    max_seq_length: int = option(128, "Most tokens of a text; longer ones lose their last tokens.")
+    batch_size: int = option(32, "Texts that the model reads at a time.")
+
+    def __post_init__(self):
+        for name, least in (("max_seq_length", self.shortest), ("batch_size", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+
+
+@dataclasses.dataclass(kw_only=True)
+class ExtractFeaturesFlags(EncoderFlags):
+    """The model, the texts, and which vectors of them."""
 
     input_file: str = option(REQUIRED, "The texts, one or \"text ||| text\" a line, plain or .gz.")
     output_file: str = option(REQUIRED, "The file to write.")
-    init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
-                                  "convert_checkpoint reads.")
     layers: list[str] = option(
         ["-1", "-2", "-3", "-4"], "Which layers: -1 is the last and 0 the first; embeddings is "
         "what the first reads.")
@@ -58,22 +85,8 @@ class ExtractFeaturesFlags:
     normalize: bool = option(False, "Give each vector the length 1.")
     output_format: str | None = option(None, "By default that of the ending of --output_file.",
                                        choices=vectors.FORMATS)
-    bert_config_file: str | None = option(
-        None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
-    vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the "
-                                    "checkpoint.")
-    do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
-                                        "default as in the checkpoint, or as its vocabulary "
-                                        "suggests.")
-    max_seq_length: int = option(128, "Most tokens of a line; longer lines lose their last tokens.")
-    batch_size: int = option(32, "Lines that the model reads at a time.")
     dtype: str = option("float32", "Type of the computation; what is written is float32.",
                         choices=tuple(POLICIES))
-
-    def __post_init__(self):
-        for name, least in (("max_seq_length", 3), ("batch_size", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
 
 
 def read_layers(names: list[str], count: int) -> list[int | str]:
@@ -117,7 +130,7 @@ def count_lines(path: str) -> int:
     return count
 
 
-def read_model(job: ExtractFeaturesFlags) -> tuple[EncoderConfig, Tokenizer]:
+def read_model(job: EncoderFlags) -> tuple[EncoderConfig, Tokenizer]:
     """The configuration and the tokenizer of the model.
 
     Raises:

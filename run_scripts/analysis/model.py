@@ -2,36 +2,24 @@
 
 import dataclasses
 import os
+from typing import ClassVar
 
 from bert_tf import checkpoints, networks
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Tokenizer
-from run_scripts.extract_features import read_model
+from run_scripts.extract_features import EncoderFlags, read_model
 
 
-@dataclasses.dataclass
-class ModelFlags:
-    """The model."""
+@dataclasses.dataclass(kw_only=True)
+class ModelFlags(EncoderFlags):
+    """The model, and where the results go."""
 
-    init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
-                                  "convert_checkpoint reads.")
+    shortest: ClassVar[int] = 8
+
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    bert_config_file: str | None = option(
-        None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
-    vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the "
-                                    "checkpoint.")
-    do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
-                                        "default as in the checkpoint, or as its vocabulary "
-                                        "suggests.")
-    max_seq_length: int = option(128, "Most tokens of a text.")
     batch_size: int = option(8, "Texts that the model reads at a time.")
-
-    def __post_init__(self):
-        for name, least in (("max_seq_length", 8), ("batch_size", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
 
 
 def open_model(job: ModelFlags) -> tuple["networks.BertEncoder", Tokenizer]:
