@@ -207,8 +207,11 @@ class Electra(Learner):
 
     def describe(self) -> dict[str, Any]:
         generator = {} if self.generator is None else self.generator.config.to_dict()
+        # The others of --discriminator are terms of other names.
+        written = getattr(self.objectives[-1], "written_only", False)
         return {**super().describe(), "generator_config": generator,
-                "temperature": self.temperature, "disallow_correct": self.disallow_correct}
+                "temperature": self.temperature, "disallow_correct": self.disallow_correct,
+                **({"discriminator": "replaced_token_written"} if written else {})}
 
     def get_config(self) -> dict[str, Any]:
         generator: Any = None

@@ -284,6 +284,16 @@ def test_written_positions():
     assert not found[:, 0].any() and found.max() == 1
 
 
+def test_whatever_changes_the_training_is_noticed_when_a_run_goes_on():
+    learners = [make(**settings) for settings in (
+        {}, {"discriminator": "replaced_token_written"}, {"discriminator": "replace_mlm"},
+        {"discriminator": "all_tokens_mlm"}, {"temperature": 0.7}, {"disallow_correct": True},
+        {"gen_weight": 2.0}, {"disc_weight": 2.0}, {"generator_hidden_size": 0.5},
+        {"untied_generator_embeddings": True}, {"uniform_generator": True})]
+    found = [json.dumps(learner.describe(), sort_keys=True) for learner in learners]
+    assert len(set(found)) == len(found)
+
+
 @pytest.mark.parametrize("settings", [
     {}, {"untied_generator_embeddings": True}, {"untied_generator": False},
     {"uniform_generator": True}, {"discriminator": "all_tokens_mlm", "temperature": 0.7}])
