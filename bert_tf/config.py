@@ -34,7 +34,8 @@ class EncoderConfig(EncoderSizes):
     google-research/bert's BertConfig.
 
     Attributes:
-        model_type: Hugging Face's name of the architecture, a key of `CONFIGS`.
+        model_type: Hugging Face's name of the architecture, or "spanbert" or "structbert", which
+            are of its architecture bert; a key of `CONFIGS`.
         embedding_size: E, the width of the embeddings; H if None. Where they differ, a dense layer
             leads from one to the other (arXiv:1909.11942, section 3.1).
         num_hidden_groups: into how many groups the layers fall; those of a group share weights.
@@ -57,7 +58,8 @@ class EncoderConfig(EncoderSizes):
     fractions: ClassVar = {"hidden_dropout_prob": 1, "attention_probs_dropout_prob": 1,
                            "initializer_range": 10, "layer_norm_eps": 1}
     choices: ClassVar = {"hidden_act": ACTIVATIONS,
-                         "model_type": ("bert", "roberta", "albert", "electra"),
+                         "model_type": ("bert", "roberta", "albert", "electra", "spanbert",
+                                        "structbert"),
                          "shared_parts": ("all", "attention", "feed_forward"),
                          "pooler_type": ("first_token_transform", "first_token")}
     optional: ClassVar = ("embedding_size", "num_hidden_groups")

@@ -10,6 +10,7 @@ A new relative of BERT is a row here, plus a row in the table that a new name re
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ class Term:
         objective: class name of the objective, as `bert_tf.objectives` exports it.
         weight: factor of this term in the sum.
         options: arguments of the objective beside the configuration.
+        of_records: further arguments, each the value of a field of the records' `MaskTokens`.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
         optional: whether it is left out where the records lack what it reads.
     """
@@ -33,6 +35,12 @@ class Term:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     network: str = "encoder"
     optional: bool = False
+    of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def settle(self, corruption: "MaskTokens") -> "Term":
+        """This term with the `options` that the records decide."""
+        return dataclasses.replace(self, options={**self.options, **{
+            name: getattr(corruption, field) for name, field in self.of_records.items()}})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,14 +49,19 @@ class Segments:
 
     Attributes:
         pairing: a key of `data.pairing.PAIRINGS`; the value of --segments.
-        negatives: what a pair of the other label is: "random", B is text from elsewhere (BERT), or
-            "swapped", A and B in the wrong order (ALBERT).
+        negatives: what a pair of the other label is: "random", B is text from elsewhere (BERT),
+            "swapped", A and B in the wrong order (ALBERT), or "three_way", either of them, which
+            have labels of their own (StructBERT).
         sentence_ends: whether a separator follows every sentence, and one more every document.
+        random_share: share of the pairs that get a B from elsewhere, where B may be in order.
+        swapped_share: share of the other pairs that are swapped, with negatives="three_way".
     """
 
     pairing: str = "segment_pairs"
     negatives: str = "random"
     sentence_ends: bool = False
+    random_share: float = 0.5
+    swapped_share: float = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +74,11 @@ class MaskTokens:
         quota: how many tokens are predicted: "rounded", a share of the sequence; "with_repeats",
             as many positions are drawn with replacement, so that one may come twice; "drawn", a
             share of the units, rounded up or down at random so that their mean is exact, with
-            special tokens among them (RoBERTa).
-        replace_from: what random tokens are drawn from: "vocabulary", or "words": not the special
-            tokens but that of mask (RoBERTa).
+            special tokens among them (RoBERTa); "raised", a share of the text, rounded up
+            (SpanBERT).
+        replace_from: what random tokens are drawn from: "vocabulary", "words": not the special
+            tokens but that of mask (RoBERTa), or "corpus": as often as the text has them
+            (SpanBERT).
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.
@@ -72,6 +87,17 @@ class MaskTokens:
             not, the longest are the most frequent.
         do_permutation: with choose="ngrams", whether as many other tokens again change places with
             each other and are predicted too.
+        schemes: with choose="spans", how the tokens of a sequence are chosen, one of these for each
+            sequence: "pair_span", "random" for single tokens, "ner_span" for entities and spans.
+        span_lower, span_upper, geometric_p: the length of a span in words: from, to, and p of its
+            geometric distribution.
+        replacement_method: whether a "span" is hidden as a whole, or each "word_piece" of it.
+        endpoints: what a span is predicted from: the tokens around it, "external", or its own first
+            and last, "internal".
+        max_pair_targets: how many tokens of a span are predicted from these.
+        ner_masking_prob: with "ner_span", the probability of an entity, not a span.
+        shuffle_prob: share of the visible tokens that are shuffled, three neighbours at a time, and
+            predicted too (StructBERT).
     """
 
     units: str = "subwords"
@@ -83,26 +109,44 @@ class MaskTokens:
     ngram: int = 3
     favor_shorter_ngram: bool = True
     do_permutation: bool = False
+    schemes: tuple[str, ...] = ("pair_span",)
+    span_lower: int = 1
+    span_upper: int = 10
+    geometric_p: float = 0.2
+    replacement_method: str = "span"
+    endpoints: str = "external"
+    max_pair_targets: int = 15
+    ner_masking_prob: float = 0.5
+    shuffle_prob: float = 0.0
 
-    def slots(self, max_predictions_per_seq: int) -> int:
+    def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
         """The number of predictions that a record has room for."""
-        return max_predictions_per_seq * (1 + self.do_permutation)
+        return (max_predictions_per_seq * (1 + self.do_permutation)
+                + 3 * self.most_trigrams(max_predictions_per_seq, max_seq_length))
+
+    def most_trigrams(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
+        """The most trigrams of a sequence that are shuffled: of one that is full, with two
+        segments."""
+        visible = max(max_seq_length - 3 - max_predictions_per_seq, 0)
+        return math.ceil(round(self.shuffle_prob * visible / 3, 9))
 
     def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
-        """The most predictions where the recipe says how many there are, as ELECTRA's and RoBERTa's
-        do. Where words are drawn, which may have any length, half of them more."""
+        """The most predictions where the recipe says how many there are, as ELECTRA's, RoBERTa's
+        and SpanBERT's do. Where words are drawn, which may have any length, half of them more."""
         if self.quota == "with_repeats":
             return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
         if self.quota == "drawn":
             share = masked_lm_prob * (1 if self.units == "subwords" else 1.5)
             return min(int(share * max_seq_length) + 1, max_seq_length)
+        if self.quota == "raised":
+            return math.ceil(masked_lm_prob * (max_seq_length - 2))
         return None
 
     def check_slots(self, max_predictions_per_seq: int, max_seq_length: int,
                     masked_lm_prob: float) -> None:
         """Raises InputError where predictions are drawn that records have no room for, so that
         the last ones of a sequence would be left out."""
-        if self.quota == "drawn" and self.units == "subwords":
+        if self.quota == "raised" or (self.quota == "drawn" and self.units == "subwords"):
             most = self.most_predictions(max_seq_length, masked_lm_prob)
             if most and max_predictions_per_seq < most:
                 raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but a "
@@ -222,6 +266,23 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"model_type": "albert", "embedding_size": 128, "num_hidden_groups": 1},
            # The second releases were trained without dropout.
            presets=_ALBERT | {f"{name}_v2": size | _NO_DROPOUT for name, size in _ALBERT.items()}),
+    Recipe("spanbert", "1907.10529", segments=Segments("doc_blocks"), corruption=MaskTokens(
+               "words", "spans", quota="raised", replace_from="corpus", dynamic=True),
+           terms=(Term("MaskedLM"),
+                  Term("SpanBoundary", of_records={"max_targets": "max_pair_targets"})),
+           defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 512,
+                     "optimizer": "spanbert_adam", "learning_rate_schedule": "spanbert",
+                     "learning_rate": 1e-4, "train_batch_size": 256,
+                     "num_train_steps": 2_400_000, "num_warmup_steps": 10_000},
+           sizes={"model_type": "spanbert", "hidden_act": "gelu_erf"}),
+    Recipe("structbert", "1908.04577",
+           segments=Segments(negatives="three_way", random_share=1 / 3),
+           corruption=MaskTokens(shuffle_prob=0.05),
+           terms=(Term("MaskedLM", options={"word_order": True}),
+                  Term("SentencePrediction",
+                       options={"num_labels": 3, "metrics_name": "sentence_order"})),
+           defaults={"learning_rate": 1e-4},
+           sizes={"model_type": "structbert", "hidden_act": "gelu_erf"}),
 )}
 
 

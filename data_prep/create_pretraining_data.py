@@ -21,10 +21,11 @@ import re
 from typing import Any
 
 import google_crc32c
+import numpy as np
 
 from bert_tf import flags, recipes
 from bert_tf.data import corpus, manifest, statistics
-from bert_tf.data.dynamic_masks import BATCH_MASKINGS
+from bert_tf.data.dynamic_masks import can_draw
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import create_instances, feature_names
 from bert_tf.data.python_random import PythonRandom
@@ -37,8 +38,15 @@ from bert_tf.options import defaults_of
 from bert_tf.tokenization.base import open_tokenizer
 
 _ROWS = 8192            # instances made into bytes at a time
-# Flags that are fields of `MaskTokens`.
-_NGRAM_FLAGS = ("ngram", "favor_shorter_ngram", "do_permutation")
+# Flags that are fields of `MaskTokens`, by the value of `choose` that they are for, and what that
+# is called, with a recipe that has it.
+_CHOICE_FLAGS = {
+    "ngrams": ("n-grams, such as albert", ("ngram", "favor_shorter_ngram", "do_permutation")),
+    "spans": ("spans, such as spanbert", (
+        "schemes", "span_lower", "span_upper", "geometric_p", "replacement_method", "endpoints",
+        "max_pair_targets", "ner_masking_prob"))}
+_SHARE_FLAGS = ("random_share", "swapped_share")
+SCHEMES = ("pair_span", "random", "ner_span")
 
 
 @dataclasses.dataclass
@@ -87,9 +95,34 @@ class PretrainingDataFlags:
     segments: str | None = option(
         None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
         "(the same with a sentence each), full_sentences (RoBERTa's: whole sentences, no second "
-        "segment and no label), doc_sentences (the same of one document) or electra (ELECTRA's: "
-        "sentences of one document, divided in two, in the order of the text).",
+        "segment and no label), doc_sentences (the same of one document), doc_blocks (SpanBERT's: "
+        "the same without separators) or electra (ELECTRA's: sentences of one document, divided in "
+        "two, in the order of the text).",
         choices=PAIRINGS)
+    schemes: list[str] = option(
+        [], "How the tokens of a sequence are chosen, one of these for each sequence (SpanBERT): "
+        "pair_span, spans of words; random, single tokens; ner_span, entities and spans.")
+    span_lower: int | None = option(None, "Fewest words of a span.")
+    span_upper: int | None = option(None, "Most words of a span; 1 masks single words.")
+    geometric_p: float | None = option(
+        None, "p of the geometric distribution of a span's length; near 0 for a uniform one.")
+    replacement_method: str | None = option(
+        None, "Hide a whole span in one way (span), or each of its tokens in its own (word_piece).",
+        choices=("span", "word_piece"))
+    endpoints: str | None = option(
+        None, "What a span is predicted from: the tokens around it (external), or its own first "
+        "and last (internal).", choices=("external", "internal"))
+    max_pair_targets: int | None = option(
+        None, "How many tokens of a span are predicted from these.")
+    ner_masking_prob: float | None = option(
+        None, "With --schemes=ner_span: the probability of an entity, not a span.")
+    shuffle_prob: float | None = option(
+        None, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
+        "predicted too (StructBERT).")
+    random_share: float | None = option(
+        None, "Share of the pairs that get a random B, if B has a next sentence.")
+    swapped_share: float | None = option(
+        None, "Share of the other pairs in which A and B change places (StructBERT).")
     blanks_separate_docs: bool = option(True, "A blank line ends a document.")
     strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).")
     masking: str | None = option(
@@ -113,11 +146,15 @@ class PretrainingDataFlags:
             segments = {"pairing": self.segments, "sentence_ends": ends}
         if self.random_next_sentence is not None:
             segments["negatives"] = "random" if self.random_next_sentence else "swapped"
-        corruption: dict[str, Any] = {
-            name: value for name in _NGRAM_FLAGS if (value := getattr(self, name)) is not None}
-        if corruption and recipe.corruption.choose != "ngrams":
-            raise InputError(f"--{next(iter(corruption))} is for recipes that mask n-grams, such "
-                             f"as albert; leave it out with --recipe={recipe.name}.")
+            segments["random_share"] = recipes.Segments.random_share
+        segments |= self._given(_SHARE_FLAGS)
+        corruption = self._given(("shuffle_prob",))
+        for choose, (called, names) in _CHOICE_FLAGS.items():
+            found = self._given(names)
+            if found and recipe.corruption.choose != choose:
+                raise InputError(f"--{next(iter(found))} is for recipes that mask {called}; leave "
+                                 f"it out with --recipe={recipe.name}.")
+            corruption |= found
         if self.do_whole_word_mask is not None:
             corruption["units"] = "words" if self.do_whole_word_mask else "subwords"
         if self.masking:
@@ -129,9 +166,14 @@ class PretrainingDataFlags:
         settings = {} if self.strip_accents else {"strip_accents": False}
         recipe = recipe.vary(segments, corruption,
                              tokenizer_settings={**recipe.tokenizer_settings, **settings})
-        if recipe.corruption.dynamic and recipe.corruption.choose not in BATCH_MASKINGS:
-            raise InputError(f"--masking=dynamic: recipe {recipe.name} masks n-grams, which are "
-                             "drawn while records are made; leave it out.")
+        if recipe.corruption.dynamic and not can_draw(recipe.corruption):
+            what = "shuffles trigrams" if recipe.corruption.shuffle_prob else "masks n-grams"
+            raise InputError(f"--masking=dynamic: recipe {recipe.name} {what}, which are drawn "
+                             "while records are made; leave it out.")
+        if recipe.corruption.choose == "spans" and (recipe.segments.sentence_ends or PAIRINGS[
+                recipe.segments.pairing].segments > 1):
+            raise InputError(f"--segments={recipe.segments.pairing}: spans are masked in sequences "
+                             "of one text without separators; give doc_blocks or doc_sentences.")
         if recipe.segments.sentence_ends and recipe.corruption.quota != "drawn" and (
                 not recipe.corruption.dynamic):
             raise InputError(f"--segments={recipe.segments.pairing} puts separators between "
@@ -146,17 +188,30 @@ class PretrainingDataFlags:
                                  "while it trains; leave it out, or give --masking=static.")
         return recipe
 
+    def _given(self, names):
+        """The values of some flags that have any, by name."""
+        found = {name: getattr(self, name) for name in names}
+        return {name: tuple(value) if isinstance(value, list) else value
+                for name, value in found.items() if value not in (None, [])}
+
     def check(self) -> None:
         """Raises InputError for values that can't work."""
         for name, least, most in (
                 ("max_seq_length", 5, 1 << 14), ("max_predictions_per_seq", 1, 1 << 14),
                 ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
                 ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31),
-                ("num_workers", 0, 4096), ("ngram", 1, 1 << 10)):
+                ("num_workers", 0, 4096), ("ngram", 1, 1 << 10),
+                ("span_lower", 1, 1 << 10), ("span_upper", self.span_lower or 1, 1 << 10),
+                ("geometric_p", 1e-12, 1 - 1e-12), ("max_pair_targets", 1, 1 << 10),
+                ("ner_masking_prob", 0.0, 1.0), ("shuffle_prob", 0.0, 1.0),
+                ("random_share", 0.0, 1.0), ("swapped_share", 0.0, 1.0)):
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise InputError(f"--{name} is {value}, which is not between "
                                  f"{least} and {most}.")
+        if unknown := [name for name in self.schemes if name not in SCHEMES]:
+            raise InputError(f"--schemes: there is no {unknown[0]!r}; choose from "
+                             f"{', '.join(SCHEMES)}.")
 
 
 def _shares(values):
@@ -183,9 +238,14 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         "mask_shares": list(map(str, recipe.corruption.shares)),
         "do_whole_word_mask": recipe.corruption.units == "words",
-        "random_next_sentence": recipe.segments.negatives == "random",
-        **({name: getattr(recipe.corruption, name) for name in _NGRAM_FLAGS}
-           if recipe.corruption.choose == "ngrams" else {}),
+        **({name: getattr(recipe.segments, name) for name in _SHARE_FLAGS}
+           if recipe.segments.negatives == "three_way" else
+           {"random_next_sentence": recipe.segments.negatives == "random"}),
+        **({"shuffle_prob": recipe.corruption.shuffle_prob} if recipe.corruption.shuffle_prob
+           else {}),
+        **{name: list(value) if isinstance(value, tuple) else value
+           for name in _CHOICE_FLAGS.get(recipe.corruption.choose, ("", ()))[1]
+           for value in [getattr(recipe.corruption, name)]},
         **recipe.defaults}
 
 
@@ -212,7 +272,9 @@ class PieceWriter:
                     else corpus.tokenize_documents)
         documents = tokenize(lines, self._tokenizer, self._job.blanks_separate_docs)
         vocabulary = self._tokenizer.vocabulary
-        counts, sample = statistics.count_text(lines, documents, vocabulary.unk_id)
+        counts, sample = statistics.count_text(
+            lines, documents, vocabulary.unk_id,
+            self._recipe.segments.pairing == "doc_blocks")
         del lines
         instances = create_instances(
             documents, vocabulary, _piece_seed(self._job.random_seed, index), self._recipe,
@@ -225,7 +287,11 @@ class PieceWriter:
             raise InputError(
                 f"--output_file: piece {index + 1} can't be written ({error}); make room and start "
                 "the command again, finished pieces are kept.") from error
-        return {"shards": shards, "counts": counts, "line_sample": sample}
+        result = {"shards": shards, "counts": counts, "line_sample": sample}
+        if _draws_of_corpus(self._recipe):
+            result["token_counts"] = np.bincount(documents.tokens,
+                                                 minlength=vocabulary.size).tolist()
+        return result
 
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""
@@ -239,6 +305,11 @@ class PieceWriter:
                       for start in range(0, len(order), _ROWS))
             shards.append(write_shard(name, self._folder, blocks))
         return shards
+
+
+def _draws_of_corpus(recipe):
+    """Whether tokens are drawn while training, as often as the text has them."""
+    return recipe.corruption.dynamic and recipe.corruption.replace_from == "corpus"
 
 
 def _piece_seed(seed, index):
@@ -324,14 +395,19 @@ def _describe(job, recipe, vocabulary, options, results):
                           if recipe.corruption.replace_from == "words" else {})},
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
         "counts": counts,
+        **({"token_counts": manifest.join_counts([result["token_counts"] for result in results])}
+           if _draws_of_corpus(recipe) else {}),
         "rates": rates,
-        "notes": _input_notes(job.input_file, PAIRINGS[recipe.segments.pairing].in_order),
+        "notes": _input_notes(job.input_file, PAIRINGS[recipe.segments.pairing].in_order)
+        + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
+            "as in the original."] if counts.get("open_documents") else []),
     }
 
 
 # Flags that leave the records as they are, and those that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
-               "masking", "mask_shares", "random_next_sentence", *_NGRAM_FLAGS)
+               "masking", "mask_shares", "random_next_sentence", "shuffle_prob", *_SHARE_FLAGS,
+               *(name for _, names in _CHOICE_FLAGS.values() for name in names))
 # Those that earlier versions did not know: named only where they are not at their defaults.
 _ADDED = {"blanks_separate_docs": True, "strip_accents": True}
 

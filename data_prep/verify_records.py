@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf import flags, recipes
-from bert_tf.data import manifest, tfrecord
+from bert_tf.data import manifest, tfrecord, word_order
 from bert_tf.data.features import RecordFormat
-from bert_tf.data.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
@@ -98,7 +97,7 @@ def _read_format(path, record, vocab_size):
         return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
     recipe, task = record.get("recipe"), record.get("task")
     # Manifests without a recipe are of the kind of record that has two such labels.
-    num_labels = PAIRINGS[recipe["segments"]["pairing"]].num_labels if recipe else 2
+    num_labels = word_order.num_labels(recipes.of_manifest(record)) if recipe else 2
     return RecordFormat(*manifest.record_features(record),
                         vocab_size or record["vocabulary"]["size"],
                         kind_on_disk(task).label_limit(task) if task else num_labels)
@@ -154,6 +153,9 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
             (f[name] > 0) & (f["input_mask"] == 0)).any(1)
     for name in {"start_positions", "end_positions"} & form.names:
         problems[f"{name} lies in the padding."] = (f[name] >= length).any(1)
+    for name in {"span_weights", "word_order_weights"} & form.names:
+        problems[f"{name} are not 0 or 1, and 0 where nothing is predicted."] = (
+            (f[name] != 0) & ((f[name] != 1) | (f["masked_lm_weights"] == 0))).any(1)
     if form.is_masked:
         drawn = recipes.of_manifest(record or None).corruption.quota == "drawn"
         problems.update(_mask_problems(f, length, Layout(0, 0, 0) if drawn else Layout()))

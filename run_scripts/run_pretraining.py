@@ -87,9 +87,11 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     made = recipes.of_manifest(record)
     recipe = recipes.find(given.get("recipe") or made.name)
     values = dict(recipe.defaults)
-    if record and (made.corruption.dynamic or made.corruption.do_permutation):
-        values["max_predictions_per_seq"] = made.corruption.slots(
-            record["options"]["max_predictions_per_seq"])
+    if record:
+        options = record["options"]
+        slots = made.corruption.slots(options["max_predictions_per_seq"], options["max_seq_length"])
+        if made.corruption.dynamic or slots != options["max_predictions_per_seq"]:
+            values["max_predictions_per_seq"] = slots
     return f"recipe {recipe.name}", values
 
 
@@ -111,13 +113,20 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
         if name not in terms:
             raise InputError(f"--terms: recipe {recipe.name} has no {name}; choose from "
                              f"{', '.join(terms)}.")
-    return tuple(term for name, term in terms.items() if name in names or (not names and not (
+    found = tuple(term for name, term in terms.items() if name in names or (not names and not (
         term.optional and records and _missing(term, records))))
+    if records:
+        made = recipes.of_manifest(records.manifest).corruption
+        found = tuple(term.settle(made) if term.of_records else term for term in found)
+    return found
 
 
 def _missing(term, records):
     """The features that a term reads and that are neither in the records nor drawn."""
     found = records.format.names | {feature.name for feature in features.MASKS}
+    if not records.format.is_masked and (
+            recipes.of_manifest(records.manifest).corruption.choose == "spans"):
+        found |= {feature.name for feature in features.SPANS}
     return set(getattr(objectives, term.objective).reads) - found
 
 

@@ -8,7 +8,7 @@ from safetensors.numpy import save
 
 from bert_tf.checkpoints import names, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
-from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODELS
+from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig
@@ -26,12 +26,18 @@ _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingfa
 # Which classes have which heads; the first whose heads are all there is the one that is written.
 _TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
 _SEQUENCES = "SequenceClassification"
+# The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
+_KIN = "kind_of_bert"
 # What a model for the classification of sequences is trained for; files may leave it open.
 _PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
 # What transformers calls a tokenizer, and its settings, by our name of it.
 _TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
                "byte_bpe": {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False},
                "sentencepiece": {"tokenizer_class": "AlbertTokenizer"}}
+
+
+# The classifiers of several tasks in one file.
+_NUMBERED = r"classifier\.\d+\.(weight|bias)"
 
 
 def _two_layers(model, task):
@@ -53,6 +59,7 @@ def _table(model, task, prefix, notes=()):
             if not (layers and ours == "pooler/dense")]
     ignored = [(r"(\w+\.)?embeddings\.(position|token_type)_ids", "a constant, not a weight"),
                (r"copies\..*", "a copy of a tied tensor"),
+               (_NUMBERED, "of several tasks' classifiers; keep one task's in the file to use it"),
                (r"identity\..*", "a layer that only copies the embeddings"),
                (r"unused\..*",
                 "a bias that isn't used where the output matrix isn't the embedding table")]
@@ -106,8 +113,9 @@ def _read_config(values, kind, path):
     for key, only in model.fixed.items():
         if values.get(key, only) != only:
             raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
+    kin = values.get(_KIN)
     ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
-            "model_type": kind}
+            "model_type": kin if kin in model.kin else kind}
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - _unused_positions(model, values)
@@ -166,10 +174,19 @@ def _same(found, one, other):
 
 def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
-    name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
-    name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+    name = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name))
     bare = name.startswith(("embeddings", "encoder.", "pooler."))
     return f"{model.prefix}{name}" if bare else name
+
+
+def _single_classifier(found):
+    """Tensors by name, where a classifier that is numbered, as StructBERT's are, and the only one
+    has the name of a single one."""
+    numbers = {name.split(".")[1] for name in found if re.match(_NUMBERED, name)}
+    if len(numbers) != 1:
+        return found
+    return {re.sub(r"^classifier\.\d+\.", "classifier.", name): tensor
+            for name, tensor in found.items()}
 
 
 def _tie(found, model, tied, file):
@@ -180,7 +197,8 @@ def _tie(found, model, tied, file):
     """
     words, decoder = model.prefix + _WORDS, model.output_weights
     apart = not tied and {decoder, words} <= found.keys() and not _same(found, decoder, words)
-    copies = {decoder: words, **dict.fromkeys(model.output_biases[1:], model.output_biases[0])}
+    copies = {**dict.fromkeys((decoder, *model.copies), words),
+              **dict.fromkeys(model.output_biases[1:], model.output_biases[0])}
     for copy, original in copies.items():
         if copy not in found or (apart and copy == decoder):
             continue
@@ -212,6 +230,7 @@ def read(file: str, task: str | None = None) -> Source:
     model = MODELS[kind]
     config = _read_config(values, kind, path) if path else None
     found = {_standard_name(name, model): tensor for name, tensor in found.items()}
+    found = _single_classifier(found)
     _tie(found, model, values.get("tie_word_embeddings", True), file)
     take_identity(found, model, config, file)
     notes = ()
@@ -240,10 +259,10 @@ def table_for(weights: Weights) -> Format:
     Raises:
         InputError: Hugging Face has no model with all of its heads.
     """
-    if weights.config.model_type not in MODELS:
+    if weights.config.model_type not in MODEL_OF:
         raise InputError(f"{weights.source}: the format huggingface has no "
                          f"{weights.config.model_type} yet; choose another format.")
-    model = MODELS[weights.config.model_type]
+    model = MODEL_OF[weights.config.model_type]
     check_parts(weights, {*model.keys, *model.defaults})
     if "num_hidden_groups" in model.keys:
         check_groups(weights.config, weights.source)
@@ -270,7 +289,9 @@ def _padding(weights, model):
 def _describe(weights):
     """The values of `config.json`."""
     heads, config = set(weights.heads), weights.config
-    model = MODELS[config.model_type]
+    if getattr(weights.tensors.get("next_sentence/dense/bias"), "shape", (2,)) != (2,):
+        heads.remove("next_sentence")       # of three classes, which no class has
+    model = MODEL_OF[config.model_type]
     back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
     count = next((tensor.shape[0] for name, tensor in weights.tensors.items()
                   if name in [f"{head}/dense/bias" for head in names.CLASSIFIERS]), 0)
@@ -282,7 +303,8 @@ def _describe(weights):
     special = {"pad_token_id": _padding(weights, model)}
     return {
         "architectures": [model.classes + end],
-        "model_type": config.model_type,
+        "model_type": next(kind for kind, row in MODELS.items() if row is model),
+        **({_KIN: config.model_type} if config.model_type in model.kin else {}),
         **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
         "hidden_act": back[config.hidden_act],
         "max_position_embeddings":
@@ -306,7 +328,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         weights: `Weights`.
         tensors: a dict of `Tensor` by Hugging Face's names.
     """
-    described, model = _describe(weights), MODELS[weights.config.model_type]
+    described, model = _describe(weights), MODEL_OF[weights.config.model_type]
     unused = _unused_positions(model, described)
     values = {name: np.ascontiguousarray(
         tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read())

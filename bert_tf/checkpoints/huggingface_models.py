@@ -28,6 +28,8 @@ class Model:
         heads: rows of the heads that are not classifiers.
         output_weights: the output matrix of the masked LM, which may be a copy of the embeddings.
         output_biases: its bias, then names under which files hold copies of that.
+        copies: further tensors that may be copies of the embeddings, and are never written.
+        kin: kinds of BERT whose files are those of this type, but for a key of `config.json`.
         pretraining: (end of a class's name, the heads it has) of classes that are of no task; the
             first whose heads are all there is the one that is written.
         classifier: the two layers of its classifier of sequences, the first of which takes the
@@ -58,10 +60,16 @@ class Model:
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=lambda: _FIXED)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     others: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    kin: tuple[str, ...] = ()
 
 
 _FIXED = {"position_embedding_type": "absolute", "is_decoder": False,
           "add_cross_attention": False}
+# What files of StructBERT's code must have, too, where they have the keys.
+_STRUCTBERT = {"emb_size": -1, "transformer_type": "original", "attention_type": "self",
+               **dict.fromkeys(("rezero", "pre_ln", "squeeze_excitation", "transfer_matrix",
+                                "set_mask_zero", "roberta_style"), False)}
 # The fields of a configuration that every type has, under the same names.
 KEYS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
         "intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
@@ -73,6 +81,14 @@ _ENCODER = (
     ("pooler/dense", "pooler.dense", DENSE),
 )
 _ANSWER_SPAN = ("answer_span/dense", "qa_outputs", DENSE)
+# SpanBERT's head, which transformers does not know.
+_PAIRS = "cls.pair_target_predictions"
+_SPAN_BOUNDARY = (
+    ("span_boundary/position_embeddings", f"{_PAIRS}.position_embeddings", TABLE),
+    *((f"span_boundary/{ours}_{i}", f"{_PAIRS}.mlp_layer_norm.{theirs}{i + 1}", endings)
+      for i in range(2) for ours, theirs, endings in (("dense", "linear", DENSE),
+                                                      ("LayerNorm", "layer_norm", NORM))),
+    ("span_boundary/output_bias", f"{_PAIRS}.bias", SELF))
 
 MODELS = {
     "bert": Model(
@@ -81,12 +97,13 @@ MODELS = {
          ("masked_lm/transform/LayerNorm", "cls.predictions.transform.LayerNorm", NORM),
          ("masked_lm/output_bias", "cls.predictions.bias", SELF),
          ("masked_lm/output_weights", "cls.predictions.decoder", TABLE),
-         ("next_sentence/dense", "cls.seq_relationship", DENSE), _ANSWER_SPAN),
+         ("next_sentence/dense", "cls.seq_relationship", DENSE), _ANSWER_SPAN, *_SPAN_BOUNDARY),
         "cls.predictions.decoder.weight",
         ("cls.predictions.bias", "cls.predictions.decoder.bias"),
         (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"}),
          ("ForNextSentencePrediction", {"next_sentence"})),
-        defaults={"type_vocab_size": 2}),
+        fixed=_FIXED | _STRUCTBERT, defaults={"type_vocab_size": 2},
+        copies=(f"{_PAIRS}.decoder.weight",), kin=("spanbert", "structbert")),
     # fairseq's RoBERTa: no sentence is predicted, and padding takes up the first positions.
     "roberta": Model(
         "Roberta", "roberta.", _ENCODER,
@@ -136,3 +153,5 @@ MODELS = {
                   "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
         others=("classification", "multi_label", "regression", "multiple_choice")),
 }
+# The row of each kind of our configurations.
+MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}

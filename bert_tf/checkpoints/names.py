@@ -6,7 +6,8 @@ numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T
 segments, P positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of
 attention, D their width, J two vectors of width H; a digit is itself. Not in a configuration are C,
 labels, Q, the hidden layers of a head, and, of a head that reads features with LSTMs, F, their
-width, U, an LSTM's width, G, four times that, and K, how many layers are weighted.
+width, U, an LSTM's width, G, four times that, and K, how many layers are weighted. R are the places
+of a span, W the width of their vectors, and B the width of one with two of width H.
 """
 
 from collections.abc import Mapping
@@ -85,7 +86,7 @@ def sizes(config: EncoderConfig) -> dict[str, int | None]:
             "P": config.max_position_embeddings, "E": config.embedding_width,
             "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
             "D": config.head_size, "J": 2 * config.hidden_size, "1": 1, "2": 2,
-            **dict.fromkeys("CFUGKQ")}
+            **dict.fromkeys("CFUGKQRWB")}
 
 
 def numbers(name: str, config: EncoderConfig) -> list[int]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from bert_tf.data.corpus import Documents
 from bert_tf.data.features import Marks, pack_pairs
+from bert_tf.data.masks import KEEP, MASK, Masks
 from bert_tf.data.python_random import PythonRandom
-from bert_tf.data.static_masks import KEEP, MASK, Masks
 from bert_tf.recipes import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 

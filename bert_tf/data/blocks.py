@@ -96,3 +96,40 @@ def doc_sentences(documents: Documents, stream: PythonRandom, room: int, options
             for start, stop in cut_blocks(sizes, room, "complete"):
                 if stop - start <= room:
                     yield starts[first] + start, stop - start, 0, 0, 0
+
+
+def doc_blocks(documents: Documents, stream: PythonRandom, room: int, options,
+               segments: Segments) -> Iterator:
+    """SpanBERT's blocks of one document each, as many sentences as fit, without separators (its
+    fairseq/data/no_nsp_span_bert_dataset.py).
+
+    A sentence that is longer than `room` is passed over and ends its block. Two texts are lost
+    besides: what is before such a sentence in the block, if it is the document's last, and a
+    document that no blank line ends.
+
+    Args, yields: see `full_sentences`.
+    """
+    del stream, segments
+    starts = documents.sentence_starts
+    ended = documents.ranges[:len(documents.ranges) - documents.is_open]
+    for _ in range(options.dupe_factor):
+        for first, end in ended:
+            yield from ((start, stop - start, 0, 0, 0)
+                        for start, stop in _blocks_of_document(starts[first:end + 1], room))
+
+
+def _blocks_of_document(starts, room):
+    """Yields where the blocks begin and end of a document whose sentences begin at `starts`, the
+    last of which is its end."""
+    block = None
+    is_last_short = False
+    for start, stop in zip(starts, starts[1:]):
+        is_last_short = stop - start <= room
+        if not is_last_short:
+            continue
+        if block and stop - block[0] > room:
+            yield block
+            block = None
+        block = block[0] if block else start, stop
+    if is_last_short:
+        yield block

@@ -124,6 +124,8 @@ class Documents:
         ranges: (first sentence, last sentence + 1) of each document, none of them empty (a list).
         continues: uint8 [T], 1 where a token goes on with the word before it.
         files: how many files end in the piece, where files end documents.
+        is_open: whether no blank line ends the last document, where blank lines end documents.
+        entities: uint8 [T], 1 in entities, where these are known.
     """
 
     tokens: np.ndarray
@@ -131,6 +133,8 @@ class Documents:
     ranges: list[tuple[int, int]]
     continues: np.ndarray
     files: int = 0
+    is_open: bool = False
+    entities: np.ndarray | None = None
     _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     _end: int = 0
 
@@ -207,10 +211,12 @@ def tokenize_documents(lines: Sequence[str], tokenizer,
         for number in np.flatnonzero(ends):
             ends[number] = tokenizer.is_blank(lines[number])
     kept = lengths > 0
+    # What follows the last newline is no line.
+    after = ends[kept.nonzero()[0][-1]:len(lines) - (not lines[-1])] if kept.any() else ends
     document = np.cumsum(ends)[kept]           # equal for the sentences of one document
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])
     edges = np.concatenate([[0], np.flatnonzero(np.diff(document)) + 1, [len(document)]])
     ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:]) if a < b]
     return Documents(tokens, starts.tolist(), ranges,
                      tokenizer.continuations(lines, tokens, lengths).view(np.uint8),
-                     int(file_ends.sum()))
+                     int(file_ends.sum()), blanks_separate_docs and not after.any())

@@ -7,7 +7,7 @@ import dataclasses
 
 import lazy_loader
 
-from bert_tf.data.static_masks import quotas
+from bert_tf.data.masks import quotas
 from bert_tf.recipes import MaskTokens
 
 tf = lazy_loader.load("tensorflow")
@@ -63,7 +63,21 @@ def choose_tokens_batch(candidates, quota, uniforms, most: int):
     return candidates & (keys <= limit[:, None])
 
 
-def draw_uniforms(seed: int, numbers, size: int):
+def positions_of(chosen, slots: int):
+    """The positions of the chosen candidates, bool [B, S], in order.
+
+    Returns:
+        int32 [B, P], 0 where there are fewer than `slots`, and which are used, bool.
+    """
+    size = chosen.shape[1]
+    # The largest of S - position.
+    behind = tf.where(chosen, size - tf.range(size), 0)
+    behind = tf.pad(tf.math.top_k(behind, min(slots, size)).values,
+                    [[0, 0], [0, max(0, slots - size)]])
+    return tf.where(behind > 0, size - behind, 0), behind > 0
+
+
+def draw_uniforms(seed: int, numbers, size: int, first=0):
     """Numbers in [0, 1) of which each row depends on the seed and its own number alone.
 
     A row is a stream of SplitMix64 (doi:10.1145/2660193.2660195), which begins at a mix of the two.
@@ -72,6 +86,7 @@ def draw_uniforms(seed: int, numbers, size: int):
         seed: from 0.
         numbers: int64 [B].
         size: how many in a row.
+        first: how many of the stream are passed over.
 
     Returns:
         float32 [B, size].
@@ -87,7 +102,7 @@ def draw_uniforms(seed: int, numbers, size: int):
 
     gamma = constant(0x9E3779B97F4A7C15)
     start = mix(mix(constant(seed) + gamma) + tf.cast(numbers, tf.uint64) * gamma)
-    columns = tf.cast(tf.range(1, size + 1), tf.uint64)
+    columns = tf.cast(first + tf.range(1, size + 1), tf.uint64)
     bits = tf.bitwise.right_shift(mix(start[:, None] + columns * gamma), constant(40))
     return tf.cast(tf.cast(bits, tf.int32), tf.float32) * 2.0**-24
 
@@ -125,7 +140,9 @@ def hide_with_repeats(input_ids, input_mask, positions, die, masked_lm_prob: flo
             "masked_lm_ids": labels, "masked_lm_weights": tf.cast(used, tf.float32)}
 
 
-BATCH_MASKINGS = {"units": choose_units_batch}
+def can_draw(masking: MaskTokens) -> bool:
+    """Whether these masks can be drawn while training."""
+    return masking.choose != "ngrams" and not masking.shuffle_prob
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +221,7 @@ class DynamicMasks:
             chosen = choose_tokens_batch(candidates, quota, keys, self.max_predictions_per_seq)
         else:
             unit, sizes = self._units(candidates, token_boundary)
-            chosen = BATCH_MASKINGS[self.masking.choose](unit, sizes, quota, keys)
+            chosen = choose_units_batch(unit, sizes, quota, keys)
         return self._throw(input_ids, chosen, *tf.split(rest, 2, 1))
 
     def _with_special(self, input_ids, input_mask, uniforms, token_boundary):
@@ -251,13 +268,7 @@ class DynamicMasks:
     def _throw(self, input_ids, chosen, die, drawn):
         """The features, given chosen, bool [B, S], and uniforms: die, float32 [B, P], or [B, S] by
         position, and drawn, float32 [B, P]."""
-        size, slots = self.max_seq_length, self.max_predictions_per_seq
-        # The chosen positions in order: the largest of S - position.
-        behind = tf.where(chosen, size - tf.range(size), 0)
-        behind = tf.pad(tf.math.top_k(behind, min(slots, size)).values,
-                        [[0, 0], [0, max(0, slots - size)]])
-        used = behind > 0
-        positions = tf.where(used, size - behind, 0)
+        positions, used = positions_of(chosen, self.max_predictions_per_seq)
         labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
         if self.masking.quota == "drawn":
             die = tf.gather(die, positions, batch_dims=1)

@@ -58,6 +58,13 @@ KNOWN = {feature.name: feature for feature in (
     Feature("masked_lm_ids", "int64", "P", "V"),
     Feature("masked_lm_weights", "float32", "P"),
     Feature("next_sentence_labels", "int64", 1, "labels"),
+    # The boundary of the span of a prediction, its place in the span, and 1 if it is predicted from
+    # there; 1 where a prediction is of a shuffled token, not of a hidden one.
+    Feature("span_left", "int64", "P", "S"),
+    Feature("span_right", "int64", "P", "S"),
+    Feature("span_offset", "int64", "P", "S"),
+    Feature("span_weights", "float32", "P"),
+    Feature("word_order_weights", "float32", "P"),
     # 1 where a word begins: ALBERT's, and those of masks of words that are drawn while training.
     Feature("token_boundary", "int64", "S"),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.
@@ -78,6 +85,7 @@ def known(*names: str) -> tuple[Feature, ...]:
 
 INPUTS = known("input_ids", "input_mask", "segment_ids")
 MASKS = known("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+SPANS = known("span_left", "span_right", "span_offset", "span_weights")
 PRETRAINING = (*INPUTS, *MASKS, KNOWN["next_sentence_labels"])
 ANSWER_SPAN = (KNOWN["unique_ids"], *INPUTS)
 # What records to train on have besides.

@@ -3,8 +3,10 @@
 import glob
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from bert_tf import recipes
 from bert_tf.data import features
@@ -45,6 +47,27 @@ def load_manifest(path: str) -> dict[str, Any]:
     return manifest
 
 
+def join_counts(counts: Sequence[Sequence[int]]) -> str:
+    """Counts by token, added up over the pieces of a text, as a manifest has them."""
+    return " ".join(map(str, map(sum, zip(*counts))))
+
+
+def token_counts(manifest: Mapping[str, Any]) -> np.ndarray:
+    """How often the text has each token, int64 [V].
+
+    Raises:
+        InputError: the manifest does not say it for all tokens.
+    """
+    try:
+        counts = np.array(manifest["token_counts"].split(), np.int64)
+        if len(counts) == manifest["vocabulary"]["size"] and counts.min() >= 0 < counts.sum():
+            return counts
+    except (AttributeError, KeyError, ValueError, OverflowError):
+        pass
+    raise InputError("the manifest of the records has no token_counts of all tokens, by which "
+                     "random tokens are drawn; make the records again.")
+
+
 def record_features(manifest: Mapping[str, Any]
                     ) -> tuple[tuple[features.Feature, ...], dict[str, int]]:
     """The features of the records that a manifest describes.
@@ -67,7 +90,7 @@ def record_features(manifest: Mapping[str, Any]
         labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
         return features.ANSWER_SPAN + labels, sizes
     sizes["max_predictions_per_seq"] = recipes.of_manifest(manifest).corruption.slots(
-        options["max_predictions_per_seq"])
+        options["max_predictions_per_seq"], options["max_seq_length"])
     # Earlier versions knew the seven features of BERT only, and named none.
     names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
     if unknown := [name for name in names if name not in features.KNOWN]:

@@ -7,7 +7,7 @@ import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from bert_tf.data.blocks import doc_sentences, full_sentences
+from bert_tf.data.blocks import doc_blocks, doc_sentences, full_sentences
 from bert_tf.data.corpus import Documents
 from bert_tf.data.electra_segments import electra_segments
 from bert_tf.data.python_random import PythonRandom
@@ -46,16 +46,17 @@ def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options
     """Pairs of sentences that follow each other or do not: `create_training_instances` of
     google-research/bert, and of google-research/albert where negatives are swapped.
 
-    Yields `Slices`; the label is 1 where B is random, or A and B are swapped.
+    Yields `Slices`; the label is 1 where B is random, or A and B are swapped. With
+    negatives="three_way" it is 2 where B is random; `word_order.WordOrder` swaps others later.
     """
     stream.shuffle(documents.ranges)
     for _ in range(options.dupe_factor):
         for index in range(len(documents.ranges)):
             yield from _document_pairs(documents, index, stream, room, options.short_seq_prob,
-                                       segments.negatives == "swapped")
+                                       segments)
 
 
-def _document_pairs(documents, index, stream, room, short_seq_prob, swaps):
+def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
     """Yields the pairs of one document, as the original's `create_instances_from_document`.
 
     Sentences are gathered until they reach a target length: usually `room`, with probability
@@ -67,8 +68,9 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, swaps):
         index: which document.
         room: most tokens in A and B together.
         short_seq_prob: probability of a shorter target.
-        swaps: whether A and B are swapped.
+        segments: `Segments`.
     """
+    swaps, label = segments.negatives == "swapped", 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges
     first, end = ranges[index]
     target = room
@@ -80,7 +82,7 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, swaps):
         split = first + 1 + (stream.below(last - first - 1) if last - first >= 2 else 0)
         a_start, a_length = starts[first], starts[split] - starts[first]
         is_single = last - first == 1
-        is_negative = is_single or stream.random() < 0.5
+        is_negative = is_single or stream.random() < segments.random_share
         if is_negative and (is_single or not swaps):
             b_first, other_end = _random_sentence(documents, index, stream)
             wanted = starts[b_first] + target - a_length
@@ -97,7 +99,7 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, swaps):
         if excess > 0:
             a_start, a_length, b_start, b_length = _truncate(
                 a_start, a_length, b_start, b_length, stream.heads(excess))
-        yield a_start, a_length, b_start, b_length, is_negative
+        yield a_start, a_length, b_start, b_length, label * is_negative
 
 
 def _truncate(a_start, a_length, b_start, b_length, fronts):
@@ -124,20 +126,20 @@ def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, option
     The random numbers are drawn as for `segment_pairs`, of which this is the form with the shortest
     segments. The original's code for it is not public.
 
-    Yields `Slices`; the label is 1 where B is random.
+    Yields `Slices`; the label is that of `segment_pairs` where B is random.
     """
-    del segments
+    label = 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges
     stream.shuffle(ranges)
     for _ in range(options.dupe_factor):
         for index, (first, end) in enumerate(ranges):
             while first < end:
-                is_random = first + 1 == end or stream.random() < 0.5
+                is_random = first + 1 == end or stream.random() < segments.random_share
                 b = _random_sentence(documents, index, stream)[0] if is_random else first + 1
                 a_length, b_length = (starts[i + 1] - starts[i] for i in (first, b))
                 excess = max(0, a_length + b_length - room)
                 yield *_truncate(starts[first], a_length, starts[b], b_length,
-                                 stream.heads(excess)), is_random
+                                 stream.heads(excess)), label * is_random
                 first += 1 if is_random else 2
 
 
@@ -158,5 +160,6 @@ PAIRINGS = {
     "sentence_pairs": Pairing(sentence_pairs, num_labels=2, segments=2),
     "full_sentences": Pairing(full_sentences, num_labels=0, segments=1),
     "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
+    "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
 }

@@ -15,6 +15,7 @@ import tensorflow as tf
 from bert_tf import recipes
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.dynamic_masks import DynamicMasks
+from bert_tf.data.dynamic_spans import DynamicSpans
 from bert_tf.data.features import RecordFormat
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip
@@ -205,6 +206,10 @@ def draw_masks(records: RecordSet, flag: str,
     slots = max_predictions_per_seq or options["max_predictions_per_seq"]
     masking.check_slots(slots, size, options["masked_lm_prob"])
     special = vocabulary.get("special_ids", (vocabulary["cls_id"], vocabulary["sep_id"]))
+    if masking.choose == "spans":
+        return dataclasses.replace(records, masks=DynamicSpans(
+            masking, size, slots, options["masked_lm_prob"], vocabulary["mask_id"],
+            tuple(special), manifest.token_counts(record)))
     return dataclasses.replace(records, masks=DynamicMasks(
         masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
         vocabulary["mask_id"], tuple(special)))

@@ -8,9 +8,12 @@ import numpy as np
 from bert_tf.data.block_masks import BlockMasks
 from bert_tf.data.corpus import Documents
 from bert_tf.data.features import Marks, pack_pairs
+from bert_tf.data.masks import Masks, quotas
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.python_random import PythonRandom
-from bert_tf.data.static_masks import Masks, quotas, static_masks
+from bert_tf.data.span_masks import SPAN_FEATURES
+from bert_tf.data.static_masks import static_masks
+from bert_tf.data.word_order import WordOrder, num_labels
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -22,6 +25,8 @@ def feature_names(recipe: Recipe) -> list[str]:
     names = ["input_ids", "input_mask", "segment_ids"]
     if not recipe.corruption.dynamic:
         names += ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
+        names += SPAN_FEATURES if recipe.corruption.choose == "spans" else ()
+        names += ["word_order_weights"] if recipe.corruption.shuffle_prob else []
     if recipe.corruption.choose == "ngrams" or (
             recipe.corruption.dynamic and recipe.corruption.units != "subwords"):
         names.append("token_boundary")
@@ -41,6 +46,7 @@ class Instances:
         order: int [M], the order in which instances are written.
         names: the features of a record.
         left_out: how many sequences were left out because they are too long.
+        num_labels: number of classes of the labels; 0 if there are none.
     """
 
     documents: Documents
@@ -49,6 +55,7 @@ class Instances:
     order: np.ndarray
     names: list[str]
     left_out: int = 0
+    num_labels: int = 0
 
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
@@ -97,6 +104,8 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     # Where there may be one segment or two, one has the room of a separator more.
     most = room + pairing.in_order * vocabulary.layout.between
     masks = _make_masks(documents, vocabulary, stream, recipe.corruption, options, most)
+    order_of_words = WordOrder(recipe, vocabulary.layout, seed, options.max_seq_length,
+                               options.max_predictions_per_seq)
     slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
     more = True
     while more:
@@ -106,14 +115,15 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
         fitting = [found for found in block if found[1] + found[3] <= most]
         left_out += len(block) - len(fitting)
         slices.append(np.array(fitting, np.int32).reshape(-1, 5))
-        if masks is not None:
-            parts.append(masks.place())
+        placed = order_of_words.change(documents.tokens, slices[-1], masks and masks.place())
+        if placed is not None:
+            parts.append(placed)
     slices = np.concatenate(slices)
     order = list(range(len(slices)))
     if not pairing.in_order:
         stream.shuffle(order)
     return Instances(documents, slices, Masks.join(parts) if parts else None,
-                     np.array(order, np.int64), feature_names(recipe), left_out)
+                     np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe))
 
 
 def _make_masks(documents, vocabulary, stream, masking, options, room):
@@ -125,7 +135,9 @@ def _make_masks(documents, vocabulary, stream, masking, options, room):
                           options.max_predictions_per_seq, room)
     return static_masks(masking, documents, stream, vocabulary,
                         quotas(options.max_seq_length, options.masked_lm_prob,
-                               options.max_predictions_per_seq),
+                               options.max_predictions_per_seq,
+                               vocabulary.layout.special(False) if masking.quota == "raised"
+                               else None),
                         options.max_predictions_per_seq, room)
 
 

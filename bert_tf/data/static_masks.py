@@ -5,23 +5,16 @@ every way. *Throw*: whether a chosen token becomes [MASK], stays, or becomes a r
 the ids that the model sees, and the labels. All is drawn from the random stream of the original.
 """
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
 from bert_tf.data.corpus import Documents
+from bert_tf.data.masks import KEEP, Masks
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.data.span_masks import SpanMasks
 from bert_tf.recipes import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
-
-MASK, KEEP = -2, -1     # replacements that are not token ids, as `PythonRandom.throws` gives them
-
-
-def quotas(max_seq_length: int, masked_lm_prob: float, max_predictions_per_seq: int) -> list[int]:
-    """The most predictions in a sequence of 0 .. S tokens, special tokens counted: list [S + 1]."""
-    return [min(max_predictions_per_seq, max(1, int(round(length * masked_lm_prob))))
-            for length in range(max_seq_length + 1)]
 
 
 def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> list[int]:
@@ -46,52 +39,6 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
 
 
 _LENGTHS_AT_ONCE = 1 << 14
-
-
-@dataclasses.dataclass
-class Masks:
-    """The predictions of M sequences, by position.
-
-    Attributes:
-        positions: uint16 [M, P], in the sequence with its special tokens; 0 where unused.
-        replacements: int32 [M, P]: a token id, MASK or KEEP.
-        counts: uint16 [M], how many of the P are used.
-    """
-
-    positions: np.ndarray
-    replacements: np.ndarray
-    counts: np.ndarray
-
-    @property
-    def used(self) -> np.ndarray:
-        """bool [M, P]."""
-        return np.arange(self.positions.shape[1]) < self.counts[:, None]
-
-    def rows(self, rows) -> "Masks":
-        """Those of some sequences."""
-        return Masks(self.positions[rows], self.replacements[rows], self.counts[rows])
-
-    @classmethod
-    def join(cls, parts: Sequence["Masks"]) -> "Masks":
-        """Those of all parts, one after the other."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts])
-                     for field in dataclasses.fields(cls)))
-
-    def hide(self, input_ids: np.ndarray, mask_id: int) -> dict[str, np.ndarray]:
-        """Puts the replacements into `input_ids` [M, S], in place.
-
-        Returns:
-            masked_lm_positions and masked_lm_ids, int [M, P], and masked_lm_weights, float32
-            [M, P], the three 0 where unused.
-        """
-        positions, used = self.positions.astype(np.int64), self.used
-        labels = np.take_along_axis(input_ids, positions, 1)
-        shown = np.where(self.replacements == KEEP, labels, self.replacements)
-        shown = np.where(shown == MASK, mask_id, shown)
-        row = np.broadcast_to(np.arange(len(input_ids))[:, None], used.shape)
-        input_ids[row[used], positions[used]] = shown[used]
-        return {"masked_lm_positions": positions, "masked_lm_ids": np.where(used, labels, 0),
-                "masked_lm_weights": used.astype(np.float32)}
 
 
 class StaticMasks:
@@ -125,7 +72,7 @@ class StaticMasks:
         # By the number of texts, then of tokens without special ones.
         self._quotas = [[quotas[min(n + vocabulary.layout.special(pair), len(quotas) - 1)]
                          for n in range(room + 1)] for pair in (False, True)]
-        self._slots = masking.slots(max_predictions_per_seq)
+        self._slots = max_predictions_per_seq * (1 + masking.do_permutation)
         self._forget()
 
     def _forget(self):
@@ -275,11 +222,11 @@ def _draw_lengths(seed, ngram, favor_shorter):
         yield from (np.searchsorted(limits, uniforms, "right") + 1).tolist()
 
 
-MASKINGS = {"units": StaticMasks, "ngrams": NgramMasks}
+MASKINGS = {"units": StaticMasks, "ngrams": NgramMasks, "spans": SpanMasks}
 
 
-def static_masks(masking: MaskTokens, *args) -> StaticMasks:
-    """The `StaticMasks` of a recipe; `args` are its documents, stream, vocabulary, quotas, P and
+def static_masks(masking: MaskTokens, *args) -> StaticMasks | SpanMasks:
+    """What draws the masks of a recipe; `args` are its documents, stream, vocabulary, quotas, P and
     room."""
     if masking.choose == "units" and masking.units == "subwords":
         return SubwordMasks(masking, *args)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import recipes
-from bert_tf.data import static_masks
+from bert_tf.data import masks, word_order
 from bert_tf.data.corpus import Documents
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import Instances
@@ -21,22 +21,25 @@ _RATES = (
     ("unknown_tokens", "unknown_tokens", "tokens"),
     ("one_sentence_documents", "one_sentence_documents", "documents"),
     ("random_next", "random_next", "instances"),
+    ("swapped_next", "swapped_next", "instances"),
     ("full_length", "full_length", "instances"),
     ("predicted_positions", "predictions", "positions"),
     ("masked", "masked", "predictions"),
     ("kept", "kept", "predictions"),
     ("replaced", "replaced", "predictions"),
+    ("shuffled", "shuffled", "visible"),
 )
 
 
-def count_text(lines: Sequence[str], documents: Documents,
-               unk_id: int) -> tuple[dict[str, int], list[int]]:
+def count_text(lines: Sequence[str], documents: Documents, unk_id: int,
+               by_document: bool = False) -> tuple[dict[str, int], list[int]]:
     """Counts of one piece of text.
 
     Args:
         lines: list of str.
         documents: the `Documents` made of them.
         unk_id: id of [UNK].
+        by_document: whether documents that no blank line ends are left out, and counted.
 
     Returns:
         counts: dict of ints, to be summed over pieces.
@@ -50,6 +53,7 @@ def count_text(lines: Sequence[str], documents: Documents,
         "one_sentence_documents": int((lengths == 1).sum()),
         "sentences": int(lengths.sum()),
         "tokens": len(documents.tokens),
+        **({"open_documents": 1} if documents.is_open and by_document else {}),
         "unknown_tokens": int((documents.tokens == unk_id).sum()),
         "lines": len(lines),
         "repeated_lines_within_pieces": len(lines) - len(set(lines)),
@@ -73,7 +77,10 @@ def count_instances(instances: Instances, max_seq_length: int,
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
     counts = {"instances": len(lengths)}
     if "next_sentence_labels" in instances.names:
-        counts["random_next"] = int(instances.slices[:, 4].sum())
+        labels = instances.slices[:, 4]
+        counts["random_next"] = int((labels == max(1, instances.num_labels - 1)).sum())
+        if instances.num_labels > 2:
+            counts["swapped_next"] = int((labels == word_order.SWAPPED).sum())
     else:
         counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
     if instances.left_out:
@@ -81,12 +88,24 @@ def count_instances(instances: Instances, max_seq_length: int,
     counts["positions"] = int(lengths.sum())
     counts["full_length"] = int((lengths == max_seq_length).sum())
     if instances.masks is not None:
-        replacements = instances.masks.replacements[instances.masks.used]
-        counts |= {"predictions": len(replacements),
-                   "masked": int((replacements == static_masks.MASK).sum()),
-                   "kept": int((replacements == static_masks.KEEP).sum()),
-                   "replaced": int((replacements >= 0).sum())}
+        counts |= _count_masks(instances)
     return {**counts, "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist()}
+
+
+def _count_masks(instances):
+    """Counts of the predictions of hidden tokens, and of those of shuffled ones."""
+    found = instances.masks
+    used = found.used
+    is_order = found.extra.get("word_order_weights", np.zeros(used.shape)) > 0
+    replacements = found.replacements[used & ~is_order]
+    counts = {"predictions": len(replacements),
+              "masked": int((replacements == masks.MASK).sum()),
+              "kept": int((replacements == masks.KEEP).sum()),
+              "replaced": int((replacements >= 0).sum())}
+    if "word_order_weights" in found.extra:
+        counts["shuffled"] = int(is_order.sum())
+        counts["visible"] = int(instances.slices[:, [1, 3]].sum()) - len(replacements)
+    return counts
 
 
 def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
@@ -129,6 +148,8 @@ def report(record: dict[str, Any]) -> str:
     if "random_next" in rates:
         lines[-1] += f", {rates['random_next']:.1%} with " + (
             "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
+        if "swapped_next" in rates:
+            lines[-1] += f", {rates['swapped_next']:.1%} with A and B swapped"
     if counts.get("left_out"):
         lines[-1] += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer "
                       "and left out")
@@ -137,6 +158,9 @@ def report(record: dict[str, Any]) -> str:
             f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
             f"tokens: {rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, "
             f"{rates['replaced']:.1%} replaced")
+    if "shuffled" in rates:
+        lines.append(f"{counts['shuffled']:,} more tokens are shuffled, three neighbours at a "
+                     f"time: {rates['shuffled']:.2%} of those that are not predicted")
     return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
 
 

@@ -40,6 +40,7 @@ class Objective(FromConfig, keras.layers.Layer):
         positional: names of its answers that are about positions, [B, S, ...].
         measures: the names of what `measure` returns.
         loss_weight: the factor of its mean loss in the total.
+        extra_count: what is added to the count of a whole batch before its sum is divided by it.
         label_smoothing: e of a target that is e / K for each of the K classes, and 1 - e more for
             the label (arXiv:1512.00567, section 7); 0 unless a subclass takes it.
         class_weights: tuple of a factor for each class's addend of the cross-entropy, or None;
@@ -50,6 +51,7 @@ class Objective(FromConfig, keras.layers.Layer):
     reads: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
+    extra_count: float = 0.0
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None
 
@@ -61,8 +63,9 @@ class Objective(FromConfig, keras.layers.Layer):
     def metrics_name(self) -> str:
         return self.name
 
-    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The labels [...] and float32 weights [...] of the logits [..., classes]."""
+    def targets(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The labels [...] and float32 weights [...] of the logits [..., classes], and whatever
+        else `measure` takes."""
         raise NotImplementedError
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
 
 
-def _gather(x, positions):
+def gather(x: Tensor, positions: Tensor) -> Tensor:
     """Rows [B, P, H] of x [B, S, H]: one gather of whole rows, as in the original."""
     batch, length, width = ops.shape(x)
     starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)     # [B, 1]
@@ -33,14 +33,19 @@ class MaskedLM(Objective):
     Attributes:
         tied: whether that matrix is the word embedding table, as in the original; if not, it is
             the variable `output_weights` [V, E].
+        word_order: whether predictions with 1 in the feature `word_order_weights`, of shuffled
+            tokens, are measured apart, too. The loss is that of all predictions.
     """
 
     reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
     def __init__(self, config: EncoderConfig, tied: bool = True, name: str = "masked_lm",
-                 **kwargs: Any):
+                 word_order: bool = False, **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-        self.tied = tied
+        self.tied, self.word_order = tied, word_order
+        if word_order:
+            self.measures = (*self.measures, "masked_loss", "masked_accuracy", "word_order_loss",
+                             "word_order_accuracy")
         self.transform = self.dense(config.embedding_width,
                                     activation=ACTIVATIONS[config.hidden_act])
         self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
@@ -69,7 +74,7 @@ class MaskedLM(Objective):
         Returns:
             float32 logits [B, P, V].
         """
-        x = _gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
+        x = gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
         return self.predict(x, embedding_table)
 
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:
@@ -79,12 +84,30 @@ class MaskedLM(Objective):
         logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")           # [B, P, V]
         return logits + ops.cast(self.output_bias, "float32")
 
-    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights [B, P]; the weight of an unused slot is 0."""
-        return batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")
+    def targets(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Labels and weights [B, P]; the weight of an unused slot is 0. With `word_order` also the
+        weights of shuffled tokens alone."""
+        found = batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")
+        if not self.word_order:
+            return found
+        return *found, ops.cast(batch.get("word_order_weights", ops.zeros_like(found[1])),
+                                "float32")
+
+    def count(self, batch: Batch) -> Tensor:
+        return ops.sum(self.targets(batch)[1])
+
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
+                shuffled: Tensor | None = None) -> dict[str, tuple[Tensor, Tensor]]:
+        found = super().measure(logits, labels, weights)
+        if shuffled is not None:
+            for name, part in (("masked", weights - shuffled), ("word_order", shuffled)):
+                found[f"{name}_loss"] = self.loss(logits, labels, part)
+                found[f"{name}_accuracy"] = self.accuracy(logits, labels, part)
+        return found
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "tied": self.tied}
+        return {**super().get_config(), "tied": self.tied,
+                **({"word_order": True} if self.word_order else {})}
 
 
 @register

@@ -100,8 +100,8 @@ class Learner(keras.Model):
         return {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
                 for objective, seed in zip(self.objectives, seeds)}
 
-    def targets(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
-        """A dict of each objective's (labels, weights)."""
+    def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
+        """A dict of each objective's (labels, weights) and what else it measures by."""
         return {objective.name: objective.targets(batch) for objective in self.objectives}
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
@@ -130,7 +130,7 @@ class Learner(keras.Model):
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
             count = count if counts is None else counts[objective.name]
-            total += objective.loss_weight * loss / (count + self.epsilon)
+            total += objective.loss_weight * loss / (count + (self.epsilon + objective.extra_count))
         return total
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,

@@ -34,7 +34,8 @@ def _roberta_decay(step, warmup_steps, total_steps):
 
 
 # How the rate falls after the warm-up: the factor of the peak, by the form's name.
-DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay}
+DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
+          "spanbert": _bert_decay}
 
 
 @register
@@ -45,7 +46,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     the form has it: peak * (1 - t / total_steps) for "bert" and "electra", and for "roberta"
     peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)). With "electra" it falls from
     step 0 on: the rate is that line times min(1, t / warmup_steps) (google-research/electra
-    model/optimization.py).
+    model/optimization.py). With "spanbert" it is "bert" but for two steps, in which it is the peak:
+    the first, before which SpanBERT's code sets no rate, and the last of the warm-up.
 
     google-research/albert optimization.py has two numbers more. The factor of the peak that falls
     is taken to a power, and the warm-up begins at a step of its own, before which rates are below
@@ -65,6 +67,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             rising = rate if self.form == "electra" else self.peak
             step = step - self.warmup_start if self.warmup_start else step
             rate = ops.where(step < self.warmup_steps, rising * step / self.warmup_steps, rate)
+        if self.form == "spanbert":
+            is_peak = ops.logical_or(ops.equal(step, 0), ops.equal(step, self.warmup_steps))
+            rate = ops.where(is_peak, self.peak, rate)
         return rate
 
     def get_config(self):
@@ -89,6 +94,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         skip_nonfinite: whether to take no step where the gradient's norm is not finite (needed
             with a loss scale).
         not_decayed: regular expressions searched in the variables' paths.
+        per_prediction: whether gradients of mean losses are divided by the number of predictions
+            once more, before they are clipped, as by the trainer of SpanBERT; see
+            `bert_tf.training.trainer`.
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
             is found counts. A variable whose path has none learns at the full rate.
     """
@@ -99,12 +107,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             bias_correction: bool = True, clip_norm: float = 1.0, skip_nonfinite: bool = False,
             not_decayed: Sequence[str] = NOT_DECAYED,
             rate_factors: Sequence[tuple[str, float]] = (), epsilon_hat: bool = False,
-            name: str = "adamw", **kwargs) -> None:
+            per_prediction: bool = False, name: str = "adamw", **kwargs) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
-        self.clip_norm = clip_norm
+        self.clip_norm, self.per_prediction = clip_norm, per_prediction
         self.skip_nonfinite = skip_nonfinite
         self.not_decayed = tuple(not_decayed)
         self.rate_factors = tuple((pattern, float(factor)) for pattern, factor in rate_factors)
@@ -170,7 +178,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         config.update(
             weight_decay=self.decay, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
             bias_correction=self.bias_correction, epsilon_hat=self.epsilon_hat,
-            clip_norm=self.clip_norm,
+            clip_norm=self.clip_norm, per_prediction=self.per_prediction,
             skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
             rate_factors=[list(pair) for pair in self.rate_factors])
         return config
@@ -219,13 +227,17 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
     # fairseq optim/adam.py, with the settings of RoBERTa.
     "fairseq_adam": (AdamWeightDecay, {"beta_2": 0.98, "epsilon_hat": True, "clip_norm": 0.0,
                                        "not_decayed": ()}),
+    # The fairseq 0.6 of SpanBERT.
+    "spanbert_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True,
+                                        "per_prediction": True, "not_decayed": ()}),
 }
 
 
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
                    **options) -> AdamWeightDecay:
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
-    (no bias correction) or "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
-    clipped)."""
+    (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
+    clipped) or "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
+    number of predictions)."""
     variant, settings = _VARIANTS[name]
     return variant(learning_rate, **{**settings, **options})

@@ -10,8 +10,8 @@ from bert_tf.flags import REQUIRED, option
 
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
-OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam")
-SCHEDULES = ("bert", "roberta", "electra")
+OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam")
+SCHEDULES = ("bert", "roberta", "electra", "spanbert")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 # Keras names of the policies: computation in the type, weights in float32.
@@ -42,13 +42,15 @@ class TrainSettings:
     random_seed: int = option(12345, "Seed of initial weights, order of records and dropout.")
     optimizer: str = option(
         "adamw", "adamw; bert_adamw, the original's, without bias correction; lamb; "
-        "albert_lamb, without bias correction; or fairseq_adam, RoBERTa's, which decays LayerNorm "
-        "and biases too and clips no gradient.",
+        "albert_lamb, without bias correction; fairseq_adam, RoBERTa's, which decays LayerNorm and "
+        "biases too and clips no gradient; or spanbert_adam, SpanBERT's, which decays the same and "
+        "divides gradients by the number of predictions.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
         "0. roberta: from the peak, which is reached at the end of the warm-up. electra: on bert's "
-        "line, which the rate of the warm-up follows too.",
+        "line, which the rate of the warm-up follows too. spanbert: bert's, with the peak at the "
+        "first step and at the end of the warm-up.",
         choices=SCHEDULES)
     poly_power: float = option(1.0, "Power of the rate's polynomial decay; 1 is a line.")
     start_warmup_step: int = option(0, "Step at which the warm-up begins.")

@@ -86,6 +86,9 @@ class _Replica:
             grads = gradient if grads is None else [a + b for a, b in zip(grads, gradient)]
         if self.uses_loss_scale:
             grads = [g / loss_scale for g in grads]
+        if self._optimizer.per_prediction:
+            count = tf.maximum(counts[names[0]], 1.0)
+            grads = [g / count for g in grads]
         norm = self._optimizer.apply(grads, self._learner.trainable_variables)
         return sums, norm
 

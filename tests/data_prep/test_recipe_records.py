@@ -9,14 +9,14 @@ import pytest
 
 from bert_tf import data, recipes, tokenization
 from bert_tf.data import features, manifest, tfrecord
-from bert_tf.data.dynamic_masks import BATCH_MASKINGS
+from bert_tf.data.dynamic_masks import can_draw
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
 
 # The ways to mask that each recipe has.
 MASKINGS = [(recipe.name, masking) for recipe in recipes.RECIPES.values()
             for masking in ("static", "dynamic")
-            if masking == "static" or recipe.corruption.choose in BATCH_MASKINGS]
+            if masking == "static" or can_draw(recipe.corruption)]
 MASKS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
 
 

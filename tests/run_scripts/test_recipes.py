@@ -95,7 +95,9 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     recipe = recipes.find(CASES[case]["recipe"])
     name, config = recipe.name, folder / f"{recipe.name}.json"
     tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1, **recipe.sizes).to_json_file(config)
+    slots = recipe.corruption.slots(PREDICTIONS, LENGTH)
     options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
+               "max_predictions_per_seq": slots,
                "optimizer": OPTIMIZERS.get(name, "adamw")}
     assert data.RecordSet.open([path], "input_file").size < STEPS * BATCH    # several epochs
     whole = train(path, do_eval=True, **options)

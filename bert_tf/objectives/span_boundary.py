@@ -1,0 +1,89 @@
+"""SpanBERT's span boundary objective (arXiv:1907.10529, section 3.2; its
+fairseq/models/pair_bert.py, BertPairTargetPredictionHead).
+
+Shapes: B batch, S sequence, P predictions, H hidden, E width of the embeddings, V vocabulary, R
+places of a span.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import EncoderConfig
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm
+from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.pretraining import gather
+
+# The width of a place, whatever --pair-positional-embedding-size says, which the code does not hand
+# on.
+PLACE_WIDTH = 200
+
+
+@register
+class SpanBoundary(Objective):
+    """Predicts the tokens of a masked span from the vectors at its boundary and their places.
+
+    The output matrix is the word embedding table. The mean of the losses is taken over one
+    prediction more than there are.
+
+    Args:
+        max_targets: R, how many tokens of a span are predicted.
+    """
+
+    reads = ("masked_lm_ids", "span_left", "span_right", "span_offset", "span_weights")
+    extra_count = 1.0
+
+    def __init__(self, config: EncoderConfig, max_targets: int = 15, name: str = "span_boundary",
+                 **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.max_targets = max_targets
+        activation = ACTIVATIONS[config.hidden_act]
+        self.dense_0 = self.dense(config.hidden_size, "dense_0", activation=activation)
+        self.norm_0 = LayerNorm(config, name="LayerNorm_0", dtype=self.dtype_policy)
+        self.dense_1 = self.dense(config.embedding_width, "dense_1", activation=activation)
+        self.norm_1 = LayerNorm(config, config.embedding_width, name="LayerNorm_1",
+                                dtype=self.dtype_policy)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.position_embeddings = self.add_weight(
+            (self.max_targets, PLACE_WIDTH), self.initializer(), name="position_embeddings",
+            autocast=False)
+        self.dense_0.build((None, None, 2 * self.config.hidden_size + PLACE_WIDTH))
+        self.dense_1.build((None, None, self.config.hidden_size))
+        self.norm_0.build()
+        self.norm_1.build()
+        self.output_bias = self.add_weight(
+            (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            outputs: with `sequence_output`, float [B, S, H].
+            batch: with `span_left` and `span_right`, the positions of the boundary, and
+                `span_offset`, the place in the span, integer [B, P].
+            embedding_table: float [V, E].
+            dropout_seed: not used.
+
+        Returns:
+            float32 logits [B, P, V].
+        """
+        vectors = outputs["sequence_output"]
+        places = ops.take(self.position_embeddings, ops.cast(batch["span_offset"], "int32"), axis=0)
+        x = ops.concatenate([gather(vectors, batch["span_left"]),
+                             gather(vectors, batch["span_right"]),
+                             ops.cast(places, vectors.dtype)], axis=-1)     # [B, P, 2H + 200]
+        x = self.norm_0(self.dense_0(x))                                    # [B, P, H]
+        x = self.norm_1(self.dense_1(x))                                    # [B, P, E]
+        logits = ops.matmul(x, ops.transpose(ops.cast(embedding_table, x.dtype)))
+        return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Labels and weights [B, P]; the weight is 0 of a token that is not predicted so."""
+        return batch["masked_lm_ids"], ops.cast(batch["span_weights"], "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "max_targets": self.max_targets}
