@@ -14,8 +14,7 @@ __version__ = "0.1.0"
 
 # The classes that people import, which are also those that a saved model may name, by module.
 _CLASSES = {
-    "analysis.fixed_patterns": ["FixedPatternEncoder"],
-    "config": ["EncoderConfig"],
+    "config": ["EncoderConfig", "FixedPatternConfig"],
     "errors": ["InputError"],
     "tokenization.vocabulary": ["Vocabulary"],
     "tokenization.wordpiece": ["WordpieceTokenizer"],

@@ -70,6 +70,18 @@ class Sizes:
                 raise InputError(f"{name} must be one of {', '.join(choices)}, "
                                  f"not {getattr(self, name)!r}.")
 
+    @property
+    def further_features(self) -> tuple[str, ...]:
+        """The features that the network must have beside ids, mask and segments."""
+        return ()
+
+    def check_reads_texts(self, source: str) -> None:
+        """Raises InputError if the network of `source` reads features that no tokenizer makes."""
+        if self.further_features:
+            raise InputError(f"{source}: the network reads {', '.join(self.further_features)}, "
+                             "which only pre-training records hold; take a model without it "
+                             "(pattern_units tokens).")
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """From the original's keys; those of released files that change nothing are dropped.
@@ -141,6 +153,11 @@ class EncoderSizes(Sizes):
     def head_size(self) -> int:
         """The width of one attention head."""
         return self.hidden_size // self.num_attention_heads
+
+    @property
+    def learned_heads(self) -> int:
+        """The number of heads of a layer that have queries and keys."""
+        return self.num_attention_heads
 
     @property
     def embedding_width(self) -> int:

@@ -153,6 +153,7 @@ def make_module(model, job: ExportFlags):
     """
     if job.format != "text":
         return export.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
+    getattr(model, "encoder", model).config.check_reads_texts(job.init_checkpoint)
     if job.task == "conditional_span":
         raise InputError("--format=text: answers are not found in beams inside the model; give "
                          "--format=ids, or use bert_tf.Predictor.")

@@ -139,6 +139,7 @@ def read_model(job: EncoderFlags) -> tuple[EncoderConfig, Tokenizer]:
     source = checkpoints.read_source(job.init_checkpoint)
     config = (read_config(job.bert_config_file) if job.bert_config_file
               else checkpoints.config_of(source))
+    config.check_reads_texts(source.file)
     if job.max_seq_length > config.max_position_embeddings:
         raise InputError(f"--max_seq_length is {job.max_seq_length}, but the model reads at most "
                          f"{config.max_position_embeddings} tokens (max_position_embeddings); give "

@@ -197,6 +197,10 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     if not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     check_features(terms, records, flag)
+    for name in set(getattr(config, "further_features", ())) - records.format.names:
+        raise InputError(f"the records of --{flag} hold no {name}, which the network of "
+                         f"--bert_config_file reads ({records.paths[0]}); make them again with "
+                         "--masking=dynamic --do_whole_word_mask.")
     labels = [term.options.get("num_labels", 2) for term in terms
               if term.objective == "SentencePrediction"]
     return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
@@ -239,9 +243,11 @@ def read_network(job: PretrainingFlags) -> Sizes:
                                         vocab_size=record["vocabulary"]["size"])
         except InputError as error:
             raise InputError(f"--model_size, recipe {recipe.name}: {error}") from None
-    found = networks.NETWORKS[type(config).__name__]
-    if found != recipe.network:
-        raise InputError(f"--bert_config_file: {path} describes a {found}, but recipe "
+    # A network that is made from another, such as one with fixed patterns, can take its place.
+    found = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
+             if cls.__name__ in networks.NETWORKS]
+    if recipe.network not in found:
+        raise InputError(f"--bert_config_file: {path} describes a {found[0]}, but recipe "
                          f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
     wanted = recipe.sizes.get("model_type")
     if wanted and isinstance(config, EncoderConfig) and config.model_type != wanted:
@@ -292,8 +298,8 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
 
 
 def main(job: PretrainingFlags, settings: TrainSettings,
-         generator: GeneratorSettings | None = None) -> None:
-    """Checks everything, then trains and evaluates."""
+         generator: GeneratorSettings | None = None) -> "training.Trainer":
+    """Checks everything, then trains and evaluates; returns the trainer."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
     config = read_network(job)
@@ -315,14 +321,14 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     print(describe(job, recipe, records), flush=True)
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
-        pretrain(job, settings, functools.partial(
+        return pretrain(job, settings, functools.partial(
             make_learner, config, recipe, choose_terms(recipe, job.terms, records),
                 generator=generator),
             strategy, records, eval_records)
 
 
 def pretrain(job, settings, make, strategy, records, eval_records):
-    """Trains and evaluates, as the flags ask."""
+    """Trains and evaluates, as the flags ask; returns the trainer."""
     trainer = training.make_trainer(strategy, settings, make)
     run = training.Run(
         trainer, settings, records,
@@ -336,6 +342,7 @@ def pretrain(job, settings, make, strategy, records, eval_records):
         run.save_model()
     if job.do_eval:
         run.report_evaluation()
+    return trainer
 
 
 def run() -> None:

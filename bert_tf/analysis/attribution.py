@@ -5,6 +5,8 @@ The contribution of token j to token i in a layer is the Frobenius norm of the J
 hidden vector i by the input vector j, as a share of the sum over all j.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
 
@@ -14,8 +16,8 @@ READINGS = ("jacobian", "sum")
 
 
 def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "jacobian",
-                      by: str = "embeddings", projections: int | None = None, seed: int = 0
-                      ) -> np.ndarray:
+                      by: str = "embeddings", projections: int | None = None, seed: int = 0,
+                      progress: Callable[[], None] = lambda: None) -> np.ndarray:
     """The contributions in every layer: float32 [L, n, n], rows hidden and columns input tokens.
 
     Args:
@@ -27,6 +29,7 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
         projections: if given, the Jacobian is multiplied by so many random vectors, which estimates
             its squared norm without bias; otherwise it is exact, at the cost of H passes a token.
         seed: of the random vectors.
+        progress: called after each hidden token.
     """
     width = encoder.config.hidden_size
     directions = np.eye(width, dtype="float32")
@@ -35,7 +38,7 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
     elif projections:
         rng = np.random.default_rng(seed)
         directions = rng.standard_normal((projections, width)).astype("float32")
-    inputs, run = _input_and_layers(encoder, features, by)
+    inputs, run = _input_and_layers(encoder, features, by, len(directions))
     copies = tf.repeat(inputs, len(directions), 0)                      # [K, n, H or E]
 
     @tf.function(autograph=False)
@@ -47,13 +50,19 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
         return tf.stack([tf.reduce_sum(tf.square(tape.gradient(total, copies)), [0, 2])
                          for total in sums])                            # [L, n]
 
-    rows = [squared_norms(tf.constant(i)).numpy() for i in range(inputs.shape[1])]
+    rows = []
+    for position in range(inputs.shape[1]):
+        rows.append(squared_norms(tf.constant(position)).numpy())
+        progress()
     norms = np.sqrt(np.stack(rows, 1))                                  # [L, n, n]
     return norms / np.maximum(norms.sum(-1, keepdims=True), 1e-30)
 
 
-def _input_and_layers(encoder, features, by):
-    """The input vectors [1, n, H or E] of a text, and the function from these to all outputs."""
+def _input_and_layers(encoder, features, by, count):
+    """The input vectors [1, n, H or E] of a text, and the function from `count` copies of these to
+    all outputs."""
+    bias = encoder.make_bias({name: tf.repeat(tf.constant(rows), count, 0)
+                              for name, rows in features.items()}, None)
     ids, segments = (tf.constant(features[name]) for name in ("input_ids", "segment_ids"))
     segments *= int(encoder.config.has_segments)
     embeddings = encoder.embeddings
@@ -61,7 +70,7 @@ def _input_and_layers(encoder, features, by):
     def layers(x):
         outputs = []
         for layer in encoder.layers_:
-            x, _ = layer(x)
+            x, _ = layer(x, bias)
             outputs.append(x)
         return outputs
 

@@ -12,7 +12,6 @@ import tensorflow as tf
 from keras import ops
 
 from bert_tf.analysis.reading import first_states, head_values
-from bert_tf.layers.transformer import padding_bias
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 
@@ -52,12 +51,13 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
     """
     heads, size = encoder.config.num_attention_heads, encoder.config.head_size
     mask = tf.constant(batch["input_mask"])
+    bias = encoder.make_bias(batch, None)
     contexts, probabilities, values = [], [], []
     with tf.GradientTape() as tape:
         x = first_states(encoder, encoder.embeddings(batch["input_ids"], batch["segment_ids"]))
         for number, layer in enumerate(encoder.layers_):
             values.append(head_values(encoder, number, x))              # [B, N, S, D]
-            context, probs = layer.attention(x, padding_bias(mask))
+            context, probs = layer.attention(x, bias)
             tape.watch(context)
             contexts.append(context)
             probabilities.append(probs)

@@ -1,12 +1,12 @@
 """The figures of Brunner et al. (arXiv:1908.04211), measured on a network and a text."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from bert_tf.analysis.effective_attention import correlation, effective_maps
-from bert_tf.analysis.identification import MEASURES, LinearProbe, identified
+from bert_tf.analysis.identification import MEASURES, LinearProbe, MlpProbe, identified
 from bert_tf.analysis.reading import Reading
 from bert_tf.analysis.statistics import attention_to, token_kinds
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -42,39 +42,67 @@ class Identification:
     """The share of tokens that each reading identifies in each layer.
 
     Attributes:
-        shares: {"cosine", "l2", "linear": float [L + 1]}; the first is that of the input itself.
-        tokens: how many tokens there are; of `linear`, in the texts that were not learned from.
+        shares: {"cosine", "l2", "linear", "mlp": float [L + 1]}; the first is that of the input
+            itself, and "mlp" is there if it was asked for.
+        tokens: how many tokens there are; of a probe, in the texts that it is tested on.
+        across: float [L + 1, L + 1], the share that the linear probe of a layer (row) identifies
+            from the vectors of each (column).
     """
 
     shares: dict[str, np.ndarray]
     tokens: dict[str, int]
+    across: np.ndarray
 
 
-def identify(readings: Sequence[Reading], learn: float = 0.7) -> Identification:
-    """Nearest neighbours of all texts, and of a linear probe learned from a share `learn` of them.
+def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
+             progress: Callable[[], None] = lambda: None) -> Identification:
+    """Nearest neighbours in all texts; and in the last 15% of them, 1 at least, after probes that
+    learned from the first 70%. Those between are what the epoch of the MLP is chosen by.
+
+    Args:
+        readings: with `hidden`, 3 or more.
+        mlp_epochs: of the MLP; there is none if 0.
+        progress: called after each layer.
     """
-    learned = max(int(len(readings) * learn), 1)
+    learned, tested = _split(len(readings))
     layers, _, width = readings[0].hidden.shape
-    right: dict[str, list] = {name: [] for name in (*MEASURES, "linear")}
-    for layer in range(layers):
-        pairs = [(reading.hidden[layer], reading.hidden[0]) for reading in readings]
+    texts = [[(reading.hidden[layer], reading.hidden[0]) for reading in readings]
+             for layer in range(layers)]
+    shares: dict[str, list] = {name: [] for name in MEASURES}
+    mlp = MlpProbe(width, width, epochs=mlp_epochs) if mlp_epochs else None
+    across = np.zeros((layers, layers))
+    for layer, pairs in enumerate(texts):
         for measure in MEASURES:
-            right[measure].append(_share(identified(*pair, measure) for pair in pairs))
+            shares[measure].append(_share(identified(*pair, measure) for pair in pairs))
         probe = LinearProbe(width, width)
         for pair in pairs[:learned]:
             probe.add(*pair)
-        probe.solve()
-        right["linear"].append(_share(identified(probe(hidden), inputs)
-                                      for hidden, inputs in pairs[learned:]))
+        across[layer] = [_tested(probe.solve(), others[tested:]) for others in texts]
+        if mlp:
+            mlp.fit(pairs[:learned], pairs[learned:tested])
+            shares.setdefault("mlp", []).append(_tested(mlp, pairs[tested:]))
+        progress()
+    found = {**{name: shares[name] for name in MEASURES}, "linear": np.diag(across),
+             **({"mlp": shares["mlp"]} if mlp else {})}
     tokens = [len(reading.input_ids) for reading in readings]
     return Identification(
-        {name: np.array(shares) for name, shares in right.items()},
-        dict.fromkeys(MEASURES, sum(tokens)) | {"linear": sum(tokens[learned:])})
+        {name: np.array(values) for name, values in found.items()},
+        {name: sum(tokens if name in MEASURES else tokens[tested:]) for name in found}, across)
+
+
+def _split(count):
+    """How many texts are learned from, and where those begin that probes are tested on."""
+    learned = max(min(int(0.7 * count), count - 2), 1)
+    return learned, min(max(int(0.85 * count), learned + 1), count - 1)
+
+
+def _tested(probe, pairs):
+    """The share of tokens that are nearest to what a probe makes of their hidden vectors."""
+    return _share(identified(probe(hidden), inputs) for hidden, inputs in pairs)
 
 
 def _share(found):
-    right = np.concatenate(list(found))
-    return right.mean() if len(right) else np.nan
+    return np.concatenate(list(found)).mean()
 
 
 def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10

@@ -5,6 +5,8 @@ vector, or to what a probe makes of that. The input vectors are the output of th
 the first layer reads; in every text its tokens are compared with each other only.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 MEASURES = ("cosine", "l2")
@@ -25,6 +27,78 @@ def identified(hidden: np.ndarray, inputs: np.ndarray, measure: str = "cosine") 
     else:
         nearest = ((inputs ** 2).sum(1) - 2 * hidden @ inputs.T).argmin(1)
     return nearest == np.arange(len(inputs))
+
+
+class MlpProbe:
+    """A network with one hidden layer from hidden vectors to others, trained on their cosine.
+
+    `fit` may be called again and begins anew.
+
+    Args:
+        width: H.
+        targets: T, the width of the others.
+        units: of the hidden layer.
+        epochs: how often it sees the vectors to learn from.
+        seed: of its weights and of the order of the vectors.
+    """
+
+    _BATCH = 256
+
+    def __init__(self, width: int, targets: int, units: int = 1000, epochs: int = 10,
+                 seed: int = 0):
+        import keras
+        import tensorflow as tf
+
+        def dense(units, number, activation=None):
+            return keras.layers.Dense(units, activation, kernel_initializer=
+                                      keras.initializers.GlorotUniform(seed + number))
+
+        self._epochs, self._seed = epochs, seed
+        self._model = keras.Sequential([
+            keras.layers.Input((width,)), dense(units, 0, "gelu"), dense(targets, 1)])
+        self._optimizer = keras.optimizers.Adam(1e-3)
+        self._optimizer.build(self._model.trainable_variables)
+        self._initial = [variable.numpy() for variable in (
+            *self._model.variables, *self._optimizer.variables)]
+
+        @tf.function(input_signature=[tf.TensorSpec([None, size]) for size in (width, targets)])
+        def step(hidden, wanted):
+            with tf.GradientTape() as tape:
+                loss = -tf.reduce_mean(keras.ops.sum(
+                    keras.ops.normalize(self._model(hidden)) * keras.ops.normalize(wanted), -1))
+            variables = self._model.trainable_variables
+            self._optimizer.apply(tape.gradient(loss, variables), variables)
+
+        self._step = step
+
+    def fit(self, train: Sequence[tuple[np.ndarray, np.ndarray]],
+            validation: Sequence[tuple[np.ndarray, np.ndarray]]) -> "MlpProbe":
+        """Learns from texts, and keeps the weights of the epoch after which it identifies most
+        tokens of others; returns itself.
+
+        Args:
+            train, validation: of each text, the vectors [n, H] and [n, T].
+        """
+        variables = (*self._model.variables, *self._optimizer.variables)
+        for variable, value in zip(variables, self._initial):
+            variable.assign(value)
+        hidden, wanted = (np.concatenate(parts).astype(np.float32) for parts in zip(*train))
+        rng = np.random.default_rng(self._seed)
+        best, kept = -1.0, self._model.get_weights()
+        for _ in range(self._epochs):
+            order = rng.permutation(len(hidden))
+            for start in range(0, len(order), self._BATCH):
+                rows = order[start:start + self._BATCH]
+                self._step(hidden[rows], wanted[rows])
+            right = np.concatenate([identified(self(x), y) for x, y in validation]).mean()
+            if right > best:
+                best, kept = right, self._model.get_weights()
+        self._model.set_weights(kept)
+        return self
+
+    def __call__(self, hidden: np.ndarray) -> np.ndarray:
+        """From float [n, H] to float32 [n, T]."""
+        return np.asarray(self._model(np.asarray(hidden, np.float32)))
 
 
 class LinearProbe:

@@ -25,19 +25,22 @@ def disabled(encoder, heads: Collection[tuple[int, int]], form: str = "uniform")
             it does without values.
 
     Raises:
-        InputError: the layer shares its attention with another one, or the head has no queries.
+        InputError: layers share the head and it is not to be off in all of them, or it has no
+            queries.
     """
-    attentions = [layer.attention for layer in encoder.layers_]
-    size, saved = encoder.config.head_size, []
-    try:
+    config, saved = encoder.config, []
+    size, fixed = config.head_size, config.num_attention_heads - config.learned_heads
+    for group in sharing(encoder):
         for layer, head in heads:
-            attention = attentions[layer]
-            if sum(attention is other for other in attentions) > 1:
+            if layer in group and not {(other, head) for other in group} <= set(heads):
                 raise InputError(f"layer {layer + 1} shares its attention with other layers, so "
                                  "that no head can be switched off in it alone.")
+    try:
+        for layer, head in heads:
+            attention = encoder.layers_[layer].attention
             dense, place = attention.value, head
             if form == "uniform":       # fixed heads come first, and have no queries
-                dense, place = attention.query, head - getattr(attention, "fixed", 0)
+                dense, place = attention.query, head - fixed
             if place < 0:
                 raise InputError(f"head {head + 1} is fixed, so that it can be switched off in the "
                                  "form zero only.")
@@ -52,6 +55,14 @@ def disabled(encoder, heads: Collection[tuple[int, int]], form: str = "uniform")
     finally:
         for weight, values in reversed(saved):
             weight.assign(values)
+
+
+def sharing(encoder) -> list[list[int]]:
+    """The layers, from 0, that have one attention in common: a list for each attention."""
+    groups: dict[int, list[int]] = {}
+    for number, layer in enumerate(encoder.layers_):
+        groups.setdefault(id(layer.attention), []).append(number)
+    return list(groups.values())
 
 
 def all_heads(encoder, layer: int) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.analysis.reading import Reading
 from bert_tf.analysis.statistics import TITLES, Statistics, token_kinds
+from bert_tf.analysis.words import names
 from bert_tf.files import write_aside
 from bert_tf.tokenization import Tokenizer
 
@@ -49,7 +50,7 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
         return f"{value:.2f} nats" if name == "entropy" else f"{value:.0%}"
 
     coded = np.round(255 * np.sqrt(np.clip(reading.attention, 0, 1))).astype(np.uint8)
-    return {"tokens": tokenizer.tokens(reading.input_ids),
+    return {"tokens": names(reading.input_ids, tokenizer),
             "pieces": tokenizer.continues[reading.input_ids].astype(int).tolist(),
             "attention": base64.b64encode(coded.tobytes()).decode(),
             "figures": [[{TITLES[name]: shown(name, layer, head) for name in _FIGURES}

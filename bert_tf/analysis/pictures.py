@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.analysis import patterns
+from bert_tf.analysis.identifiability import Identification
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.files import replace_aside
 
@@ -30,7 +31,7 @@ def picture(path: str, rows: int, columns: int, size: tuple[float, float], **opt
 
 def draw_identifiability(path: str, title: str, head_size: int,
                          by_length: Mapping[int, Mapping[str, np.ndarray]],
-                         shares: Mapping[str, np.ndarray], attribution: Mapping[str, np.ndarray]
+                         identification: Identification, attribution: Mapping[str, np.ndarray]
                          ) -> None:
     """Correlation and attention by length, tokens identified by layer, contributions.
 
@@ -39,15 +40,16 @@ def draw_identifiability(path: str, title: str, head_size: int,
         title: of the whole.
         head_size: D, above which attention is not identifiable.
         by_length: {n: what `identifiability.compare_maps` gives}.
-        shares: {name: share of tokens identified [L + 1]}.
+        identification: `identifiability.Identification`.
         attribution: what `identifiability.summarize_attribution` gives.
     """
-    with picture(path, 2, 3, (4.6, 3.6)) as (figure, axes):
+    with picture(path, 2, 4, (4.4, 3.6)) as (figure, axes):
         figure.suptitle(title)
         lengths = list(by_length)
         _draw_correlation(axes[0, 0], lengths, by_length, head_size)
         for axis, name, label in ((axes[0, 1], "raw", "attention, raw"),
-                                  (axes[0, 2], "effective", "attention, effective")):
+                                  (axes[0, 2], "effective", "attention, effective"),
+                                  (axes[0, 3], "share", "magnitude of effective attention")):
             for kind in KINDS:
                 axis.plot(lengths, [by_length[n][f"{name} {kind}"].mean() for n in lengths], "o-",
                           markersize=4, color=_COLORS[kind], label=TITLES[kind])
@@ -55,19 +57,34 @@ def draw_identifiability(path: str, title: str, head_size: int,
             axis.set(title=label + ", by token", xlabel="tokens", xscale="log", ylim=(-0.02, 1))
             _plain_ticks(axis, lengths)
             axis.legend(fontsize=8)
-        for name, values in shares.items():
+        for name, values in identification.shares.items():
             axes[1, 0].plot(range(len(values)), values, "o-", markersize=4, label=name)
-        axes[1, 0].set(title="tokens identified", xlabel="layer", ylim=(0, 1.02))
+        axes[1, 0].set(title="tokens identified", xlabel="layer", ylim=(0, 1.02),
+                       xticks=range(len(identification.across)))
         axes[1, 0].legend(fontsize=8, loc="lower left")
+        draw_table(axes[1, 1], identification.across)
+        axes[1, 1].set(title="identified by another layer's probe", xlabel="vectors of layer",
+                       ylabel="probe of layer")
         layers = range(1, 1 + len(attribution["own"]))
-        axes[1, 1].plot(layers, attribution["own"], "o-", label="own contribution")
-        axes[1, 1].plot(layers, attribution["own_largest"], "o-",
-                        label="share of tokens whose own is the largest")
-        axes[1, 1].set(title="what a token contributes to itself", xlabel="layer", ylim=(0, 1.02))
-        axes[1, 1].legend(fontsize=8, loc=(0.03, 0.58))
-        _draw_distances(axes[1, 2], attribution["by_distance"])
-        for axis in axes.flat:
+        axes[1, 2].plot(layers, attribution["own"], "o-", label="contribution to itself")
+        axes[1, 2].plot(layers, attribution["own_largest"], "o-",
+                        label="tokens whose own is the largest")
+        axes[1, 2].set(title="attribution to the own token", xlabel="layer", xticks=layers,
+                       ylim=(0, 1.3))
+        axes[1, 2].legend(fontsize=8, loc="upper right")
+        _draw_distances(axes[1, 3], attribution["by_distance"])
+        for axis in (*axes[0], axes[1, 0], *axes[1, 2:]):
             axis.grid(alpha=0.3)
+
+
+def draw_table(axis, values: np.ndarray) -> None:
+    """Draws shares from 0 to 1, float [R, C], as a table of colours; up to 8 columns have numbers
+    too."""
+    axis.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    axis.set(xticks=range(values.shape[1]), yticks=range(values.shape[0]))
+    for (row, column), value in np.ndenumerate(values) if values.shape[1] <= 8 else ():
+        axis.text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8,
+                  color="black" if value > 0.6 else "white")
 
 
 def _draw_correlation(axis, lengths, by_length, head_size):

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.tokenization.base import Tokenizer
+
 READINGS = ("mean", "first", "max")
 
 
@@ -22,6 +24,18 @@ def group(ids: Sequence[int], continues: np.ndarray) -> list[list[int]]:
         else:
             words.append([position])
     return words
+
+
+def names(ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
+    """The tokens as people read them: without the character that stands for a blank."""
+    return [token.lstrip(tokenizer.blank) or token if tokenizer.blank else token
+            for token in tokenizer.tokens(ids)]
+
+
+def readable(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    """A text from its tokens, with a blank before each word."""
+    return "".join(name.removeprefix("##") if goes_on else f" {name}" for name, goes_on in zip(
+        names(ids, tokenizer), tokenizer.continues[np.asarray(ids)])).strip()
 
 
 def word_attention(attention: np.ndarray, words: Sequence[Sequence[int]], reading: str = "mean"

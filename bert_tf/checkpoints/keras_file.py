@@ -4,6 +4,7 @@ The archive is read as data: no class that it names is made.
 """
 
 import collections
+import functools
 import os
 import re
 import zipfile
@@ -22,19 +23,20 @@ NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 
 
-def _encoder_parts(config):
-    """The parts of a `BertEncoder`; one that shares weights is saved with the first that has them,
-    under its number."""
+def _encoder_parts(config, layer="TransformerLayer"):
+    """The parts of a `BertEncoder` with layers of the class `layer`; one that shares weights is
+    saved with the first that has them, under its number."""
     numbers = sorted({max(pair) for pair in config.layer_weights})
     return [("Embeddings", "embeddings"),
             *([("Dense", "embeddings_project")] if config.projects else []),
-            *(("TransformerLayer", f"layer_{i}") for i in numbers),
+            *((layer, f"layer_{i}") for i in numbers),
             *([("Dense", "pooler")] if config.has_pooler else [])]
 
 
 # The parts of each network in the order of its `layers`: functions of the configuration, lists of
 # (class, name in the table below). Keras names the groups of an HDF5 file after classes.
-_NETWORKS = {"BertEncoder": _encoder_parts}
+_NETWORKS = {"BertEncoder": _encoder_parts,
+             "FixedPatternEncoder": functools.partial(_encoder_parts, layer="FixedPatternLayer")}
 
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))

@@ -45,6 +45,8 @@ FORMATS = {
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 # Settings that shapes don't show and that make another network.
 _UNSEEN = ("num_attention_heads", "hidden_act", "layer_norm_eps")
+# Those of the heads that look at fixed places, which not every configuration has.
+_FIXED = ("fixed_heads", "empty_rows", "pattern_units")
 # These too, where layers share weights.
 _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_parts")
 
@@ -145,15 +147,15 @@ def read_for(path: str | os.PathLike, config: EncoderConfig,
         InputError: see `read`; or the configurations make different networks.
     """
     source = read_source(path, task)
-    unseen: tuple[str, ...] = _UNSEEN
+    unseen: tuple[str, ...] = _UNSEEN + _FIXED
     if source.config and source.config.layer_weights != config.layer_weights and (
             source.config.shares_layers or config.shares_layers):
         unseen += _SHARED
     for key in unseen if source.config else ():
-        if getattr(source.config, key) != getattr(config, key):
-            raise InputError(
-                f"{source.file}: {key} is {getattr(source.config, key)!r}, but the model "
-                f"has {getattr(config, key)!r}; use the configuration of the checkpoint.")
+        theirs, ours = (getattr(sizes, key, None) for sizes in (source.config, config))
+        if theirs != ours:
+            raise InputError(f"{source.file}: {key} is {theirs!r}, but the model has {ours!r}; use "
+                             "the configuration of the checkpoint.")
     return translate(source, config)
 
 

@@ -4,7 +4,8 @@ A name is a variable's path relative to the network, as in Google's files; the n
 weights begin with the head's. "{i}" is the number of a layer; layers that share weights have the
 numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T
 segments, P positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of
-attention, D their width, J two vectors of width H; a digit is itself. Not in a configuration are C,
+attention, D their width, A that of all heads that learn where to look, J two vectors of width H; a
+digit is itself. Not in a configuration are C,
 labels, Q, the hidden layers of a head, and, of a head that reads features with LSTMs, F, their
 width, U, an LSTM's width, G, four times that, and K, how many layers are weighted. R are the places
 of a span, W the width of their vectors, and B the width of one with two of width H.
@@ -27,6 +28,9 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
          "attention/self/value": "split", "attention/output/dense": "join",
          "attention/output/LayerNorm": "norm", "intermediate/dense": "dense",
          "output/dense": "dense", "output/LayerNorm": "norm"}
+
+# The parts that decide where a head looks.
+_LOOKS = ("attention/self/query", "attention/self/key")
 
 # How the names of the encoder proper begin.
 NETWORK = ("embeddings", "embeddings_project", "encoder")
@@ -57,9 +61,12 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
     Returns:
         Shapes in letters, by names with "{i}" for the number of a layer.
     """
-    widths = {"intermediate/dense": "HI", "output/dense": "IH"}
+    widths = {"intermediate/dense": "HI", "output/dense": "IH",
+              **dict.fromkeys(_LOOKS, "HA")}
     layer = {}
     for part, kind in LAYER.items():
+        if part in _LOOKS and not config.learned_heads:
+            continue
         layer |= (heads.norm(part, "H") if kind == "norm"
                   else heads.dense(part, *widths.get(part, "HH")))
     return {
@@ -85,8 +92,8 @@ def sizes(config: EncoderConfig) -> dict[str, int | None]:
     return {"V": config.vocab_size, "T": config.type_vocab_size,
             "P": config.max_position_embeddings, "E": config.embedding_width,
             "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
-            "D": config.head_size, "J": 2 * config.hidden_size, "1": 1, "2": 2,
-            **dict.fromkeys("CFUGKQRWB")}
+            "D": config.head_size, "A": config.learned_heads * config.head_size,
+            "J": 2 * config.hidden_size, "1": 1, "2": 2, **dict.fromkeys("CFUGKQRWB")}
 
 
 def numbers(name: str, config: EncoderConfig) -> list[int]:

@@ -181,20 +181,17 @@ class DynamicMasks:
             numbers: int64 [B], the number of each record in the stream.
 
         Returns:
-            The batch with other `input_ids`, without `token_boundary`, and with
-            masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B, P].
-            With the quota "with_repeats" also draws, float32 [B, P] in [0, 1), by which ELECTRA
-            takes tokens from its generator.
+            The batch with other `input_ids`, and with masked_lm_positions and masked_lm_ids, int32
+            [B, P], masked_lm_weights, float32 [B, P]. With the quota "with_repeats" also draws,
+            float32 [B, P] in [0, 1), by which ELECTRA takes tokens from its generator.
         """
         size, slots = self.max_seq_length, self.max_predictions_per_seq
         columns = {"drawn": 2 * size + slots + 1, "with_repeats": size + 3 * slots}
         uniforms = draw_uniforms(seed, numbers,
                                  columns.get(self.masking.quota, size + 2 * slots))
-        others = {name: value for name, value in batch.items() if name != "token_boundary"}
-        if self.masking.quota == "with_repeats":
-            others["draws"] = uniforms[:, -slots:]
-        return {**others, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
-                                      batch.get("token_boundary"))}
+        draws = ({"draws": uniforms[:, -slots:]} if self.masking.quota == "with_repeats" else {})
+        return {**batch, **draws, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
+                                              batch.get("token_boundary"))}
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
         """Chooses, throws and hides.

@@ -10,19 +10,15 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.config import EncoderConfig
+from bert_tf.config import PATTERNS, FixedPatternConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.transformer import TransformerLayer, dropout
 
-# Each looks at: itself; the token before; the one after; those two and more before, the more the
-# nearer; those two and more after; all, the more the nearer to the end; or to the start.
-PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
 _LOOK_BACK = ("previous", "left")
-EMPTY_ROWS = ("end", "zero")
 
 
-def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS,
-                   empty_rows: str = "end") -> Tensor:
+def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS, empty_rows: str = "end",
+                   token_boundary: Tensor | None = None) -> Tensor:
     """The maps of fixed heads for texts of n tokens, n each one's own.
 
     Row i of the pattern "left" has weights (j + 1)^3 for j <= i - 2, "right" (n - j)^3 for
@@ -30,20 +26,29 @@ def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS,
 
     Args:
         input_mask: integer [B, S], 1 for tokens and 0 for padding, which follows them.
-        names: F of `PATTERNS`.
+        names: F of `config.PATTERNS`.
         empty_rows: what a row does that has nothing to look at, such as the first of "previous":
             "end", it looks at the first token, or at the last of a pattern that looks ahead;
             "zero", it is 0.
+        token_boundary: integer [B, S], 1 where a word begins. If it is given, i, j and n count
+            words; the tokens of a word look alike, and share the weight on it equally.
 
     Returns:
         float32 [B, F, S, S], 0 in rows and columns of padding.
     """
     mask = ops.cast(input_mask, "float32")                              # [B, S]
-    places = ops.arange(ops.shape(mask)[1], dtype="float32")            # [S]
-    i, j = places[None, :, None], places[None, None, :]
-    length = ops.sum(mask, 1)[:, None, None]                            # [B, 1, 1]
-    grows, falls = (j + 1) ** 3, (length - j) ** 3
     real = mask[:, :, None] * mask[:, None, :]                          # [B, S, S]
+    if token_boundary is None:
+        place = ops.arange(ops.shape(mask)[1], dtype="float32")[None]   # [1, S]
+        share = real
+    else:
+        begins = ops.cast(token_boundary, "float32") * mask
+        place = ops.maximum(ops.cumsum(begins, 1) - 1, 0)               # [B, S]
+        same = real * ops.cast(place[:, :, None] == place[:, None, :], "float32")
+        share = real / ops.maximum(ops.sum(same, 1, keepdims=True), 1)
+    i, j = place[:, :, None], place[:, None, :]
+    length = 1 + ops.max(place * mask, 1)[:, None, None]                # [B, 1, 1]
+    grows, falls = (j + 1) ** 3, (length - j) ** 3
     weights = {
         "current": lambda: ops.cast(j == i, "float32"),
         "previous": lambda: ops.cast(j == i - 1, "float32"),
@@ -55,12 +60,12 @@ def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS,
     }
     maps = []
     for name in names:
-        rows = weights[name]() * real                                   # [B, S, S]
+        rows = weights[name]() * share                                  # [B, S, S]
         total = ops.sum(rows, -1, keepdims=True)                        # [B, S, 1]
         rows = rows / ops.where(total > 0, total, 1.0)
         if empty_rows == "end":
             nearest = ops.cast(j == (0.0 if name in _LOOK_BACK else length - 1), "float32")
-            rows = ops.where(total > 0, rows, nearest * real)
+            rows = ops.where(total > 0, rows, nearest * share)
         maps.append(rows)
     if not maps:
         return ops.zeros((*ops.shape(mask)[:1], 0, *ops.shape(real)[1:]))
@@ -71,16 +76,11 @@ def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS,
 class FixedPatternAttention(FromConfig, keras.layers.Layer):
     """As `SelfAttention`; the maps of the first F heads are given, so that they have no queries and
     no keys.
-
-    Args:
-        config: `EncoderConfig`.
-        fixed: F, at most N.
     """
 
-    def __init__(self, config: EncoderConfig, fixed: int, **kwargs: Any):
+    def __init__(self, config: FixedPatternConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.fixed = fixed
-        learned = (config.num_attention_heads - fixed) * config.head_size
+        learned = config.learned_heads * config.head_size
         self.query = self.dense(learned, "query") if learned else None
         self.key = self.dense(learned, "key") if learned else None
         self.value = self.dense(config.hidden_size, "value")
@@ -113,9 +113,6 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
         context = ops.transpose(context, (0, 2, 1, 3))                  # [B, S, N, D]
         return ops.reshape(context, (*ops.shape(x)[:2], self.config.hidden_size)), probs
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "fixed": self.fixed}
-
 
 def _split(x: Tensor, size: int) -> Tensor:
     """From [B, S, heads * D] to [B, heads, S, D]."""
@@ -125,15 +122,7 @@ def _split(x: Tensor, size: int) -> Tensor:
 
 @register
 class FixedPatternLayer(TransformerLayer):
-    """A layer with `FixedPatternAttention`; `fixed` is F."""
-
-    def __init__(self, config: EncoderConfig, *shared: TransformerLayer | None, fixed: int,
-                 **kwargs: Any):
-        self.fixed = fixed
-        super().__init__(config, *shared, **kwargs)
+    """A layer with `FixedPatternAttention`."""
 
     def make_attention(self, **kwargs: Any) -> Any:
-        return FixedPatternAttention(self.config, self.fixed, **kwargs)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "fixed": self.fixed}
+        return FixedPatternAttention(self.config, **kwargs)

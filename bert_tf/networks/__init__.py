@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from bert_tf.config import Sizes
 
 # The network that each class of `bert_tf.config` describes, by the names of both.
-NETWORKS = {"EncoderConfig": "BertEncoder"}
+NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"encoder": ["BertEncoder", "pool"]})
+    __name__, submod_attrs={"encoder": ["BertEncoder", "pool"],
+                            "fixed_patterns": ["FixedPatternEncoder"]})
 __all__ += ["NETWORKS", "build"]
 
 

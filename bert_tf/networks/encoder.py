@@ -44,7 +44,7 @@ class BertEncoder(FromConfig, keras.Model):
         InputError: the shared embeddings have other sizes.
     """
 
-    reads = ("input_ids", "input_mask", "segment_ids")
+    reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
 
     def __init__(self, config: EncoderConfig, name: str = "bert",
                  embeddings: Embeddings | None = None, **kwargs: Any):

@@ -16,17 +16,25 @@ import random
 
 import numpy as np
 
-from bert_tf import analysis, checkpoints, flags, networks
-from bert_tf.analysis import patterns
+from bert_tf import analysis, checkpoints, flags, networks, objectives, training
+from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
 from bert_tf.data.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_json
 from bert_tf.flags import REQUIRED, option
-from run_scripts.analysis.model import ModelFlags, check_file, name_of, open_model
+from run_scripts.analysis.model import (
+    ModelFlags,
+    Progress,
+    check_file,
+    check_least,
+    name_of,
+    open_model,
+)
 
 _LINES = 20_000
 _SHARE_MASKED = 0.15
+_GRADIENT_TEXTS = 40
 _COLUMNS = (*KINDS[:3], "self", "left", "right", "entropy")
 
 
@@ -53,9 +61,7 @@ class AttentionFlags:
     random_seed: int = option(0, "Seed of the segments and masks.")
 
     def __post_init__(self):
-        for name in ("num_docs", "num_maps", "distance_texts"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
+        check_least(self, num_docs=1, num_maps=1, distance_texts=1)
 
 
 def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:
@@ -136,14 +142,34 @@ def print_classes(named: dict[str, Survey]) -> None:
                                       for share in patterns.shares(np.stack(survey.classes))))
 
 
-def compare(encoder, job: AttentionFlags, survey: Survey, rows: list[dict], vocabulary) -> dict:
+def open_others(job: AttentionFlags, path: str, encoder, rows: list[dict]) -> tuple:
+    """The encoder of --fine_tuned_checkpoint and the masked LM of --gradients, or None.
+
+    Raises:
+        InputError: they can't be used, or there are too few texts for --pattern_network.
+    """
+    fine = learner = None
+    if job.fine_tuned_checkpoint:
+        fine = networks.build(encoder.config)
+        checkpoints.load(job.fine_tuned_checkpoint, fine)
+    if job.gradients:
+        learner = training.Learner(encoder, [objectives.MaskedLM(encoder.config)])
+        account = checkpoints.load(path, learner)
+        if any(name.startswith("masked_lm/") for name in account.missing):
+            raise InputError(f"--gradients: {account.source} has no head of a masked LM; leave the "
+                             "flag out, or name a checkpoint of pre-training.")
+    if job.pattern_network and len(rows) < 2:
+        raise InputError("--pattern_network learns from some texts and is tested on others, but "
+                         f"{job.input_file} gives one text; give more text.")
+    return fine, learner
+
+
+def compare(encoder, other, survey: Survey, rows: list[dict], texts: int, vocabulary) -> dict:
     """Prints how the maps of a fine-tuned model differ, and returns the figures."""
-    other = networks.build(encoder.config)
-    checkpoints.load(job.fine_tuned_checkpoint, other)
     theirs, cosines = Survey(vocabulary, 0, 0), []
     pairs = zip(analysis.read(encoder, rows, ("attention",)),
                 analysis.read(other, rows, ("attention",)))
-    for mine, fine in pairs:
+    for mine, fine in Progress("texts compared", texts).over(pairs):
         cosines.append(analysis.cosine(mine.attention, fine.attention))
         theirs.add(fine)
     similarity = np.mean(cosines, 0)
@@ -155,14 +181,12 @@ def compare(encoder, job: AttentionFlags, survey: Survey, rows: list[dict], voca
             "fine_tuned_classes": patterns.shares(np.stack(theirs.classes)).tolist()}
 
 
-def measure_gradients(job: AttentionFlags, path: str, rows: list[dict], vocabulary) -> dict:
+def measure_gradients(learner, rows: list[dict], vocabulary, seed: int) -> dict:
     """Prints and returns the mean magnitude of the gradient by layer: by weights to [SEP], and by
     all."""
-    from bert_tf import MaskedLM
-    learner = MaskedLM.from_pretrained(path)
-    rng = np.random.default_rng(job.random_seed)
+    rng = np.random.default_rng(seed)
     sums, count = np.zeros((2, 2, len(learner.encoder.layers_))), np.zeros(2)
-    for row in rows:
+    for row in Progress("texts with gradients", len(rows)).over(rows):
         batch = analysis.mask_tokens(row, vocabulary, _SHARE_MASKED, rng)
         weights, gradients = analysis.attention_gradients(
             learner.encoder, learner.objectives[0], batch)
@@ -207,20 +231,23 @@ def main(model: ModelFlags, job: AttentionFlags) -> None:
     check_file(job.input_file, "input_file")
     encoder, tokenizer = open_model(model)
     rows = read_features(job, tokenizer, model.max_seq_length)
+    fine, learner = open_others(job, model.init_checkpoint, encoder, rows)
     survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts)
-    for reading in analysis.read(encoder, padded(rows, model.batch_size), ("attention",)):
+    readings = analysis.read(encoder, padded(rows, model.batch_size), ("attention",))
+    for reading in Progress("texts", len(rows)).over(readings):
         survey.add(reading, job.pattern_network)
     print_statistics(survey)
     figures = {"texts": len(rows), "uniform_entropy": survey.statistics.uniform_entropy,
                **{name: value.tolist() for name, value in survey.statistics.result().items()},
                "classes": patterns.shares(np.stack(survey.classes)).tolist()}
-    if job.fine_tuned_checkpoint:
+    if fine:
         batched = list(padded(rows, model.batch_size))
-        figures |= compare(encoder, job, survey, batched, tokenizer.vocabulary)
+        figures |= compare(encoder, fine, survey, batched, len(rows), tokenizer.vocabulary)
     else:
         print_classes({"all heads": survey})
-    if job.gradients:
-        figures |= measure_gradients(job, model.init_checkpoint, rows[:40], tokenizer.vocabulary)
+    if learner:
+        figures |= measure_gradients(learner, rows[:_GRADIENT_TEXTS], tokenizer.vocabulary,
+                                     job.random_seed)
     if job.pattern_network:
         figures |= learn_patterns(survey, job.random_seed)
     _write(model.output_dir, name_of(model), survey, figures, tokenizer)
@@ -238,7 +265,7 @@ def _write(folder, title, survey, figures, tokenizer):
     pictures.draw_statistics(path("statistics.png"), title, statistics,
                              survey.statistics.uniform_entropy)
     first = survey.readings[0]
-    shown = " ".join(tokenizer.tokens(first.input_ids)[:14]).replace(" ##", "")
+    shown = words.readable(first.input_ids[:16], tokenizer)
     pictures.draw_heads(path("heads.png"), f"{title}: {shown} ...", first.attention)
     if len(survey.distances) > 2:
         pictures.draw_plane(path("plane.png"), title, analysis.scale(survey.distances), statistics)

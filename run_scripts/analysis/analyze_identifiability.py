@@ -11,7 +11,6 @@ identifiability.json and identifiability.png.
 
 import dataclasses
 import os
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,9 +18,19 @@ from bert_tf import analysis, flags
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.flags import REQUIRED, option
-from run_scripts.analysis.model import ModelFlags, batches, check_file, name_of, open_model
+from run_scripts.analysis.model import (
+    ModelFlags,
+    Progress,
+    batches,
+    check_file,
+    check_least,
+    name_of,
+    open_model,
+)
 
 _LINES = 20_000
+_ATTRIBUTED = 24    # tokens of a text whose hidden tokens are attributed
+_SHORTEST = 8
 
 
 @dataclasses.dataclass
@@ -34,24 +43,48 @@ class IdentifiabilityFlags:
                                 "tokens, at which raw and effective attention are compared; those "
                                 "above --max_seq_length are left out.")
     texts_per_length: int = option(4, "How many texts of each length.")
-    identification_texts: int = option(60, "Texts of --max_seq_length tokens whose tokens are "
-                                       "identified; the probe learns from the first 70%.")
+    identification_texts: int = option(
+        60, "Texts of --max_seq_length tokens whose tokens are identified, 3 or more; probes learn "
+        "from the first 70% and are tested on the last 15%.")
+    mlp_epochs: int = option(10, "How often the probe with a hidden layer sees the texts that it "
+                             "learns from; 0: there is only the linear probe.")
     attribution_texts: int = option(2, "Texts of 24 tokens whose hidden tokens are attributed.")
     projections: int = option(32, "Random vectors that estimate the norms of Jacobians; 0: exact, "
                               "at the cost of as many as the network is wide.")
 
+    def __post_init__(self):
+        check_least(self, texts_per_length=1, identification_texts=3, mlp_epochs=0,
+                    attribution_texts=1, projections=0)
 
-def compare_lengths(encoder: object, tokenizer: object, documents: Sequence, lengths: Sequence[int],
-                    texts: int) -> dict[int, dict[str, np.ndarray]]:
-    """Prints and returns raw beside effective attention at each length."""
+    def read_lengths(self, most: int) -> list[int]:
+        """Those of --lengths up to `most`.
+
+        Raises:
+            InputError: they are no numbers, too small, or all above.
+        """
+        try:
+            numbers = [int(length) for length in self.lengths]
+        except ValueError as error:
+            raise InputError(f"--lengths: {error}; give numbers such as 16,32,64.") from None
+        if min(numbers, default=_SHORTEST) < _SHORTEST:
+            raise InputError(f"--lengths: {min(numbers)} is too short; give {_SHORTEST} or more.")
+        lengths = [length for length in numbers if length <= most]
+        if not lengths:
+            raise InputError(f"--lengths: none is at most --max_seq_length={most}.")
+        return lengths
+
+
+def compare_lengths(encoder: object, vocabulary: object, texts: dict[int, dict]
+                    ) -> dict[int, dict[str, np.ndarray]]:
+    """Prints and returns raw beside effective attention at each length, of the texts of each."""
     found = {}
     print(f"\n{'tokens':>8}{'null space':>12}{'correlation':>13}"
           + "".join(f"{name + ' ' + kind:>17}" for kind in ("[CLS]", "[SEP]", ". ,", "rest")
                     for name in ("raw", "eff.")))
-    for length in lengths:
-        features = analysis.windows(documents, length, texts, tokenizer)
+    for length, features in texts.items():
+        progress = Progress(f"texts of {length} tokens", len(features["input_ids"]))
         readings = analysis.read(encoder, batches(features, 4), ("attention", "values"))
-        found[length] = means = analysis.compare_maps(readings, tokenizer.vocabulary)
+        found[length] = means = analysis.compare_maps(progress.over(readings), vocabulary)
         shown = "".join(f"{means[f'{name} {kind}'].mean():>17.3f}"
                         for kind in ("cls", "sep", "punctuation", "rest")
                         for name in ("raw", "effective"))
@@ -60,37 +93,54 @@ def compare_lengths(encoder: object, tokenizer: object, documents: Sequence, len
     return found
 
 
+def show_identification(found: "analysis.Identification") -> None:
+    """Prints the shares of tokens that are identified."""
+    print(f"\ntokens identified among those of their text, of {found.tokens['cosine']:,} "
+          f"(probes: of {found.tokens['linear']:,} in texts that they did not learn from)")
+    print("   layer" + "".join(f"{name:>10}" for name in found.shares))
+    for layer, shares in enumerate(zip(*found.shares.values())):
+        print(f"{layer:>8}" + "".join(f"{share:>10.1%}" for share in shares))
+    print("\nthe same, by the linear probe of one layer (row) in the vectors of another (column)\n"
+          "   layer" + "".join(f"{layer:>8}" for layer in range(len(found.across))))
+    for layer, shares in enumerate(found.across):
+        print(f"{layer:>8}" + "".join(f"{share:>8.1%}" for share in shares))
+
+
+def attribute(encoder: object, features: dict, projections: int) -> dict[str, np.ndarray]:
+    """Prints and returns what tokens contribute to hidden tokens."""
+    progress = Progress("hidden tokens attributed", features["input_ids"].size)
+    found = analysis.summarize_attribution([
+        analysis.token_attribution(encoder, row, projections=projections or None,
+                                   progress=progress) for row in batches(features, 1)])
+    print("\n   layer  own contribution  own is the largest")
+    for layer, (own, largest) in enumerate(zip(found["own"], found["own_largest"]), 1):
+        print(f"{layer:>8}{own:>18.1%}{largest:>20.1%}")
+    return found
+
+
 def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     """Runs the command."""
     check_file(job.input_file, "input_file")
-    try:
-        lengths = [int(length) for length in job.lengths if int(length) <= model.max_seq_length]
-    except ValueError as error:
-        raise InputError(f"--lengths: {error}; give numbers such as 16,32,64.") from None
-    if not lengths:
-        raise InputError("--lengths: none is at most --max_seq_length.")
+    lengths = job.read_lengths(model.max_seq_length)
     encoder, tokenizer = open_model(model)
     documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
-    by_length = compare_lengths(encoder, tokenizer, documents, lengths, job.texts_per_length)
 
-    features = analysis.windows(documents, model.max_seq_length, job.identification_texts,
-                                tokenizer)
-    readings = list(analysis.read(encoder, batches(features, model.batch_size), ("hidden",)))
-    identification = analysis.identify(readings)
-    print(f"\ntokens identified among those of their text, of {identification.tokens['cosine']:,} "
-          f"(linear probe: of {identification.tokens['linear']:,} in texts it did not learn from)")
-    print("   layer" + "".join(f"{name:>10}" for name in identification.shares))
-    for layer, shares in enumerate(zip(*identification.shares.values())):
-        print(f"{layer:>8}" + "".join(f"{share:>10.1%}" for share in shares))
+    def cut(length, count):
+        return analysis.windows(documents, length, count, tokenizer)
 
-    features = analysis.windows(documents, 24, job.attribution_texts, tokenizer)
-    contributions = [analysis.token_attribution(encoder, row, projections=job.projections or None)
-                     for row in batches(features, 1)]
-    attribution = analysis.summarize_attribution(contributions)
-    print("\n   layer  own contribution  own is the largest")
-    for layer, (own, largest) in enumerate(zip(attribution["own"], attribution["own_largest"]), 1):
-        print(f"{layer:>8}{own:>18.1%}{largest:>20.1%}")
-
+    texts = {length: cut(length, job.texts_per_length) for length in lengths}
+    whole = cut(model.max_seq_length, job.identification_texts)
+    short = cut(min(_ATTRIBUTED, model.max_seq_length), job.attribution_texts)
+    if len(whole["input_ids"]) < 3:
+        raise InputError(f"--input_file: {job.input_file} has fewer than 3 runs of "
+                         f"--max_seq_length={model.max_seq_length} tokens in one document; give "
+                         "more text, or a smaller --max_seq_length.")
+    by_length = compare_lengths(encoder, tokenizer.vocabulary, texts)
+    readings = list(analysis.read(encoder, batches(whole, model.batch_size), ("hidden",)))
+    identification = analysis.identify(readings, job.mlp_epochs,
+                                       Progress("layers identified", len(readings[0].hidden)))
+    show_identification(identification)
+    attribution = attribute(encoder, short, job.projections)
     _write(model.output_dir, name_of(model), encoder.config.head_size, by_length, identification,
            attribution)
 
@@ -102,9 +152,10 @@ def _write(folder, title, head_size, by_length, identification, attribution):
                       for n, means in by_length.items()},
         "identified": {name: shares.tolist() for name, shares in identification.shares.items()},
         "identified_of": identification.tokens,
+        "identified_across": identification.across.tolist(),
         "attribution": {name: value.tolist() for name, value in attribution.items()}})
     path = os.path.join(folder, "identifiability.png")
-    draw_identifiability(path, title, head_size, by_length, identification.shares, attribution)
+    draw_identifiability(path, title, head_size, by_length, identification, attribution)
     print(f"\npicture: {path}", flush=True)
 
 

@@ -21,7 +21,14 @@ from bert_tf.files import write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.rows import Omissions, read_sentences
 from bert_tf.tasks.task import Split
-from run_scripts.analysis.model import ModelFlags, check_file, name_of, open_model
+from run_scripts.analysis.model import (
+    ModelFlags,
+    Progress,
+    check_file,
+    check_least,
+    name_of,
+    open_model,
+)
 
 _SAMPLE = 2000      # words for cosines and CKA
 _CHUNKS = 4         # types of chunks to report
@@ -40,6 +47,9 @@ class LayersFlags:
     sentences: int = option(1000, "How many sentences to learn from.")
     eval_sentences: int = option(500, "How many to measure on.")
 
+    def __post_init__(self):
+        check_least(self, sentences=1, eval_sentences=1)
+
     def columns(self) -> dict[str, int]:
         """The columns by name.
 
@@ -47,9 +57,15 @@ class LayersFlags:
             InputError: they are not so written.
         """
         try:
-            return {name: int(column) for name, column in (tag.split("=") for tag in self.tags)}
+            columns = {name: int(column) for name, column in (tag.split("=") for tag in self.tags)}
         except ValueError:
-            raise InputError("--tags: write name=column, such as pos=1,chunk=2.") from None
+            columns = {}
+        if min(columns.values(), default=0) < 1:
+            raise InputError("--tags: write name=column, such as pos=1,chunk=2; column 0 has the "
+                             "words.")
+        if self.chunk_tag and self.chunk_tag not in columns:
+            raise InputError(f"--chunk_tag: there are no tags {self.chunk_tag!r} in --tags.")
+        return columns
 
 
 @dataclasses.dataclass
@@ -95,7 +111,8 @@ def read(path: str, columns: dict[str, int], count: int, encoder, tokenizer, mos
     if not rows:
         raise InputError(f"{path}: no sentence has at most {room} tokens.")
     parts = ("hidden", "attention") if attention else ("hidden",)
-    for reading, places in zip(analysis.read(encoder, rows, parts), firsts):
+    readings = Progress(f"sentences of {path}", len(rows)).over(analysis.read(encoder, rows, parts))
+    for reading, places in zip(readings, firsts):
         sentences.layers.append(reading.hidden[:, places])
         if attention:
             ends = np.append(places[1:], len(reading.input_ids) - 1)
@@ -199,8 +216,6 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
     for flag in ("input_file", "eval_input_file"):
         check_file(getattr(job, flag), flag)
     columns = job.columns()
-    if job.chunk_tag and job.chunk_tag not in columns:
-        raise InputError(f"--chunk_tag: there are no tags {job.chunk_tag!r} in --tags.")
     encoder, tokenizer = open_model(model)
     train, held_out = (
         read(path, columns, count, encoder, tokenizer, model.max_seq_length, attention)

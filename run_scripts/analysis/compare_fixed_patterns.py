@@ -4,27 +4,31 @@ arXiv:2002.10260), and compares them.
     bert-compare-fixed-patterns --input_file=train.tfrecord --eval_input_file=held_out.tfrecord \\
         --bert_config_file=bert_config.json --output_dir=patterns --num_train_steps=2000
 
-Each variant is a masked LM, trained from scratch on the same batches from the same seed: `learned`;
-`fixed`, whose first seven heads have the seven patterns; `all_fixed`, whose last head looks at the
-end of the text too, so that none learns. The command reports the loss on held-out records, that of
-`fixed` without its learned head, the weights, and the seconds of a step.
+Each variant is a masked LM that bert-run-pretraining trains from scratch, on the same batches from
+the same seed: `learned`; `fixed`, whose first seven heads have the seven patterns; `fixed_words`,
+the same with patterns that count words; `all_fixed`, whose other heads look at the end of the text,
+so that none learns. The command reports the loss on held-out records, that of a variant without its
+learned heads, the weights, and the seconds of a step. It goes on where it stopped.
 """
 
 import dataclasses
-import functools
 import os
 import time
-from collections.abc import Callable
 
-from bert_tf import analysis, data, flags, networks, objectives, training
-from bert_tf.config import EncoderConfig, read_config
+import numpy as np
+
+from bert_tf import analysis, data, flags, training
+from bert_tf.config import PATTERNS, EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.settings import TrainSettings
+from run_scripts import run_pretraining
+from run_scripts.run_pretraining import PretrainingFlags
 
-_VARIANTS = ("learned", "fixed", "all_fixed")
+_VARIANTS = ("learned", "fixed", "fixed_words", "all_fixed")
 _TIMED_STEPS = 10
+_LOSS, _ACCURACY, _WITHOUT = "masked_lm/loss", "masked_lm/accuracy", "loss_without_learned"
 
 
 @dataclasses.dataclass
@@ -33,8 +37,12 @@ class PatternsFlags:
 
     input_file: list[str] = option(REQUIRED, "Records to train on.")
     eval_input_file: list[str] = option(REQUIRED, "Held-out records.")
-    bert_config_file: str = option(REQUIRED, "The sizes; at least 7 heads.")
-    variants: list[str] = option(list(_VARIANTS), "Which to train.")
+    bert_config_file: str = option(REQUIRED, "The sizes of a BERT of at least 7 heads.")
+    variants: list[str] = option(
+        ["learned", "fixed", "all_fixed"], f"Which to train, of {', '.join(_VARIANTS)}. "
+        "fixed_words needs records made with --masking=dynamic --do_whole_word_mask.")
+    num_seeds: int = option(1, "How many times each is trained, with the seeds from --random_seed "
+                            "upwards.")
     empty_rows: str = option("end", "What a token looks at where its pattern has nothing: end, the "
                              "first or last token; zero, nothing.", choices=("end", "zero"))
 
@@ -42,38 +50,74 @@ class PatternsFlags:
         if unknown := set(self.variants) - set(_VARIANTS):
             raise InputError(f"--variants: there is no {unknown.pop()!r}; choose from "
                              f"{', '.join(_VARIANTS)}.")
+        if self.num_seeds < 1:
+            raise InputError(f"--num_seeds is {self.num_seeds}; it must be at least 1.")
 
 
-def make_encoder(variant: str, config: EncoderConfig, empty_rows: str, dtype: str) -> object:
-    """The encoder of a variant, with initial weights."""
+def make_config(variant: str, config: EncoderConfig, empty_rows: str) -> EncoderConfig:
+    """The configuration of a variant of the BERT of `config`."""
     if variant == "learned":
-        return networks.build(config, dtype=dtype)
-    from bert_tf.analysis.fixed_patterns import FixedPatternEncoder
-    from bert_tf.layers.fixed_patterns import PATTERNS
-    names = PATTERNS if variant == "fixed" else PATTERNS + ("end",) * (
-        config.num_attention_heads - len(PATTERNS))
-    return FixedPatternEncoder(config, fixed_heads=names, empty_rows=empty_rows, dtype=dtype)
+        return config
+    heads = PATTERNS
+    if variant == "all_fixed":
+        heads += ("end",) * (config.num_attention_heads - len(PATTERNS))
+    return FixedPatternConfig.from_dict({
+        **config.to_dict(), "fixed_heads": heads, "empty_rows": empty_rows,
+        "pattern_units": "words" if variant == "fixed_words" else "tokens"})
 
 
-def train(settings: TrainSettings, make_learner: Callable, records: object, held_out: object
-          ) -> dict[str, float]:
+def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags]:
+    """What bert-run-pretraining is to do for each variant; everything is checked.
+
+    Raises:
+        InputError: the configuration or the records can't be used.
+    """
+    config = read_config(job.bert_config_file)
+    if type(config) is not EncoderConfig or config.model_type != EncoderConfig.model_type:
+        raise InputError(f"--bert_config_file: {job.bert_config_file} is not the configuration of "
+                         "a BERT; give that of one, whose heads are then replaced.")
+    if config.num_attention_heads < len(PATTERNS):
+        raise InputError(f"--bert_config_file: {job.bert_config_file} has "
+                         f"{config.num_attention_heads} heads; seven patterns need 7 or more.")
+    sizes = data.RecordSet.open(job.input_file, "input_file").format.sizes
+    lengths = {name: size for name, size in sizes.items() if name.startswith("max_")}
+    _, defaults = run_pretraining.recipe_defaults({"input_file": job.input_file})
+    if "max_predictions_per_seq" in defaults:
+        lengths.setdefault("max_predictions_per_seq", defaults["max_predictions_per_seq"])
+    jobs, configs = {}, {}
+    for variant in job.variants:
+        configs[variant] = make_config(variant, config, job.empty_rows)
+        jobs[variant] = PretrainingFlags(
+            input_file=job.input_file, eval_input_file=job.eval_input_file, do_train=True,
+            bert_config_file=os.path.join(output_dir, f"{variant}.json"), terms=["masked_lm"],
+            **lengths)
+        for flag in ("input_file", "eval_input_file"):
+            run_pretraining.open_records(jobs[variant], getattr(job, flag), flag, configs[variant])
+    make_folder(output_dir, "output_dir")
+    for variant, described in configs.items():
+        described.to_json_file(jobs[variant].bert_config_file)
+    return jobs
+
+
+def train(job: PretrainingFlags, settings: TrainSettings) -> dict[str, float]:
     """Trains one variant; returns its figures."""
-    strategy = training.open_strategy(settings)
-    with training.sole_writer(settings.output_dir, strategy):
-        trainer = training.make_trainer(strategy, settings, make_learner)
-        run = training.Run(trainer, settings, records, None)
-        run.resume()
-        run.train()
-        run.save_model()
-    evaluate = training.make_evaluation(trainer, settings, held_out)
+    trainer = run_pretraining.main(job, settings)
     encoder = trainer.learner.encoder
-    found = {"weights": encoder.count_params(), **evaluate()}
-    heads = range(len(getattr(encoder, "fixed_heads", ())), encoder.config.num_attention_heads)
-    if heads and heads[0]:
-        pairs = [(layer, head) for layer in range(len(encoder.layers_)) for head in heads]
-        with analysis.disabled(encoder, pairs, "zero"):
-            found["loss_without_learned"] = evaluate()["masked_lm/loss"]
+    held_out, _ = run_pretraining.open_records(job, job.eval_input_file, "eval_input_file",
+                                               encoder.config)
+    evaluate = training.make_evaluation(trainer, settings, held_out)
+    measured = evaluate()
+    found = {"weights": encoder.count_params(), _LOSS: measured[_LOSS],
+             _ACCURACY: measured[_ACCURACY]}
+    config = encoder.config
+    if 0 < config.learned_heads < config.num_attention_heads:
+        learned = range(config.num_attention_heads - config.learned_heads,
+                        config.num_attention_heads)
+        with analysis.disabled(encoder, [(layer, head) for layer in range(config.depth)
+                                         for head in learned], "zero"):
+            found[_WITHOUT] = evaluate()[_LOSS]
     # Steps alone, without reports and checkpoints; these change the weights, so they come last.
+    records, _ = run_pretraining.open_records(job, job.input_file, "input_file", config)
     iterator = iter(trainer.distribute(lambda worker, workers, replicas: records.training_batches(
         settings.random_seed, 0, settings.train_batch_size, replicas)))
     trainer.train(iterator, _TIMED_STEPS)
@@ -83,34 +127,35 @@ def train(settings: TrainSettings, make_learner: Callable, records: object, held
     return found
 
 
+def show(results: dict[str, dict[int, dict[str, float]]]) -> None:
+    """Prints a table of the means over seeds."""
+    print(f"\n{'held-out masked LM':<22}{'loss':>8}{'+-':>8}{'accuracy':>10}"
+          f"{'encoder weights':>17}{'CPU s a step':>14}   (+-: standard deviation over seeds)")
+    for variant, by_seed in results.items():
+        runs = list(by_seed.values())
+        mean = {name: np.mean([run[name] for run in runs]) for name in runs[0]}
+        spread = {name: np.std([run[name] for run in runs], ddof=1) if len(runs) > 1 else 0.0
+                  for name in runs[0]}
+        print(f"{variant:<22}{mean[_LOSS]:>8.4f}{spread[_LOSS]:>8.4f}{mean[_ACCURACY]:>10.1%}"
+              f"{mean['weights']:>17,.0f}{mean['cpu_seconds_a_step']:>14.3f}")
+        if _WITHOUT in mean:
+            print(f"{'  learned heads off':<22}{mean[_WITHOUT]:>8.4f}{spread[_WITHOUT]:>8.4f}")
+
+
 def main(job: PatternsFlags, settings: TrainSettings) -> None:
     """Runs the command."""
-    config = read_config(job.bert_config_file)
-    if config.num_attention_heads < 7:
-        raise InputError(f"--bert_config_file: {job.bert_config_file} has "
-                         f"{config.num_attention_heads} heads; seven patterns need 7 or more.")
-    records = data.RecordSet.open(job.input_file, "input_file")
-    held_out = data.RecordSet.open(job.eval_input_file, "eval_input_file")
-    make_folder(settings.output_dir, "output_dir")
-
-    def make(dtype, variant):
-        encoder = make_encoder(variant, config, job.empty_rows, dtype)
-        return training.Learner(encoder, [objectives.MaskedLM(config, dtype=dtype)])
-
-    results = {}
-    for variant in job.variants:
-        folder = os.path.join(settings.output_dir, variant)
-        print(f"== {variant}", flush=True)
-        results[variant] = train(dataclasses.replace(settings, output_dir=folder),
-                                 functools.partial(make, variant=variant), records, held_out)
-        write_json(os.path.join(settings.output_dir, "patterns.json"), results)
-    print(f"\n{'held-out masked LM':<22}{'loss':>8}{'accuracy':>10}{'encoder weights':>17}"
-          f"{'CPU s a step':>14}")
-    for variant, found in results.items():
-        print(f"{variant:<22}{found['masked_lm/loss']:>8.4f}{found['masked_lm/accuracy']:>10.1%}"
-              f"{found['weights']:>17,}{found['cpu_seconds_a_step']:>14.3f}")
-        if "loss_without_learned" in found:
-            print(f"{'  learned head off':<22}{found['loss_without_learned']:>8.4f}")
+    jobs = make_jobs(job, settings.output_dir)
+    results: dict[str, dict[int, dict[str, float]]] = {variant: {} for variant in jobs}
+    for number in range(job.num_seeds):
+        seed = settings.random_seed + number
+        for variant, described in jobs.items():
+            print(f"== {variant}, seed {seed}: {number * len(jobs) + list(jobs).index(variant) + 1}"
+                  f" of {job.num_seeds * len(jobs)}", flush=True)
+            folder = os.path.join(settings.output_dir, variant, f"seed{seed}")
+            results[variant][seed] = train(described, dataclasses.replace(
+                settings, output_dir=folder, random_seed=seed))
+            write_json(os.path.join(settings.output_dir, "patterns.json"), results)
+    show(results)
 
 
 def run() -> None:

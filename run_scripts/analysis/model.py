@@ -2,14 +2,19 @@
 
 import dataclasses
 import os
-from typing import ClassVar
+import time
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, TypeVar
 
 from bert_tf import checkpoints, networks
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Tokenizer
+from bert_tf.training.reporting import duration
 from run_scripts.extract_features import EncoderFlags, read_model
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -31,16 +36,52 @@ def open_model(job: ModelFlags) -> tuple["networks.BertEncoder", Tokenizer]:
     config, tokenizer = read_model(job)
     make_folder(job.output_dir, "output_dir")
     encoder = networks.build(config)
-    account = checkpoints.load(job.init_checkpoint, encoder)
-    if account.missing and account.missing != ["the pooler"]:
-        print(account, flush=True)
+    checkpoints.load(job.init_checkpoint, encoder)
     return encoder, tokenizer
+
+
+class Progress:
+    """Prints every few seconds how much is done, and how long the rest will take.
+
+    Args:
+        what: what is counted, such as "heads".
+        total: how many there are.
+    """
+
+    _SECONDS = 5
+
+    def __init__(self, what: str, total: int):
+        self._what, self._total, self._done = what, total, 0
+        self._start = self._last = time.monotonic()
+
+    def __call__(self) -> None:
+        """Notes that one more is done."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._last >= self._SECONDS and self._done < self._total:
+            self._last = now
+            left = (now - self._start) * (self._total / self._done - 1)
+            print(f"{self._done:,}/{self._total:,} {self._what}, about {duration(left)} left",
+                  flush=True)
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        """Yields the items, each of which counts as one when the next is asked for."""
+        for item in items:
+            yield item
+            self()
 
 
 def batches(features: dict, size: int):
     """Yields the rows of features [N, S] in batches of `size`."""
     for start in range(0, len(features["input_ids"]), size):
         yield {name: rows[start:start + size] for name, rows in features.items()}
+
+
+def check_least(job: object, **least: int) -> None:
+    """Raises InputError if a flag is below the least value given under its name."""
+    for name, value in least.items():
+        if getattr(job, name) < value:
+            raise InputError(f"--{name} is {getattr(job, name)}; it must be at least {value}.")
 
 
 def check_file(path: str, flag: str) -> None:

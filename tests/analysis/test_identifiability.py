@@ -7,10 +7,11 @@ import json
 import keras
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from bert_tf import analysis, checkpoints, networks
 from bert_tf.analysis.effective_attention import correlation, effective_maps
-from bert_tf.analysis.identification import LinearProbe, identified
+from bert_tf.analysis.identification import LinearProbe, MlpProbe, identified
 from bert_tf.config import EncoderConfig
 
 
@@ -134,6 +135,50 @@ def test_random_projections_estimate_the_jacobian():
     exact = analysis.token_attribution(encoder, text)
     found = analysis.token_attribution(encoder, text, projections=400)
     np.testing.assert_allclose(found, exact, atol=0.04)
+
+
+def test_probes_across_layers_by_a_slow_loop():
+    """Every pair of layers by scikit-learn's regression; the MLP finds what no affine map does."""
+    rng = np.random.default_rng(5)
+    turn = rng.standard_normal((6, 6))
+    readings = []
+    for _ in range(20):
+        inputs = rng.standard_normal((25, 6))
+        hidden = np.stack([inputs, inputs @ turn + 1, np.abs(inputs) * [1, 1, 1, 1, 0.2, 0.2]])
+        readings.append(analysis.Reading(np.arange(25), np.zeros(25), hidden=hidden))
+    found = analysis.identify(readings, mlp_epochs=1)
+    learned, tested = 14, 17
+    for layer in range(3):
+        x, y = (np.concatenate([reading.hidden[i] for reading in readings[:learned]])
+                for i in (layer, 0))
+        share = np.trace(x.T @ x) / 6 * 1e-4
+        fitted = Ridge(alpha=share).fit(x, y)
+        for other in range(3):
+            right = [max(range(25), key=lambda j, p=p, t=t: p @ t[j] / np.linalg.norm(t[j])) == i
+                     for reading in readings[tested:] for t in [reading.hidden[0]]
+                     for i, p in enumerate(fitted.predict(reading.hidden[other]))]
+            assert found.across[layer, other] == pytest.approx(np.mean(right))
+    np.testing.assert_array_equal(np.diag(found.across), found.shares["linear"])
+    assert found.tokens == {"cosine": 500, "l2": 500, "linear": 75, "mlp": 75}
+    assert list(found.shares["mlp"].shape) == [3]
+
+
+def test_an_mlp_finds_what_is_not_linear():
+    """From (|x|, sign of x, in one number each) back to x."""
+    rng = np.random.default_rng(6)
+    texts = []
+    for _ in range(12):
+        x = rng.standard_normal((100, 3))
+        texts.append((np.concatenate([np.abs(x), np.sign(x) * 0.5], 1), x))
+    linear = LinearProbe(6, 3)
+    for text in texts[:8]:
+        linear.add(*text)
+    probe = MlpProbe(6, 3, units=64, epochs=50, seed=1)
+    shares = [np.mean([identified(found(x), y).mean() for x, y in texts[10:]])
+              for found in (linear.solve(), probe.fit(texts[:8], texts[8:10]))]
+    assert shares[1] > 2 * shares[0]
+    first = probe(texts[0][0])
+    np.testing.assert_array_equal(probe.fit(texts[:8], texts[8:10])(texts[0][0]), first)
 
 
 def test_padding_does_not_matter():

@@ -25,7 +25,15 @@ document.querySelector('[data-head="1,2"]').click();
 hover(3);
 byId("to").click();
 hover(3);
-seen.push(byId("figures").textContent, document.querySelectorAll("td canvas").length,
+const figures = byId("figures").textContent, box = byId("map").getBoundingClientRect();
+byId("map").dispatchEvent(new MouseEvent("mousemove", {
+  clientX: box.left + 0.9 * box.width / 6, clientY: box.top + 4.5 * box.height / 6}));
+const map = byId("says").textContent;
+byId("text").value = 1;
+byId("text").dispatchEvent(new Event("change"));
+byId("from").click();
+hover(0);
+seen.push(map, figures, document.querySelectorAll("td canvas").length,
           tokens().map(token => token.textContent));
 document.title = JSON.stringify(seen);
 </script></html>"""
@@ -33,13 +41,14 @@ document.title = JSON.stringify(seen);
 
 @pytest.fixture(name="page")
 def fixture_page(tmp_path):
-    """The page, the reading on it, and its path."""
+    """The page, the first of the two readings on it, and its path."""
     rng = np.random.default_rng(0)
     ids = np.array([2, 5, 6, 7, 8, 3], np.int32)
     attention = rng.dirichlet(np.full(6, 0.5), (2, 3, 6)).astype(np.float32)
     reading = Reading(ids, np.zeros(6, np.int32), attention)
     path = tmp_path / "attention.html"
-    write_page(str(path), "A <title>", [reading], WordpieceTokenizer(Vocabulary(TOKENS)))
+    other = Reading(ids[[0, 3, 5]], np.zeros(3, np.int32), np.full((2, 3, 3, 3), 1 / 3, np.float32))
+    write_page(str(path), "A <title>", [reading, other], WordpieceTokenizer(Vocabulary(TOKENS)))
     return path.read_text(encoding="utf-8"), reading, path
 
 
@@ -48,7 +57,7 @@ def test_the_page_is_whole_and_holds_the_maps(page):
     assert not re.findall(r"(?:src|href)\s*=", text) and "http" not in text
     data = json.loads(re.search(r'type="application/json">(.*?)</script>', text, re.S)[1])
     assert data["title"] == "A <title>" and (data["layers"], data["heads"]) == (2, 3)
-    shown, = data["texts"]
+    shown = data["texts"][0]
     assert shown["tokens"] == ["[CLS]", "a", "##b", "</script>", ".", "[SEP]"]
     assert shown["pieces"] == [0, 0, 1, 0, 0, 0]
     coded = np.frombuffer(base64.b64decode(shown["attention"]), np.uint8).reshape(2, 3, 6, 6)
@@ -64,7 +73,7 @@ def test_hovering_shows_the_weights(page):
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
                            path.as_uri()], capture_output=True, text=True, check=True, timeout=60)
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)[1]
-    first, second, third, figures, canvases, tokens = json.loads(
+    first, second, third, fourth, on_map, figures, canvases, tokens = json.loads(
         title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     for (_, titles), weights in ((first, reading.attention[0, 0, 1]),
                                  (second, reading.attention[1, 2, 3]),
@@ -75,4 +84,9 @@ def test_hovering_shows_the_weights(page):
     assert first[0].startswith(f"a looks at {best} ")
     assert third[0].startswith("</script> is looked at by")
     assert figures.startswith("layer 2, head 3: [CLS] ") and canvases == 6
-    assert tokens == ["[CLS]", "a", "b", "</script>", ".", "[SEP]"]
+    weight = reading.attention[1, 2, 4, 0]
+    assert on_map.startswith(". \u2192 [CLS]: ") and float(on_map[11:-1]) / 100 == pytest.approx(
+        weight, abs=0.006)
+    assert fourth[0].startswith("[CLS] looks at")
+    assert fourth[1] == ["33.2%"] * 3       # 1/3 in the page's 8 bits
+    assert tokens == ["[CLS]", "</script>", "[SEP]"]

@@ -1,19 +1,34 @@
 """The commands of run_scripts/analysis on a tiny network: what they write."""
 
+import functools
 import json
 import pathlib
 import shutil
 
+import keras
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn.metrics import matthews_corrcoef
 
+import bert_tf
+from bert_tf import tokenization
+from bert_tf.config import EncoderConfig
+from bert_tf.data.vectors import Texts
 from bert_tf.errors import InputError
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.task import SavedTask
+from bert_tf.training.run import save_model
+from bert_tf.training.settings import TrainSettings
 from run_scripts.analysis import (
     analyze_attention,
+    analyze_heads,
     analyze_identifiability,
     analyze_layers,
+    compare_fixed_patterns,
 )
 from run_scripts.analysis.model import ModelFlags
+from tests.training import tiny
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *"abcdefghij",
@@ -65,11 +80,13 @@ def test_attention(model, tmp_path, capsys):
 def test_identifiability(model, tmp_path):
     job = analyze_identifiability.IdentifiabilityFlags(
         input_file=str(model / "text.txt"), lengths=["24", "99"], texts_per_length=2,
-        identification_texts=6, attribution_texts=1, projections=2)
+        identification_texts=6, mlp_epochs=1, attribution_texts=1, projections=2)
     analyze_identifiability.main(flags_of(model, tmp_path), job)
     found = json.loads((tmp_path / "identifiability.json").read_text())
     assert set(found["by_length"]) == {"24"}
     assert found["identified"]["cosine"][0] == 1
+    assert np.diag(found["identified_across"]).tolist() == found["identified"]["linear"]
+    assert len(found["identified"]["mlp"]) == 3
     assert (tmp_path / "identifiability.png").stat().st_size > 10_000
 
 
@@ -86,3 +103,125 @@ def test_layers(model, tmp_path):
     with pytest.raises(InputError, match="--tags"):
         analyze_layers.LayersFlags("a", "b", tags=["pos"]).columns()
 
+
+SENTENCES = ["abc d e .", "f a", "j i h g f", "c", "e e d", "b a . c"]
+
+
+def write_task(folder, name, config, labels):
+    """A model of a task with the examples of its development set, whose metric is not constant."""
+    keras.utils.set_random_seed(4)
+    folder.mkdir()
+    task = find_task(name)
+    objective = (bert_tf.Regression(config) if task.kind.name == "regression"
+                 else bert_tf.Classification(config, 2))
+    learner = bert_tf.Learner(bert_tf.BertEncoder(config), [objective])
+    save_model(folder, learner)
+    SavedTask(task, 24, True, {}, task.kind.num_texts(task)).write(folder)
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENS))
+    if task.kind.name == "regression":
+        header = "index genre filename year old_index source1 source2 sentence1 sentence2 score"
+        rows = [[i, *"abcdef", text, text[::-1], label]
+                for i, (text, label) in enumerate(zip(SENTENCES, labels))]
+        lines = [header.split(), *rows]
+    else:
+        lines = [["gj04", label, "", text] for text, label in zip(SENTENCES, labels)]
+    (folder / "dev.tsv").write_text("".join("\t".join(map(str, line)) + "\n" for line in lines))
+    return learner
+
+
+@pytest.mark.parametrize("name, labels", [("cola", [0, 1, 1, 0, 1, 0]),
+                                          ("sts-b", [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])])
+def test_heads(name, labels, tmp_path, eagerly):
+    """The scores without a head equal those of the encoder's own mask of heads."""
+    config = EncoderConfig.preset("tiny", vocab_size=len(TOKENS), hidden_size=32,
+                                  intermediate_size=32, max_position_embeddings=24,
+                                  initializer_range=0.5)
+    learner = write_task(tmp_path / "model", name, config, labels)
+    analyze_heads.main(analyze_heads.HeadsFlags(
+        model_dir=str(tmp_path / "model"), task=name, data_dir=str(tmp_path / "model"),
+        output_dir=str(tmp_path / "out"), form="zero"))
+    found = json.loads((tmp_path / "out" / "heads.json").read_text())
+    lines = [f"{text} ||| {text[::-1]}" if name == "sts-b" else text for text in SENTENCES]
+    tokenizer = tokenization.open_tokenizer(str(tmp_path / "model"), True)
+    batch = Texts(lines, tokenizer, 24).pack(np.arange(len(lines)))
+
+    def score(off):
+        mask = np.ones((2, 2), "float32")
+        for place in off:
+            mask[place] = 0
+        outputs = learner.encoder(batch, head_mask=mask)
+        logits = np.array(learner.objectives[0](outputs, batch, learner.encoder.embedding_table))
+        return 100 * (matthews_corrcoef(labels, logits.argmax(-1)) if name == "cola"
+                      else stats.pearsonr(labels, logits.reshape(-1))[0])
+
+    assert found["metric"] == ("matthews" if name == "cola" else "pearson")
+    assert found["score"] == pytest.approx(score([]), abs=0.01)
+    for layer in range(2):
+        for head in range(2):
+            assert found["without_head"][layer][head] == pytest.approx(
+                score([(layer, head)]), abs=0.01)
+        assert found["without_layer"][layer] == pytest.approx(
+            score([(layer, 0), (layer, 1)]), abs=0.01)
+    assert (tmp_path / "out" / "heads.png").stat().st_size > 5_000
+
+
+def test_heads_that_layers_share(tmp_path, eagerly):
+    config = EncoderConfig.preset("tiny", vocab_size=len(TOKENS), hidden_size=32,
+                                  intermediate_size=32, max_position_embeddings=24,
+                                  model_type="albert", embedding_size=16, num_hidden_groups=1)
+    write_task(tmp_path / "model", "cola", config, [0, 1, 1, 0, 1, 0])
+    job = functools.partial(
+        analyze_heads.HeadsFlags, model_dir=str(tmp_path / "model"), task="cola",
+        data_dir=str(tmp_path / "model"), output_dir=str(tmp_path / "out"))
+    analyze_heads.main(job())
+    found = json.loads((tmp_path / "out" / "heads.json").read_text())
+    assert found["layers"] == ["1-2"] and np.shape(found["without_head"]) == (1, 2)
+    for change, message in (({"task": "sts-b"}, "--task=sts-b is of the kind regression"),
+                            ({"data_dir": str(tmp_path)}, "dev.tsv"),
+                            ({"model_dir": str(tmp_path)}, "--model_dir"),
+                            ({"split": "train"}, "train.tsv")):
+        with pytest.raises(InputError, match=message):
+            analyze_heads.main(job(**change))
+    with pytest.raises(InputError, match="--examples is -1"):
+        job(examples=-1)
+
+
+def test_fixed_patterns(tmp_path, eagerly, monkeypatch):
+    """The figures are those of the models that are left."""
+    monkeypatch.setattr(compare_fixed_patterns, "_TIMED_STEPS", 1)
+    tiny.write_records(tmp_path / "train.tfrecord", 16)
+    tiny.write_records(tmp_path / "held.tfrecord", 8, seed=1)
+    config = tiny.config(num_attention_heads=8, num_hidden_layers=1)
+    config.to_json_file(tmp_path / "config.json")
+    job = functools.partial(
+        compare_fixed_patterns.PatternsFlags, input_file=[str(tmp_path / "train.tfrecord")],
+        eval_input_file=[str(tmp_path / "held.tfrecord")],
+        bert_config_file=str(tmp_path / "config.json"))
+    settings = TrainSettings(
+        output_dir=str(tmp_path / "out"), train_batch_size=4, num_train_steps=1,
+        num_warmup_steps=0, eval_batch_size=8, learning_rate=1e-2)
+    compare_fixed_patterns.main(job(variants=["fixed"], num_seeds=2), settings)
+    found = json.loads((tmp_path / "out" / "patterns.json").read_text())
+    assert bert_tf.BertEncoder(config).count_params() - found["fixed"]["12345"]["weights"] == (
+        2 * 33 * 28)
+    assert found["fixed"]["12345"]["masked_lm/loss"] != found["fixed"]["12346"]["masked_lm/loss"]
+    batch = tiny.batch(tiny.write_records(tmp_path / "again.tfrecord", 8, seed=1), slice(None))
+    learner = keras.models.load_model(tmp_path / "out" / "fixed" / "seed12346" / "model.keras")
+    assert learner.encoder.config.fixed_heads == bert_tf.FixedPatternConfig.fixed_heads
+
+    def loss():
+        total, count = learner.measure(batch)["masked_lm"]["loss"]
+        return float(total / count)
+
+    assert found["fixed"]["12346"]["masked_lm/loss"] == pytest.approx(loss(), abs=1e-4)
+    value = learner.encoder.layers_[0].attention.value
+    for weight in (value.kernel, value.bias):
+        weight.assign(weight.numpy() * (np.arange(32) < 28))
+    assert found["fixed"]["12346"]["loss_without_learned"] == pytest.approx(loss(), abs=1e-4)
+    for change, message in (({"variants": ["fixed_words"]}, "token_boundary"),
+                            ({"input_file": [str(tmp_path / "no")]}, "--input_file")):
+        with pytest.raises(InputError, match=message):
+            compare_fixed_patterns.main(job(**change), settings)
+    tiny.config().to_json_file(tmp_path / "config.json")
+    with pytest.raises(InputError, match="2 heads; seven"):
+        compare_fixed_patterns.main(job(), settings)

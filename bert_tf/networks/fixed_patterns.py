@@ -1,0 +1,57 @@
+"""BERT's encoder with heads that look at fixed places (Raganato et al., arXiv:2002.10260)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import FixedPatternConfig
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.fixed_patterns import FixedPatternLayer, fixed_patterns
+from bert_tf.layers.transformer import TransformerLayer
+from bert_tf.networks.encoder import BertEncoder
+
+
+@register
+class FixedPatternEncoder(BertEncoder):
+    """An encoder in each of whose layers the first heads have given maps, and the others learn.
+
+    Everything else is as in `BertEncoder`. A head that is fixed has no queries and no keys.
+
+    Args:
+        config: `FixedPatternConfig`.
+        kwargs: as of `BertEncoder`.
+    """
+
+    def __init__(self, config: FixedPatternConfig, name: str = "bert", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.reads = (*BertEncoder.reads, *config.further_features)
+
+    def make_layer(self, *shared: TransformerLayer | None, **kwargs: Any) -> TransformerLayer:
+        return FixedPatternLayer(self.config, *shared, **kwargs)
+
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
+        """The bias of the learned heads, and the maps of the others.
+
+        Raises:
+            InputError: patterns count words, and `token_boundary`, integer [B, S], 1 where a word
+                begins, is not there.
+        """
+        config, mask = self.config, inputs.get("input_mask")
+        if mask is None:
+            mask = ops.ones_like(inputs["input_ids"])
+        for name in config.further_features:
+            if inputs.get(name) is None:
+                raise InputError(f"pattern_units is words, but the batch has no {name}; give "
+                                 "features that say where words begin.")
+        boundary = inputs["token_boundary"] if config.further_features else None
+        maps = fixed_patterns(mask, config.fixed_heads, config.empty_rows, boundary)
+        return super().make_bias(inputs, attention_bias), maps          # [B, F, S, S]
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "FixedPatternEncoder":
+        # Its first version kept the patterns beside the configuration.
+        beside = {key: config[key] for key in ("fixed_heads", "empty_rows") if key in config}
+        own = {key: value for key, value in config.items() if key not in beside}
+        return super().from_config({**own, "config": {**config["config"], **beside}})
