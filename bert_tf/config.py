@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from bert_tf.errors import InputError
-from bert_tf.sizes import EncoderSizes, Sizes, read_file
+from bert_tf.sizes import TASK_TYPES, EncoderSizes, Sizes, read_file
 
 # "gelu" is the tanh approximation of google-research/bert, whatever other libraries mean by it;
 # the exact form, which Hugging Face calls "gelu", is "gelu_erf" here.
@@ -45,6 +45,8 @@ class EncoderConfig(EncoderSizes):
             (arXiv:1909.11942, table 4).
         pooler_type: "first_token_transform", a dense layer with tanh on the vector of the first
             token, or "first_token", that vector itself.
+        use_task_id: whether an embedding of the task is added to each token's (arXiv:1907.12412).
+        task_type_vocab_size: how many tasks it tells apart; 3 if None, as in Hugging Face's files.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -54,18 +56,20 @@ class EncoderConfig(EncoderSizes):
         "vocab_size": 10_000_000, "hidden_size": 65_536, "num_hidden_layers": 1_024,
         "num_attention_heads": 1_024, "intermediate_size": 1_048_576,
         "max_position_embeddings": 1_048_576, "type_vocab_size": 65_536,
-        "embedding_size": 65_536, "num_hidden_groups": 1_024, "inner_group_num": 64}
+        "embedding_size": 65_536, "num_hidden_groups": 1_024, "inner_group_num": 64,
+        "task_type_vocab_size": 65_536}
     fractions: ClassVar = {"hidden_dropout_prob": 1, "attention_probs_dropout_prob": 1,
                            "initializer_range": 10, "layer_norm_eps": 1}
     choices: ClassVar = {"hidden_act": ACTIVATIONS,
                          "model_type": ("bert", "roberta", "albert", "electra", "spanbert",
-                                        "structbert"),
+                                        "structbert", "ernie"),
                          "shared_parts": ("all", "attention", "feed_forward"),
-                         "pooler_type": ("first_token_transform", "first_token")}
-    optional: ClassVar = ("embedding_size", "num_hidden_groups")
+                         "pooler_type": ("first_token_transform", "first_token"),
+                         "use_task_id": (False, True)}
+    optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", *optional, "inner_group_num", "shared_parts",
-        "pooler_type")
+        "pooler_type", "use_task_id")
     # These describe a pooler that the original never builds, and parts of ALBERT that
     # google-research/albert never reads.
     unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
@@ -91,6 +95,8 @@ class EncoderConfig(EncoderSizes):
     inner_group_num: int = 1
     shared_parts: str = "all"
     pooler_type: str = "first_token_transform"
+    use_task_id: bool = False
+    task_type_vocab_size: int | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -105,6 +111,7 @@ class EncoderConfig(EncoderSizes):
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""
         return dataclasses.replace(
             self, embedding_size=self.embedding_width,
+            task_type_vocab_size=self.task_type_vocab_size or TASK_TYPES,
             num_hidden_groups=self.num_hidden_groups or self.num_hidden_layers)
 
     @classmethod

@@ -55,6 +55,7 @@ class Segments:
         sentence_ends: whether a separator follows every sentence, and one more every document.
         random_share: share of the pairs that get a B from elsewhere, where B may be in order.
         swapped_share: share of the other pairs that are swapped, with negatives="three_way".
+        next_label: the label of a pair in order, 0 (BERT) or 1 (ERNIE).
     """
 
     pairing: str = "segment_pairs"
@@ -62,6 +63,7 @@ class Segments:
     sentence_ends: bool = False
     random_share: float = 0.5
     swapped_share: float = 0.5
+    next_label: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,16 +71,19 @@ class MaskTokens:
     """Some tokens are hidden and predicted.
 
     Attributes:
-        units: "subwords", or "words": all sub-words of a word are predicted together or not at all.
+        units: what is predicted together or not at all: "subwords", one at a time; "words", with
+            all their sub-words; "tags", words that follow each other under one tag; or "phrases",
+            those of a list. Words outside of tags and phrases are units of their own.
         choose: how units are chosen, a key of `data.static_masks.MASKINGS`.
         quota: how many tokens are predicted: "rounded", a share of the sequence; "with_repeats",
             as many positions are drawn with replacement, so that one may come twice; "drawn", a
             share of the units, rounded up or down at random so that their mean is exact, with
             special tokens among them (RoBERTa); "raised", a share of the text, rounded up
-            (SpanBERT).
+            (SpanBERT); "each", a coin for each unit, whose tokens are then thrown one by one
+            (ERNIE).
         replace_from: what random tokens are drawn from: "vocabulary", "words": not the special
-            tokens but that of mask (RoBERTa), or "corpus": as often as the text has them
-            (SpanBERT).
+            tokens but that of mask (RoBERTa), "corpus": as often as the text has them (SpanBERT),
+            or "tokens": any but padding, id 0 (ERNIE).
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.
@@ -132,7 +137,8 @@ class MaskTokens:
 
     def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
         """The most predictions where the recipe says how many there are, as ELECTRA's, RoBERTa's
-        and SpanBERT's do. Where words are drawn, which may have any length, half of them more."""
+        and SpanBERT's do. Where words are drawn, which may have any length, half of them more. Of
+        coins there is only a number that few sequences exceed."""
         if self.quota == "with_repeats":
             return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
         if self.quota == "drawn":
@@ -140,6 +146,10 @@ class MaskTokens:
             return min(int(share * max_seq_length) + 1, max_seq_length)
         if self.quota == "raised":
             return math.ceil(masked_lm_prob * (max_seq_length - 2))
+        if self.quota == "each":
+            # Four standard deviations above the mean, of units of two tokens.
+            spread = (2 * max_seq_length * masked_lm_prob) ** 0.5
+            return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)
         return None
 
     def check_slots(self, max_predictions_per_seq: int, max_seq_length: int,
@@ -283,6 +293,13 @@ RECIPES = {recipe.name: recipe for recipe in (
                        options={"num_labels": 3, "metrics_name": "sentence_order"})),
            defaults={"learning_rate": 1e-4},
            sizes={"model_type": "structbert", "hidden_act": "gelu_erf"}),
+    Recipe("ernie", "1904.09223", segments=Segments(next_label=1),
+           corruption=MaskTokens("words", quota="each", replace_from="tokens", dynamic=True),
+           # The original's flags for its first release.
+           defaults={"max_seq_length": 512, "learning_rate": 1e-4, "num_train_steps": 1_000_000,
+                     "num_warmup_steps": 5_000, "optimizer": "ernie_adam"},
+           sizes={"model_type": "ernie", "hidden_act": "relu", "layer_norm_eps": 1e-5,
+                  "max_position_embeddings": 513}),
 )}
 
 

@@ -10,6 +10,7 @@ from bert_tf.files import write_json
 from bert_tf.options import read_json
 
 T = TypeVar("T")
+TASK_TYPES = 3     # in transformers' ErnieConfig
 
 
 def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
@@ -67,7 +68,7 @@ class Sizes:
             object.__setattr__(self, name, float(value))
         for name, choices in self.choices.items():
             if getattr(self, name) not in choices:
-                raise InputError(f"{name} must be one of {', '.join(choices)}, "
+                raise InputError(f"{name} must be one of {', '.join(map(str, choices))}, "
                                  f"not {getattr(self, name)!r}.")
 
     @property
@@ -138,11 +139,14 @@ class EncoderSizes(Sizes):
     inner_group_num: int
     shared_parts: str
     pooler_type: str
+    use_task_id: bool
+    task_type_vocab_size: int | None
 
     @property
     def num_weights(self) -> int:
         """The number of weights in the encoder's matrices, which are nearly all."""
-        tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        tables = (self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+                  + self.task_types)
         width, hidden = self.embedding_width, self.hidden_size
         attentions, feed_forwards = map(len, map(set, zip(*self.layer_weights)))
         return (tables * width + hidden * (
@@ -163,6 +167,11 @@ class EncoderSizes(Sizes):
     def embedding_width(self) -> int:
         """E, the width of the embeddings."""
         return self.embedding_size or self.hidden_size
+
+    @property
+    def task_types(self) -> int:
+        """How many tasks have an embedding."""
+        return (self.task_type_vocab_size or TASK_TYPES) if self.use_task_id else 0
 
     @property
     def projects(self) -> bool:

@@ -31,6 +31,7 @@ from bert_tf.data.pretraining import create_instances, feature_names
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.shards import make_shards
 from bert_tf.data.tfrecord import write_shard
+from bert_tf.data.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.flags import REQUIRED, option
@@ -47,6 +48,7 @@ _CHOICE_FLAGS = {
         "max_pair_targets", "ner_masking_prob"))}
 _SHARE_FLAGS = ("random_share", "swapped_share")
 SCHEMES = ("pair_span", "random", "ner_span")
+UNITS = ("subwords", "words", "tags", "phrases")
 
 
 @dataclasses.dataclass
@@ -131,6 +133,17 @@ class PretrainingDataFlags:
     mask_shares: list[str] = option(
         [], "Share of the predicted tokens that become [MASK] and share that become a random "
         "token; the others stay.")
+    masking_units: str | None = option(
+        None, "What is masked together or not at all. words: all sub-words of a word. tags: words "
+        "under one tag in --tag_column. phrases: those of --phrase_file. Other words are units of "
+        "their own.", choices=UNITS)
+    input_format: str = option(
+        "lines", "lines: a sentence a line, blank lines between documents. columns: a word a line "
+        "with its tags, as bert-run-tagger reads and writes, a blank line after each sentence; two "
+        "or a line -DOCSTART- between documents.", choices=("lines", "columns"))
+    tag_column: int = option(-1, "The column of the tags, IOB1 or BIO, of --masking_units=tags; "
+                                 "words are in column 0, -1 is the last.")
+    phrase_file: str = option("", "A phrase a line, of which the longest that is found counts.")
 
     def resolve(self) -> recipes.Recipe:
         """The recipe as the flags vary it.
@@ -157,6 +170,8 @@ class PretrainingDataFlags:
             corruption |= found
         if self.do_whole_word_mask is not None:
             corruption["units"] = "words" if self.do_whole_word_mask else "subwords"
+        if self.masking_units:
+            corruption["units"] = self.masking_units
         if self.masking:
             corruption["dynamic"] = self.masking == "dynamic"
             if not corruption["dynamic"] and recipe.corruption.quota == "with_repeats":
@@ -184,8 +199,10 @@ class PretrainingDataFlags:
                 raise InputError(f"--mask_shares: recipe {recipe.name} puts no random tokens in; "
                                  "let the second share be 0.")
             if recipe.corruption.units != "subwords":
-                raise InputError(f"--do_whole_word_mask: recipe {recipe.name} draws sub-words "
+                flag = "masking_units" if self.masking_units else "do_whole_word_mask"
+                raise InputError(f"--{flag}: recipe {recipe.name} draws sub-words "
                                  "while it trains; leave it out, or give --masking=static.")
+        self._check_units(recipe.corruption.units)
         return recipe
 
     def _given(self, names):
@@ -193,6 +210,15 @@ class PretrainingDataFlags:
         found = {name: getattr(self, name) for name in names}
         return {name: tuple(value) if isinstance(value, list) else value
                 for name, value in found.items() if value not in (None, [])}
+
+    def _check_units(self, units):
+        """Raises InputError if there is nothing to find units in."""
+        if units == "tags" and self.input_format != "columns":
+            raise InputError("--masking_units=tags needs words with tags: give "
+                             "--input_format=columns and such a file, or --masking_units=phrases.")
+        if (units == "phrases") != bool(self.phrase_file):
+            raise InputError("--masking_units=phrases and --phrase_file belong together: give "
+                             "both, or neither.")
 
     def check(self) -> None:
         """Raises InputError for values that can't work."""
@@ -258,19 +284,28 @@ class PieceWriter:
         tokenizer: `WordpieceTokenizer`.
         count: number of pieces.
         folder: of the manifest; shards are named from there.
+        phrases: units of the text, or None.
     """
 
     def __init__(self, job: PretrainingDataFlags, recipe: recipes.Recipe, tokenizer, count: int,
-                 folder: str) -> None:
+                 folder: str, phrases: PhraseList | None = None) -> None:
         self._job, self._recipe, self._tokenizer = job, recipe, tokenizer
-        self._count, self._folder = count, folder
+        self._count, self._folder, self._phrases = count, folder, phrases
 
     def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
         """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
         lines = corpus.decode(piece, self._job.input_file)
         tokenize = (corpus.tokenize_sentences if self._recipe.segments.sentence_ends
                     else corpus.tokenize_documents)
-        documents = tokenize(lines, self._tokenizer, self._job.blanks_separate_docs)
+        text = None
+        if self._job.input_format == "columns":
+            masking = self._recipe.corruption
+            tags = masking.units == "tags" or "ner_span" in masking.schemes
+            text = TaggedText(lines, self._tokenizer, self._job.tag_column if tags else None,
+                              self._job.input_file)
+            lines = text.lines
+        documents = tokenize(lines, self._tokenizer, self._job.blanks_separate_docs,
+                             make_marker(text, self._phrases))
         vocabulary = self._tokenizer.vocabulary
         counts, sample = statistics.count_text(
             lines, documents, vocabulary.unk_id,
@@ -398,7 +433,8 @@ def _describe(job, recipe, vocabulary, options, results):
         **({"token_counts": manifest.join_counts([result["token_counts"] for result in results])}
            if _draws_of_corpus(recipe) else {}),
         "rates": rates,
-        "notes": _input_notes(job.input_file, PAIRINGS[recipe.segments.pairing].in_order)
+        "notes": _input_notes(job.input_file, job.input_format == "columns"
+                              or PAIRINGS[recipe.segments.pairing].in_order)
         + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
             "as in the original."] if counts.get("open_documents") else []),
     }
@@ -406,16 +442,20 @@ def _describe(job, recipe, vocabulary, options, results):
 
 # Flags that leave the records as they are, and those that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
-               "masking", "mask_shares", "random_next_sentence", "shuffle_prob", *_SHARE_FLAGS,
+               "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
+               *_SHARE_FLAGS,
                *(name for _, names in _CHOICE_FLAGS.values() for name in names))
 # Those that earlier versions did not know: named only where they are not at their defaults.
-_ADDED = {"blanks_separate_docs": True, "strip_accents": True}
+_ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
+          "tag_column": -1, "phrase_file": ""}
 
 
 def _read_pieces(job, recipe):
     """The text in pieces."""
-    return corpus.read_pieces(job.input_file, job.piece_bytes,
-                              PAIRINGS[recipe.segments.pairing].in_order)
+    by_column = job.input_format == "columns"
+    return corpus.read_pieces(job.input_file, job.piece_bytes, by_file=by_column or (
+        PAIRINGS[recipe.segments.pairing].in_order),
+        boundary=BOUNDARY if by_column else corpus.BLANK_LINE)
 
 
 def _fingerprint(job, recipe, options, vocabulary, folder):
@@ -423,7 +463,10 @@ def _fingerprint(job, recipe, options, vocabulary, folder):
     """
     found = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job, recipe),
              "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
-    halves = recipe.segments, dataclasses.replace(recipe.corruption, units="subwords")
+    masking = recipe.corruption
+    if masking.units == "words":
+        masking = dataclasses.replace(masking, units="subwords")
+    halves = recipe.segments, masking
     if halves != (recipes.Segments(), recipes.MaskTokens()):    # no earlier version made these
         found["recipe"] = recipe.describe()
         del found["recipe"]["name"]
@@ -451,8 +494,12 @@ def main(job: PretrainingDataFlags) -> None:
     options = {name: value for name, value in dataclasses.asdict(job).items()
                if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()}
     options["do_whole_word_mask"] = recipe.corruption.units == "words"
+    phrases = None
+    if job.phrase_file:
+        phrases = PhraseList.read(job.phrase_file, tokenizer)
+        options["phrase_file"] = phrases.hash
     fingerprint = _fingerprint(job, recipe, options, vocabulary, folder)
-    writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder)
+    writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases)
     record, was_there = make_shards(
         path, fingerprint, _read_pieces(job, recipe), writer,
         job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),

@@ -157,10 +157,11 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
         problems[f"{name} are not 0 or 1, and 0 where nothing is predicted."] = (
             (f[name] != 0) & ((f[name] != 1) | (f["masked_lm_weights"] == 0))).any(1)
     if form.is_masked:
-        drawn = recipes.of_manifest(record or None).corruption.quota == "drawn"
+        masking = recipes.of_manifest(record or None).corruption
+        drawn = masking.quota == "drawn"
         problems.update(_mask_problems(f, length, Layout(0, 0, 0) if drawn else Layout()))
-        # A word of more tokens than may be masked is passed over.
-        if drawn or record.get("options", {}).get("do_whole_word_mask"):
+        # A unit of more tokens than may be masked is passed over.
+        if drawn or masking.quota == "each" or masking.units != "subwords":
             problems.pop(_NOTHING)
     elif "mask_id" in record.get("vocabulary", {}):
         problems["a token is masked already, but masks are to be drawn while training."] = (

@@ -28,7 +28,7 @@ ALLOWED = {
     "objectives": COMMON | {"heads", "layers"},
     # The other: text and records.
     "tokenization": COMMON,
-    "data": COMMON | {"tokenization", "recipes", "signals"},
+    "data": COMMON | {"metrics", "tokenization", "recipes", "signals"},
     "metrics": COMMON,
     "tasks": COMMON | {"metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).

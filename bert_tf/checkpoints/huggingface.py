@@ -68,7 +68,7 @@ def _table(model, task, prefix, notes=()):
         ignored.append((r"(\w+\.)?pooler\.dense\..*", "a pooler that the classifier doesn't use"))
     if task:
         rows.append((f"{task}/dense", layers[-1] if layers else "classifier", DENSE))
-    return Format((*rows, *model.heads), tuple(ignored), notes=notes)
+    return Format((*rows, *model.heads), (*ignored, *model.ignored), notes=notes)
 
 
 def find(path: str) -> str | None:

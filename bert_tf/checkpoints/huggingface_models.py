@@ -43,6 +43,7 @@ class Model:
             the same tensors.
         defaults: fields of the configuration that are these where the file doesn't give them.
         others: heads that its classes build in another way.
+        ignored: (pattern, reason) of further tensors that no encoder needs, see `rules.Format`.
     """
 
     classes: str
@@ -62,6 +63,7 @@ class Model:
     others: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
     kin: tuple[str, ...] = ()
+    ignored: tuple[tuple[str, str], ...] = ()
 
 
 _FIXED = {"position_embedding_type": "absolute", "is_decoder": False,
@@ -89,21 +91,30 @@ _SPAN_BOUNDARY = (
       for i in range(2) for ours, theirs, endings in (("dense", "linear", DENSE),
                                                       ("LayerNorm", "layer_norm", NORM))),
     ("span_boundary/output_bias", f"{_PAIRS}.bias", SELF))
+_HEADS = (
+    ("masked_lm/transform/dense", "cls.predictions.transform.dense", DENSE),
+    ("masked_lm/transform/LayerNorm", "cls.predictions.transform.LayerNorm", NORM),
+    ("masked_lm/output_bias", "cls.predictions.bias", SELF),
+    ("masked_lm/output_weights", "cls.predictions.decoder", TABLE),
+    ("next_sentence/dense", "cls.seq_relationship", DENSE), _ANSWER_SPAN)
+_BERT_CLASSES = (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"}),
+                 ("ForNextSentencePrediction", {"next_sentence"}))
 
 MODELS = {
     "bert": Model(
         "Bert", "bert.", _ENCODER,
-        (("masked_lm/transform/dense", "cls.predictions.transform.dense", DENSE),
-         ("masked_lm/transform/LayerNorm", "cls.predictions.transform.LayerNorm", NORM),
-         ("masked_lm/output_bias", "cls.predictions.bias", SELF),
-         ("masked_lm/output_weights", "cls.predictions.decoder", TABLE),
-         ("next_sentence/dense", "cls.seq_relationship", DENSE), _ANSWER_SPAN, *_SPAN_BOUNDARY),
-        "cls.predictions.decoder.weight",
-        ("cls.predictions.bias", "cls.predictions.decoder.bias"),
-        (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"}),
-         ("ForNextSentencePrediction", {"next_sentence"})),
+        (*_HEADS, *_SPAN_BOUNDARY), "cls.predictions.decoder.weight",
+        ("cls.predictions.bias", "cls.predictions.decoder.bias"), _BERT_CLASSES,
         fixed=_FIXED | _STRUCTBERT, defaults={"type_vocab_size": 2},
         copies=(f"{_PAIRS}.decoder.weight",), kin=("spanbert", "structbert")),
+    "ernie": Model(
+        "Ernie", "ernie.",
+        (*_ENCODER, ("embeddings/task_type_embeddings", "embeddings.task_type_embeddings", TABLE)),
+        _HEADS, "cls.predictions.decoder.weight",
+        ("cls.predictions.bias", "cls.predictions.decoder.bias"), _BERT_CLASSES,
+        keys=("use_task_id", "task_type_vocab_size"), defaults={"type_vocab_size": 2},
+        ignored=((r"(\w+\.)?embeddings\.task_type_embeddings\.weight",
+                  "a table of tasks that use_task_id leaves unused"),)),
     # fairseq's RoBERTa: no sentence is predicted, and padding takes up the first positions.
     "roberta": Model(
         "Roberta", "roberta.", _ENCODER,

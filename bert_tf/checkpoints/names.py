@@ -2,13 +2,13 @@
 
 A name is a variable's path relative to the network, as in Google's files; the names of a head's
 weights begin with the head's. "{i}" is the number of a layer; layers that share weights have the
-numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T
-segments, P positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of
-attention, D their width, A that of all heads that learn where to look, J two vectors of width H; a
-digit is itself. Not in a configuration are C,
-labels, Q, the hidden layers of a head, and, of a head that reads features with LSTMs, F, their
-width, U, an LSTM's width, G, four times that, and K, how many layers are weighted. R are the places
-of a span, W the width of their vectors, and B the width of one with two of width H.
+numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T segments, M tasks, P
+positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of attention,
+D their width, A that of all heads that learn where to look, J two vectors of width H; a digit is
+itself. Not in a configuration are C, labels, Q, the hidden layers of a head, and, of a head that
+reads features with LSTMs, F, their width, U, an LSTM's width, G, four times that, and K, how many
+layers are weighted. R are the places of a span, W the width of their vectors, and B the width of
+one with two of width H.
 """
 
 from collections.abc import Mapping
@@ -73,6 +73,7 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
         "embeddings/word_embeddings": "VE",
         "embeddings/token_type_embeddings": "TE",
         "embeddings/position_embeddings": "PE",
+        **({"embeddings/task_type_embeddings": "ME"} if config.task_types else {}),
         **heads.norm("embeddings/LayerNorm", "E"),
         **(heads.dense("embeddings_project", "E", "H") if config.projects else {}),
         **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
@@ -89,7 +90,7 @@ def head(name: str) -> str:
 
 def sizes(config: EncoderConfig) -> dict[str, int | None]:
     """The number for each letter; None where the configuration doesn't give it."""
-    return {"V": config.vocab_size, "T": config.type_vocab_size,
+    return {"V": config.vocab_size, "T": config.type_vocab_size, "M": config.task_types,
             "P": config.max_position_embeddings, "E": config.embedding_width,
             "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
             "D": config.head_size, "A": config.learned_heads * config.head_size,

@@ -106,7 +106,7 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
     differs = {"embedding_size": config.projects, "num_hidden_groups": config.shares_layers,
                "inner_group_num": config.inner_group_num > 1,
                "shared_parts": config.shares_layers and config.shared_parts != "all",
-               "pooler_type": not config.has_pooler}
+               "pooler_type": not config.has_pooler, "use_task_id": bool(config.task_types)}
     for key in (key for key in differs if differs[key] and key not in own):
         raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks of "
                          f"this format's {config.model_type} have no such thing; choose another "

@@ -97,6 +97,7 @@ class BlockMasks:
                  room: int) -> None:
         self._masking, self._prob, self._room = masking, masked_lm_prob, room
         self._documents, self._vocabulary = documents, vocabulary
+        self._joins = documents.joins(masking.units)
         self._slots, self._seed = max_predictions_per_seq, stream.seed
         self._limits = drawable(vocabulary.size, vocabulary.special_ids)
         self._epoch, self._index, self._last_start = 1, -1, -1
@@ -114,8 +115,8 @@ class BlockMasks:
         layout, begins = self._vocabulary.layout, None
         runs = [[a_start], [a_length], [b_start], [b_length], layout.length(a_length, b_length)]
         block = pack_pairs(self._documents.tokens, *runs, self._vocabulary)["input_ids"][0]
-        if self._masking.units == "words":
-            marks = pack_pairs(self._documents.continues, *runs, Marks(layout))["input_ids"][0]
+        if self._joins is not None:
+            marks = pack_pairs(self._joins, *runs, Marks(layout))["input_ids"][0]
             begins = marks == 0
         source, target = mask_block(
             block, self._seed, self._epoch, self._index, limits=self._limits,

@@ -7,15 +7,16 @@ depend on the number of workers.
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
-_BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
+BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*\n")
 _BLOCK = 1 << 20
+_NEWLINES = 3       # of the boundary with the most
 # The end of a file where it ends a document: bytes that are not UTF-8, and a blank line behind them
 # at which pieces may be cut.
 _FILE_END = b"\xff\xfe\xff\n\n"
@@ -38,7 +39,8 @@ def _read_blocks(paths: Sequence[str], by_file: bool) -> Iterator[bytes]:
             yield _FILE_END
 
 
-def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False) -> Iterator[bytes]:
+def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
+                boundary: re.Pattern[bytes] = BLANK_LINE) -> Iterator[bytes]:
     """Yields the corpus as byte strings of at most `piece_bytes`, each whole documents.
 
     A piece is larger only if one document is. A corpus of up to `piece_bytes` is one piece.
@@ -47,17 +49,20 @@ def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False) -
         paths: the files.
         piece_bytes: see above.
         by_file: whether the end of a file ends a document; `decode` marks it.
+        boundary: where documents end.
     """
     buffer = bytearray()
     searched = 0        # how far an over-long document was searched for its end
     for block in _read_blocks(paths, by_file):
         buffer += block
         while len(buffer) > piece_bytes:
-            cut = None if searched else _last_cut(buffer, piece_bytes)
+            cut = None if searched else _last_cut(buffer, piece_bytes, boundary)
             if cut is None:
-                # A blank line may have begun before the end of what was searched.
-                start = buffer.rfind(b"\n", 0, searched or piece_bytes)
-                found = _BLANK_LINE.search(buffer, max(start, 0))
+                # Blank lines may have begun before the end of what was searched.
+                start = searched or piece_bytes
+                for _ in range(_NEWLINES):
+                    start = max(buffer.rfind(b"\n", 0, start), 0)
+                found = boundary.search(buffer, start)
                 searched = len(buffer)
                 if not found:
                     break
@@ -76,12 +81,12 @@ def _pop(buffer, end):
     return piece
 
 
-def _last_cut(buffer, limit):
+def _last_cut(buffer, limit, boundary):
     """The end of the last blank line that ends at or before `limit`, or None."""
     window = 1 << 16
     while True:
         start = max(0, limit - window)
-        cuts = [cut.end() for cut in _BLANK_LINE.finditer(buffer, start, limit)]
+        cuts = [cut.end() for cut in boundary.finditer(buffer, start, limit)]
         if cuts:
             return cuts[-1]
         if start == 0:
@@ -115,6 +120,42 @@ def _locate_bad_line(paths):
 
 
 @dataclasses.dataclass
+class Marks:
+    """What is known of T tokens beside their ids.
+
+    Attributes:
+        continues: bool [T], whether a token goes on with the word of the token before it.
+        units: bool [T], whether it goes on with that token's unit; None where there are no units
+            but words.
+        entities: bool [T], whether it is of a tagged run or of a phrase; None as above.
+    """
+
+    continues: np.ndarray
+    units: np.ndarray | None = None
+    entities: np.ndarray | None = None
+
+    def insert(self, places: np.ndarray) -> "Marks":
+        """With tokens put in at some places, which begin words and units."""
+        return Marks(*(None if values is None else np.insert(values, places, False)
+                       for values in (self.continues, self.units, self.entities)))
+
+    def bytes(self) -> dict[str, np.ndarray | None]:
+        """The same as uint8, by the names of the attributes."""
+        return {name: None if values is None else values.view(np.uint8)
+                for name, values in vars(self).items()}
+
+
+# What gives the `Marks` of the tokens of lines: a function of the lines, of the ids and lengths
+# that `tokenizer.encode_lines` gives for them, and of what `tokenizer.continuations` gives.
+Marker = Callable[[Sequence[str], np.ndarray, np.ndarray, np.ndarray], Marks]
+
+
+def _words(lines, ids, lengths, continues):
+    """A `Marker` that knows of words only."""
+    return Marks(continues)
+
+
+@dataclasses.dataclass
 class Documents:
     """The sentences of a piece as token ids, grouped into documents.
 
@@ -125,7 +166,9 @@ class Documents:
         continues: uint8 [T], 1 where a token goes on with the word before it.
         files: how many files end in the piece, where files end documents.
         is_open: whether no blank line ends the last document, where blank lines end documents.
-        entities: uint8 [T], 1 in entities, where these are known.
+        units: uint8 [T], 1 where a token goes on with the unit before it; None where there are no
+            units but words.
+        entities: uint8 [T], 1 where a token is of a tagged run or of a phrase; None as above.
     """
 
     tokens: np.ndarray
@@ -134,6 +177,7 @@ class Documents:
     continues: np.ndarray
     files: int = 0
     is_open: bool = False
+    units: np.ndarray | None = None
     entities: np.ndarray | None = None
     _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     _end: int = 0
@@ -151,16 +195,27 @@ class Documents:
         return start
 
     def settle(self) -> None:
-        """Adds the copies that `place` promised to `tokens` and `continues`."""
-        for name in ("tokens", "continues"):
+        """Adds the copies that `place` promised to `tokens` and to what is known of them."""
+        for name in ("tokens", "continues", "units", "entities"):
             array = getattr(self, name)
-            setattr(self, name, np.concatenate(
-                [array, *(array[start:end] for start, end in self._placed)]))
+            if array is not None:
+                setattr(self, name, np.concatenate(
+                    [array, *(array[start:end] for start, end in self._placed)]))
         self._placed.clear()
 
+    def joins(self, units: str) -> np.ndarray | None:
+        """uint8 [T], 1 where a token goes on with the unit before it; None if each is a unit.
 
-def tokenize_sentences(lines: Sequence[str], tokenizer,
-                       blanks_separate_docs: bool = True) -> Documents:
+        Args:
+            units: as in `recipes.MaskTokens`.
+        """
+        if units == "subwords":
+            return None
+        return self.continues if self.units is None or units == "words" else self.units
+
+
+def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
+                       marker: Marker | None = None) -> Documents:
     """Documents whose sentences each end with a separator, as fairseq prepares a text for RoBERTa.
 
     A blank line is a sentence of a separator alone, which belongs to no document. Lines are
@@ -171,25 +226,28 @@ def tokenize_sentences(lines: Sequence[str], tokenizer,
         tokenizer: `Tokenizer`.
         blanks_separate_docs: if not, blank lines are left out, as fairseq does if it is not asked
             to keep them; all is one document then.
+        marker: see `Marker`.
     """
     if lines and not lines[-1]:
         lines = lines[:-1]
     if any("\r" in line for line in lines):     # which Python's reader of text takes for line ends
         lines = [part for line in lines for part in line.removesuffix("\r").split("\r")]
     lines = [line.strip() for line in lines]
-    tokens, lengths = tokenizer.encode_lines(
-        lines if blanks_separate_docs else list(filter(None, lines)))
+    if not blanks_separate_docs:
+        lines = list(filter(None, lines))
+    tokens, lengths = tokenizer.encode_lines(lines)
     ends = np.cumsum(lengths)
+    marks = (marker or _words)(lines, tokens, lengths, tokenizer.continues[tokens]).insert(ends)
     tokens = np.insert(tokens, ends, tokenizer.vocabulary.sep_id).astype(np.int32)
     starts = np.concatenate([[0], ends + np.arange(1, len(ends) + 1)])
     # Runs of sentences that are not blank.
     edges = np.flatnonzero(np.diff(np.concatenate([[0], lengths > 0, [0]])))
     ranges = list(zip(edges[::2].tolist(), edges[1::2].tolist()))
-    return Documents(tokens, starts.tolist(), ranges, tokenizer.continues[tokens].view(np.uint8))
+    return Documents(tokens, starts.tolist(), ranges, **marks.bytes())
 
 
-def tokenize_documents(lines: Sequence[str], tokenizer,
-                       blanks_separate_docs: bool = True) -> Documents:
+def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
+                       marker: Marker | None = None) -> Documents:
     """Documents from lines of text, as the original reads a file: a document ends at `FILE_END`, at
     a blank line, and at one of which the tokenizer's preparation leaves nothing.
 
@@ -200,6 +258,7 @@ def tokenize_documents(lines: Sequence[str], tokenizer,
         lines: list of str.
         tokenizer: `Tokenizer`.
         blanks_separate_docs: whether blank lines end documents.
+        marker: see `Marker`.
     """
     file_ends = np.array([line == FILE_END for line in lines], bool)
     lines = [line.replace("\r", "") for line in lines]
@@ -217,6 +276,7 @@ def tokenize_documents(lines: Sequence[str], tokenizer,
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])
     edges = np.concatenate([[0], np.flatnonzero(np.diff(document)) + 1, [len(document)]])
     ranges = [(int(a), int(b)) for a, b in zip(edges, edges[1:]) if a < b]
-    return Documents(tokens, starts.tolist(), ranges,
-                     tokenizer.continuations(lines, tokens, lengths).view(np.uint8),
-                     int(file_ends.sum()), blanks_separate_docs and not after.any())
+    marks = (marker or _words)(lines, tokens, lengths,
+                               tokenizer.continuations(lines, tokens, lengths))
+    return Documents(tokens, starts.tolist(), ranges, files=int(file_ends.sum()),
+                     is_open=blanks_separate_docs and not after.any(), **marks.bytes())

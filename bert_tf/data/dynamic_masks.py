@@ -186,7 +186,8 @@ class DynamicMasks:
             float32 [B, P] in [0, 1), by which ELECTRA takes tokens from its generator.
         """
         size, slots = self.max_seq_length, self.max_predictions_per_seq
-        columns = {"drawn": 2 * size + slots + 1, "with_repeats": size + 3 * slots}
+        columns = {"drawn": 2 * size + slots + 1, "with_repeats": size + 3 * slots,
+                   "each": 2 * size + slots}
         uniforms = draw_uniforms(seed, numbers,
                                  columns.get(self.masking.quota, size + 2 * slots))
         draws = ({"draws": uniforms[:, -slots:]} if self.masking.quota == "with_repeats" else {})
@@ -198,7 +199,8 @@ class DynamicMasks:
 
         Args:
             input_ids, input_mask: int32 [B, S].
-            uniforms: float32 in [0, 1), [B, S + 2P], or [B, 2S + P + 1] with the quota "drawn".
+            uniforms: float32 in [0, 1), [B, S + 2P], or [B, 2S + P + 1] with the quota "drawn", or
+                [B, 2S + P] with "each".
             token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
 
         Returns:
@@ -211,6 +213,8 @@ class DynamicMasks:
             candidates &= input_ids != special
         if self.masking.quota == "with_repeats":
             return self._with_repeats(input_ids, input_mask, candidates, uniforms)
+        if self.masking.quota == "each":
+            return self._with_coins(input_ids, candidates, uniforms, token_boundary)
         limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
         quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
         keys, rest = tf.split(uniforms, [self.max_seq_length, -1], 1)
@@ -238,6 +242,15 @@ class DynamicMasks:
             chosen = candidates & tf.gather(chosen, unit, batch_dims=1)
             die = tf.gather(die, unit, batch_dims=1)
         return self._throw(input_ids, chosen, die, drawn)
+
+    def _with_coins(self, input_ids, candidates, uniforms, token_boundary):
+        """The features where each unit is chosen or not by a coin of its own."""
+        size = self.max_seq_length
+        coins, die, drawn = tf.split(uniforms, [size, size, self.max_predictions_per_seq], 1)
+        if token_boundary is not None:
+            unit, _ = self._units(candidates, token_boundary)
+            coins = tf.gather(coins, tf.minimum(unit, size - 1), batch_dims=1)
+        return self._throw(input_ids, candidates & (coins < self.masked_lm_prob), die, drawn)
 
     def _with_repeats(self, input_ids, input_mask, candidates, uniforms):
         """The features where each prediction draws its position of all candidates."""
@@ -267,7 +280,7 @@ class DynamicMasks:
         position, and drawn, float32 [B, P]."""
         positions, used = positions_of(chosen, self.max_predictions_per_seq)
         labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
-        if self.masking.quota == "drawn":
+        if self.masking.quota in ("drawn", "each"):
             die = tf.gather(die, positions, batch_dims=1)
         drawn = self._draw_ids(drawn)
         masked, random = self.masking.shares
@@ -281,7 +294,7 @@ class DynamicMasks:
 
     def _draw_ids(self, uniforms):
         """The random tokens of some uniforms."""
-        special = self.special_ids if self.masking.replace_from == "words" else ()
+        special = {"words": self.special_ids, "tokens": (0,)}.get(self.masking.replace_from, ())
         count = self.vocab_size - len(special)
         drawn = tf.minimum(tf.cast(uniforms * count, tf.int32), count - 1)
         for index in sorted(special):       # the rest of the ids moves up by one

@@ -13,6 +13,7 @@ from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.span_masks import SPAN_FEATURES
 from bert_tf.data.static_masks import static_masks
+from bert_tf.data.unit_coins import CoinMasks
 from bert_tf.data.word_order import WordOrder, num_labels
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -47,6 +48,10 @@ class Instances:
         names: the features of a record.
         left_out: how many sequences were left out because they are too long.
         num_labels: number of classes of the labels; 0 if there are none.
+        next_label: the label of a pair in order.
+        cut: how many predictions had no room; where masks are drawn while training, how many have
+            none in an epoch.
+        joins: uint8 [T], 0 where a unit begins; needed where the records have boundaries of units.
     """
 
     documents: Documents
@@ -56,6 +61,9 @@ class Instances:
     names: list[str]
     left_out: int = 0
     num_labels: int = 0
+    next_label: int = 0
+    cut: int = 0
+    joins: np.ndarray | None = None
 
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
@@ -75,12 +83,12 @@ class Instances:
             found["token_boundary"] = self._boundaries(found["input_mask"], runs, vocabulary)
         if self.masks is not None:
             found |= self.masks.rows(rows).hide(found["input_ids"], vocabulary.mask_id)
-        found["next_sentence_labels"] = labels[:, None]
+        found["next_sentence_labels"] = labels[:, None] ^ self.next_label
         return {name: found[name] for name in self.names}
 
     def _boundaries(self, input_mask, runs, vocabulary):
         """bool [B, S]: a special token or the first of a unit."""
-        marks = pack_pairs(self.documents.continues, *runs, input_mask.shape[1],
+        marks = pack_pairs(self.joins, *runs, input_mask.shape[1],
                            Marks(vocabulary.layout))["input_ids"]
         return input_mask & (marks == 0)
 
@@ -118,16 +126,22 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
         placed = order_of_words.change(documents.tokens, slices[-1], masks and masks.place())
         if placed is not None:
             parts.append(placed)
-    slices = np.concatenate(slices)
+    slices, units = np.concatenate(slices), recipe.corruption.units
     order = list(range(len(slices)))
     if not pairing.in_order:
         stream.shuffle(order)
-    return Instances(documents, slices, Masks.join(parts) if parts else None,
-                     np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe))
+    dynamic = recipe.corruption.dynamic
+    return Instances(documents, slices, Masks.join(parts) if parts and not dynamic else None,
+                     np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe),
+                     recipe.segments.next_label, getattr(masks, "cut", 0),
+                     documents.joins(units if units != "subwords" else "words"))
 
 
 def _make_masks(documents, vocabulary, stream, masking, options, room):
     """What draws the masks of records, or None where they are drawn while training."""
+    if masking.quota == "each":     # dynamic or not: what has no room is counted
+        return CoinMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,
+                         options.max_predictions_per_seq, room)
     if masking.dynamic:
         return None
     if masking.quota == "drawn":

@@ -1,6 +1,6 @@
 """Static masks: predictions that are drawn while records are made.
 
-There are three steps. *Choose*: which units (sub-words or words) are predicted; `MASKINGS` holds
+There are three steps. *Choose*: which units (sub-words, words ...) are predicted; `MASKINGS` holds
 every way. *Throw*: whether a chosen token becomes [MASK], stays, or becomes a random one. *Hide*:
 the ids that the model sees, and the labels. All is drawn from the random stream of the original.
 """
@@ -61,7 +61,8 @@ class StaticMasks:
                  vocabulary: Vocabulary, quotas: Sequence[int], max_predictions_per_seq: int,
                  room: int) -> None:
         self._layout, self._stream, self._room = vocabulary.layout, stream, room
-        self._continues = documents.continues.tobytes() if masking.units == "words" else None
+        joins = documents.joins(masking.units)
+        self._continues = None if joins is None else joins.tobytes()
         # The original draws a token and looks up its id, which is not the same as drawing an id
         # where a vocabulary holds a token twice, as the released Chinese one holds the empty token.
         self._drawable = list(vocabulary.ids.values())

@@ -83,6 +83,8 @@ def count_instances(instances: Instances, max_seq_length: int,
             counts["swapped_next"] = int((labels == word_order.SWAPPED).sum())
     else:
         counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
+    if instances.cut:
+        counts["cut_predictions"] = instances.cut
     if instances.left_out:
         counts["left_out"] = instances.left_out
     counts["positions"] = int(lengths.sum())
@@ -161,6 +163,11 @@ def report(record: dict[str, Any]) -> str:
     if "shuffled" in rates:
         lines.append(f"{counts['shuffled']:,} more tokens are shuffled, three neighbours at a "
                      f"time: {rates['shuffled']:.2%} of those that are not predicted")
+    if counts.get("cut_predictions"):
+        share = counts["cut_predictions"] / max(counts["positions"], 1)
+        lines.append(f"{counts['cut_predictions']:,} predictions, {share:.2%} of the tokens, are "
+                     "more than --max_predictions_per_seq has room for and left out"
+                     + ("" if "predictions" in counts else " in an epoch"))
     return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
 
 

@@ -149,7 +149,8 @@ class LayerNorm(FromConfig, keras.layers.Layer):
 @register
 class Embeddings(FromConfig, keras.layers.Layer):
     """The normalised sum of the embeddings of words, segments and positions
-    (google-research/bert, `embedding_postprocessor`).
+    (google-research/bert, `embedding_postprocessor`), and of tasks, if the configuration has any
+    (PaddlePaddle/ERNIE, model/ernie.py).
     """
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
@@ -167,15 +168,19 @@ class Embeddings(FromConfig, keras.layers.Layer):
         self.segment_embeddings = table("token_type_embeddings", self.config.type_vocab_size,
                                         None if self.config.has_segments else "zeros")
         self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
+        self.task_embeddings = None
+        if self.config.task_types:
+            self.task_embeddings = table("task_type_embeddings", self.config.task_types)
         self.norm.build()
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> Tensor:
+             dropout_seed: Tensor | None = None, task_ids: Tensor | None = None) -> Tensor:
         """
         Args:
             input_ids: integer [B, S].
             segment_ids: integer [B, S]; all zero if None, or if `has_segments` is not.
             dropout_seed: integer [2]; no dropout if None.
+            task_ids: integer [B, S] or [B, 1]; all zero if None.
 
         Returns:
             float [B, S, E].
@@ -198,6 +203,9 @@ class Embeddings(FromConfig, keras.layers.Layer):
             one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
             x = x + ops.matmul(one_hot, self.segment_embeddings)
         x = x + self.position_embeddings[:length]                                   # [S, E]
+        if self.task_embeddings is not None:
+            x = x + (self.task_embeddings[0] if task_ids is None
+                     else ops.take(self.task_embeddings, task_ids, axis=0))
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
 

@@ -15,7 +15,7 @@ from bert_tf.layers.transformer import Embeddings, TransformerLayer, padding_bia
 
 # Two encoders that share their embeddings have these sizes in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
-                        "type_vocab_size")
+                        "type_vocab_size", "task_types")
 # How the layer between embeddings and encoder begins where not as all matrices do: that of
 # google-research/electra is made by `tf.layers.dense` with its own default.
 _PROJECTIONS = {"electra": "glorot_uniform"}
@@ -37,6 +37,7 @@ class BertEncoder(FromConfig, keras.Model):
 
     Attributes:
         reads: names of the features that `call` takes; only the first is required.
+        also_reads: names of those that few records have.
         layers_: the L layers in the order in which they are passed; where layers share all their
             weights, the same one several times.
 
@@ -45,6 +46,7 @@ class BertEncoder(FromConfig, keras.Model):
     """
 
     reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
+    also_reads: tuple[str, ...] = ("task_ids",)
 
     def __init__(self, config: EncoderConfig, name: str = "bert",
                  embeddings: Embeddings | None = None, **kwargs: Any):
@@ -118,7 +120,8 @@ class BertEncoder(FromConfig, keras.Model):
         """
         Args:
             inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
-                padding, all 1 if absent; `segment_ids`, all 0 if absent. Others are ignored.
+                padding, all 1 if absent; `segment_ids`, all 0 if absent; and `task_ids`, [B, 1]
+                too, all 0 if absent. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
                 `seed_generator` if None.
@@ -140,7 +143,8 @@ class BertEncoder(FromConfig, keras.Model):
             dropout_seed = self.seed_generator.next()
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
         bias = self.make_bias(inputs, attention_bias)
-        x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seeds[0])
+        x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seeds[0],
+                            inputs.get("task_ids"))
         outputs: dict[str, Any] = {"embedding_output": x, "layer_outputs": []}
         if self.embeddings_project:
             x = self.embeddings_project(x)

@@ -7,15 +7,13 @@ import csv
 import dataclasses
 import itertools
 import json
-import re
 from collections.abc import Iterator
 
+from bert_tf.data.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
-_SPACES = re.compile("[ \t]+")
-_DOCUMENT = "-DOCSTART-"
 
 
 @dataclasses.dataclass
@@ -234,18 +232,18 @@ def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     tags: list[str] = []
     first, document, width = 0, 0, None
     for number, line in read_lines(path):
-        cells = _SPACES.split(line.strip(" \t"))
+        cells = SPACES.split(line.strip(" \t"))
         width = width or len(cells)
         needed = max(_cells(word_column), _cells(tag_column), 1)
-        if cells != [""] and cells[0] != _DOCUMENT and (len(cells) != width or width < needed):
+        if cells != [""] and cells[0] != DOCUMENT and (len(cells) != width or width < needed):
             omissions.add_malformed(f"{path}, line {number}", f"has {len(cells)} columns where "
                                     f"there must be {max(width, needed)}")
             continue
-        if cells == [""] or cells[0] == _DOCUMENT:
+        if cells == [""] or cells[0] == DOCUMENT:
             if words:
                 yield first, words, tags, document
             words, tags = [], []
-            document += cells[0] == _DOCUMENT
+            document += cells[0] == DOCUMENT
             continue
         if tag_column is not None and range(width)[tag_column] == range(width)[word_column]:
             raise InputError(f"{path}, line {number}: column {tag_column} of {width} is that of the"

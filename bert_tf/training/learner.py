@@ -94,7 +94,8 @@ class Learner(keras.Model):
         encoder_seed, *seeds = split_seed(dropout_seed if training else None,
                                           1 + len(self.objectives))
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))    # [B * C, S]
-                for name in self.encoder.reads if batch.get(name) is not None}
+                for name in (*self.encoder.reads, *getattr(self.encoder, "also_reads", ()))
+                if batch.get(name) is not None}
         training = training and any(v.trainable for v in self.encoder.weights)
         outputs = self.encoder(rows, training=training, dropout_seed=encoder_seed)
         return {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)

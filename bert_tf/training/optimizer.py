@@ -230,6 +230,8 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
     # The fairseq 0.6 of SpanBERT.
     "spanbert_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True,
                                         "per_prediction": True, "not_decayed": ()}),
+    # PaddlePaddle/ERNIE optimization.py.
+    "ernie_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True}),
 }
 
 
@@ -237,7 +239,7 @@ def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
                    **options) -> AdamWeightDecay:
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
     (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
-    clipped) or "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
-    number of predictions)."""
+    clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
+    number of predictions) or "ernie_adam" (epsilon is added before the correction)."""
     variant, settings = _VARIANTS[name]
     return variant(learning_rate, **{**settings, **options})

@@ -10,7 +10,8 @@ from bert_tf.flags import REQUIRED, option
 
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
-OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam")
+OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
+              "ernie_adam")
 SCHEDULES = ("bert", "roberta", "electra", "spanbert")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
@@ -43,8 +44,9 @@ class TrainSettings:
     optimizer: str = option(
         "adamw", "adamw; bert_adamw, the original's, without bias correction; lamb; "
         "albert_lamb, without bias correction; fairseq_adam, RoBERTa's, which decays LayerNorm and "
-        "biases too and clips no gradient; or spanbert_adam, SpanBERT's, which decays the same and "
-        "divides gradients by the number of predictions.",
+        "biases too and clips no gradient; spanbert_adam, SpanBERT's, which decays the same and "
+        "divides gradients by the number of predictions; or ernie_adam, whose epsilon is "
+        "corrected too.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
