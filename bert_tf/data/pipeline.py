@@ -16,7 +16,7 @@ from bert_tf import recipes
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.dynamic_spans import DynamicSpans
-from bert_tf.data.features import RecordFormat
+from bert_tf.data.features import RecordFormat, without_autotune
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip
 
@@ -246,7 +246,8 @@ def _deal(stream, finish, global_batch, replicas, worker, workers):
     batches = stream.batch(global_batch, drop_remainder=True)
     mine = batches.map(lambda *batch: tuple(
         tf.reshape(column, [workers, local, -1])[worker] for column in batch))
-    return mine.unbatch().map(finish).prefetch(2 * local)
+    batches = mine.unbatch().map(finish, tf.data.AUTOTUNE)
+    return without_autotune(batches.prefetch(2 * local))
 
 
 def _mix(seed, epoch):
