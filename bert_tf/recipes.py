@@ -153,9 +153,14 @@ class MaskTokens:
             return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)
         return None
 
+    @property
+    def hides(self) -> bool:
+        """Whether the tokens that are predicted are hidden."""
+        return self.quota != "next_token"
+
     def takes(self, made: "MaskTokens") -> bool:
         """Whether records that were made for other predictions can be trained on."""
-        return self == made or self.quota == "next_token"
+        return self == made or not self.hides
 
     def check_slots(self, max_predictions_per_seq: int, max_seq_length: int,
                     masked_lm_prob: float) -> None:

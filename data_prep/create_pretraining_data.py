@@ -178,7 +178,7 @@ class PretrainingDataFlags:
                 corruption["quota"] = "rounded"     # there, no position comes twice
         if self.mask_shares:
             corruption["shares"] = _shares(self.mask_shares)
-        if recipe.corruption.quota == "next_token":
+        if not recipe.corruption.hides:
             self._check_hides_nothing()
         settings = {} if self.strip_accents else {"strip_accents": False}
         recipe = recipe.vary(segments, corruption,
@@ -271,9 +271,9 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         **({"max_predictions_per_seq": most} if most else {}),
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
-        **({} if recipe.corruption.quota == "next_token" else {
-            "mask_shares": list(map(str, recipe.corruption.shares)),
-            "do_whole_word_mask": recipe.corruption.units == "words"}),
+        **({"mask_shares": list(map(str, recipe.corruption.shares)),
+            "do_whole_word_mask": recipe.corruption.units == "words"}
+           if recipe.corruption.hides else {}),
         **({name: getattr(recipe.segments, name) for name in _SHARE_FLAGS}
            if recipe.segments.negatives == "three_way" else
            {"random_next_sentence": recipe.segments.negatives == "random"}),

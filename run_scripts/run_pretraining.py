@@ -138,7 +138,7 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
         InputError: they can't; says what to do.
     """
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
-    hides = recipe.corruption.quota != "next_token"
+    hides = recipe.corruption.hides
     again = f"make them again with --recipe={recipe.name}"
     if not hides and job.masking == "static":
         raise InputError(f"--masking=static is for recipes that hide tokens; leave it out with "
@@ -200,7 +200,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
-    if recipe.corruption.quota == "next_token":
+    if not recipe.corruption.hides:
         records = data.show_tokens(records)
     elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
@@ -223,7 +223,7 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
                  f"; no manifest names {records.paths[0]}")
     names = map(_name, choose_terms(recipe, job.terms, records))
     line += f": {', '.join(names)}"
-    if recipe.corruption.quota == "next_token":
+    if not recipe.corruption.hides:
         line += f"; at most {job.max_seq_length - 1} in {job.max_seq_length} tokens are predicted"
     elif not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
