@@ -274,7 +274,7 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
             continue
         if found != getattr(EncoderConfig, key):
             raise InputError(f"--bert_config_file: {path} has the {key} {found}, but recipe "
-                             f"{recipe.name} trains {wanted}; change it there.")
+                             f"{recipe.name} trains the {key} {wanted}; change it there.")
         config = dataclasses.replace(config, **{key: wanted})
     return config
 
