@@ -6,7 +6,7 @@ TensorFlow.
 
 import lazy_loader
 
-from bert_tf.heads import OBJECTIVES
+from bert_tf.heads import HEADS
 from bert_tf.networks import NETWORKS
 from bert_tf.registration import register_later
 
@@ -14,11 +14,11 @@ __version__ = "0.1.0"
 
 # The classes that people import, which are also those that a saved model may name, by module.
 _CLASSES = {
-    "config": ["EncoderConfig", "FixedPatternConfig"],
+    "config": ["EncoderConfig", "FixedPatternConfig", "UniversalConfig"],
     "errors": ["InputError"],
     "tokenization.vocabulary": ["Vocabulary"],
     "tokenization.wordpiece": ["WordpieceTokenizer"],
-    "pretrained": [*NETWORKS.values(), *OBJECTIVES],
+    "pretrained": [*NETWORKS.values(), *(head.objective for head in HEADS.values())],
     "predictor": ["Predictor"],
     "training.electra": ["Electra"],
     "training.learner": ["Learner"],

@@ -4,10 +4,12 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from bert_tf.errors import InputError
 from bert_tf.sizes import TASK_TYPES, EncoderSizes, Sizes, read_file
+
+T = TypeVar("T", bound=Sizes)
 
 # "gelu" is the tanh approximation of google-research/bert, whatever other libraries mean by it;
 # the exact form, which Hugging Face calls "gelu", is "gelu_erf" here.
@@ -26,6 +28,42 @@ PRESETS = {
 
 # More weights than this are a slip that would exhaust the memory.
 _MOST_WEIGHTS = 50_000_000_000
+
+
+def _check_sizes(config):
+    """Raises InputError unless all heads of attention have one width and the weights fit."""
+    if config.hidden_size % config.num_attention_heads:
+        raise InputError(f"num_attention_heads ({config.num_attention_heads}) must divide "
+                         f"hidden_size ({config.hidden_size}).")
+    if config.num_weights > _MOST_WEIGHTS:
+        raise InputError(f"these sizes make {config.num_weights:,} weights, more than any BERT's "
+                         f"({_MOST_WEIGHTS:,}).")
+
+
+def _preset(cls: type[T], name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
+            presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+            **overrides: Any) -> T:
+    """The published size `name`, uncased English.
+
+    Args:
+        name: of a size of BERT (tiny, mini, small, medium, base, large), or in `presets`.
+        sizes: values that come before BERT's, those of `Recipe.sizes`.
+        presets: by name, values that come before both, those of `Recipe.presets`.
+        overrides: values that come before all of these.
+
+    Raises:
+        InputError: there is no such size, or a value is refused.
+    """
+    values: dict[str, Any] = {"vocab_size": 30522, "type_vocab_size": 2,
+                              "model_type": cls.model_type}     # type: ignore[attr-defined]
+    if name in PRESETS:
+        layers, width = PRESETS[name]
+        values |= {"hidden_size": width, "num_hidden_layers": layers,
+                   "num_attention_heads": width // 64, "intermediate_size": 4 * width}
+    elif name not in presets:
+        raise InputError(f"there is no size {name!r}; choose from "
+                         f"{', '.join(dict.fromkeys([*PRESETS, *presets]))}.")
+    return cls.from_dict({**values, **sizes, **presets.get(name, {}), **overrides})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +85,6 @@ class EncoderConfig(EncoderSizes):
             token, or "first_token", that vector itself.
         use_task_id: whether an embedding of the task is added to each token's (arXiv:1907.12412).
         task_type_vocab_size: how many tasks it tells apart; 3 if None, as in Hugging Face's files.
-        directionality: "bidi", or "left_to_right": a token attends to itself and to the tokens on
-            its left only (arXiv:1810.04805, section 5.1). The last token, which alone has seen the
-            others, then takes the place of the first in the pooler.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -68,17 +103,19 @@ class EncoderConfig(EncoderSizes):
                                         "structbert", "ernie"),
                          "shared_parts": ("all", "attention", "feed_forward"),
                          "pooler_type": ("first_token_transform", "first_token"),
-                         "use_task_id": (False, True),
-                         "directionality": ("bidi", "left_to_right")}
+                         "use_task_id": (False, True)}
     optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", *optional, "inner_group_num", "shared_parts",
-        "pooler_type", "use_task_id", "directionality")
+        "pooler_type", "use_task_id")
+    unseen_keys: ClassVar[tuple[str, ...]] = (
+        "num_attention_heads", "hidden_act", "layer_norm_eps")
     # These describe a pooler that the original never builds, and parts of ALBERT that
     # google-research/albert never reads.
     unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
                              "net_structure_type", "gap_size", "num_memory_blocks", "ln_type")
+    fixed_keys: ClassVar = {"directionality": "bidi"}
 
     vocab_size: int
     hidden_size: int = 768
@@ -100,16 +137,10 @@ class EncoderConfig(EncoderSizes):
     pooler_type: str = "first_token_transform"
     use_task_id: bool = False
     task_type_vocab_size: int | None = None
-    directionality: str = "bidi"
 
     def __post_init__(self):
         super().__post_init__()
-        if self.hidden_size % self.num_attention_heads:
-            raise InputError(f"num_attention_heads ({self.num_attention_heads}) must divide "
-                             f"hidden_size ({self.hidden_size}).")
-        if self.num_weights > _MOST_WEIGHTS:
-            raise InputError(f"these sizes make {self.num_weights:,} weights, more than any BERT's "
-                             f"({_MOST_WEIGHTS:,}).")
+        _check_sizes(self)
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""
@@ -130,30 +161,113 @@ class EncoderConfig(EncoderSizes):
         values = super().to_dict()
         return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
 
-    @classmethod
-    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
-               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-               **overrides: Any) -> Self:
-        """The published size `name`, uncased English.
+    preset: ClassVar[Any] = classmethod(_preset)
 
-        Args:
-            name: of a size of BERT (tiny, mini, small, medium, base, large), or in `presets`.
-            sizes: values that come before BERT's, those of `Recipe.sizes`.
-            presets: by name, values that come before both, those of `Recipe.presets`.
-            overrides: values that come before all of these.
 
-        Raises:
-            InputError: there is no such size, or a value is refused.
-        """
-        values: dict[str, Any] = {"vocab_size": 30522, "type_vocab_size": 2, "model_type": "bert"}
-        if name in PRESETS:
-            layers, width = PRESETS[name]
-            values |= {"hidden_size": width, "num_hidden_layers": layers,
-                       "num_attention_heads": width // 64, "intermediate_size": 4 * width}
-        elif name not in presets:
-            raise InputError(f"there is no size {name!r}; choose from "
-                             f"{', '.join(dict.fromkeys([*PRESETS, *presets]))}.")
-        return cls.from_dict({**values, **sizes, **presets.get(name, {}), **overrides})
+@dataclasses.dataclass(frozen=True)
+class UniversalConfig(Sizes):
+    """The sizes of a Universal Transformer's encoder, under BERT's names; what BERT has not, under
+    those of tensorflow/tensor2tensor.
+
+    Attributes:
+        num_hidden_layers: how many steps apply the one layer.
+        recurrence_type: "basic", all steps for all positions, or "act", adaptive halting.
+        step_timing_signal_type: the signal of a step, "learned" or "sinusoid".
+        act_type: how adaptive halting mixes the steps' outputs with weights u: "basic",
+            new * u + old * (1 - u), or "accumulated", their sum, as in arXiv:1603.08983.
+        act_max_steps: the most steps of adaptive halting; None: twice `num_hidden_layers`.
+        act_epsilon: a position ends when its probability of having ended is above 1 minus this.
+        act_loss_weight: what steps cost in the loss of pre-training.
+        act_halting_bias_init: first value of the bias of a step's probability to be the last.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {
+        name: EncoderConfig.whole_numbers[name] for name in (
+            "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+            "intermediate_size", "max_position_embeddings", "type_vocab_size")} | {
+                "act_max_steps": 1_024}
+    fractions: ClassVar = {**EncoderConfig.fractions, "act_epsilon": 1, "act_loss_weight": 100,
+                           "act_halting_bias_init": 100}
+    choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("universal",),
+                         "recurrence_type": ("basic", "act"),
+                         "step_timing_signal_type": ("learned", "sinusoid"),
+                         "act_type": ("basic", "accumulated")}
+    optional: ClassVar = ("act_max_steps",)
+    unused_keys: ClassVar = ()
+    distinctive_keys: ClassVar = ("recurrence_type", "step_timing_signal_type")
+    unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "num_hidden_layers", "recurrence_type",
+                             "step_timing_signal_type", "act_type", "act_max_steps", "act_epsilon")
+    # As of an encoder whose layers share all their weights, and that knows no tasks.
+    shares_layers: ClassVar = True
+    inner_group_num: ClassVar = 1
+    task_types: ClassVar = 0
+
+    vocab_size: int
+    hidden_size: int = 1024
+    num_hidden_layers: int = 6
+    num_attention_heads: int = 16
+    intermediate_size: int = 4096
+    hidden_act: str = "relu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-6
+    model_type: str = "universal"
+    recurrence_type: str = "basic"
+    step_timing_signal_type: str = "learned"
+    act_type: str = "basic"
+    act_max_steps: int | None = None
+    act_epsilon: float = 0.01
+    act_loss_weight: float = 0.01
+    act_halting_bias_init: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_sizes(self)
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights in the matrices, which are nearly all."""
+        return self.hidden_size * (self.vocab_size + self.type_vocab_size + self.depth
+                                   + 5 * self.hidden_size + 2 * self.intermediate_size)
+
+    @property
+    def halts(self) -> bool:
+        """Whether each position ends by itself."""
+        return self.recurrence_type == "act"
+
+    @property
+    def depth(self) -> int:
+        """T, the most steps that a position takes."""
+        return (self.act_max_steps or 2 * self.num_hidden_layers) if self.halts else (
+            self.num_hidden_layers)
+
+    @property
+    def layer_weights(self) -> list[tuple[int, int]]:
+        """For each step the numbers of its weights (see `EncoderSizes`)."""
+        return [(0, 0)] * self.depth
+
+    @property
+    def head_size(self) -> int:
+        """The width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings."""
+        return self.hidden_size
+
+    @property
+    def learned_heads(self) -> int:
+        """The number of heads that have queries and keys."""
+        return self.num_attention_heads
+
+    preset: ClassVar[Any] = classmethod(_preset)
 
 
 # What a head with a fixed pattern looks at (arXiv:2002.10260): the token itself; the one before;
@@ -180,6 +294,8 @@ class FixedPatternConfig(EncoderConfig):
                          "empty_rows": ("end", "zero"), "pattern_units": ("tokens", "words")}
     added_keys: ClassVar = tuple(key for key in EncoderConfig.added_keys if key != "model_type")
     distinctive_keys: ClassVar = ("fixed_heads",)
+    unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "fixed_heads", "empty_rows",
+                             "pattern_units")
 
     model_type: str = "fixed_patterns"
     fixed_heads: tuple[str, ...] = PATTERNS
@@ -191,9 +307,6 @@ class FixedPatternConfig(EncoderConfig):
         if not isinstance(self.fixed_heads, (list, tuple)):
             raise InputError(f"fixed_heads must be a list, not {self.fixed_heads!r}.")
         object.__setattr__(self, "fixed_heads", tuple(self.fixed_heads))
-        if self.is_causal:
-            raise InputError("fixed_heads look at both sides of a token; directionality must be "
-                             "bidi.")
         for name in self.fixed_heads:
             if name not in PATTERNS:
                 raise InputError(f"fixed_heads: there is no pattern {name!r}; choose from "
@@ -223,7 +336,18 @@ ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
 # The configuration of each `model_type`; the first is that of files which name none.
 CONFIGS: dict[str, type[Sizes]] = {
     **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
-    "fixed_patterns": FixedPatternConfig}
+    "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig}
+
+
+def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],
+              **overrides: Any) -> Sizes:
+    """The size `name` of a recipe; see `EncoderConfig.preset`.
+
+    Raises:
+        InputError: there is no such size, or a value is refused.
+    """
+    kind: Any = CONFIGS[sizes.get("model_type", next(iter(CONFIGS)))]
+    return kind.preset(name, sizes, presets, **overrides)
 
 
 def config_from_dict(values: dict[str, Any]) -> Sizes:

@@ -39,6 +39,7 @@ class Sizes:
         unused_keys: keys of released files that change nothing, and may have any value.
         fixed_keys: keys of released files for which one value only is built.
         distinctive_keys: keys that no other network's file has; none for the default network.
+        unseen_keys: fields that make another network without changing a weight's shape.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -52,6 +53,7 @@ class Sizes:
     unused_keys: ClassVar[tuple[str, ...]] = ("model_type",)
     fixed_keys: ClassVar[dict[str, Any]] = {}
     distinctive_keys: ClassVar[tuple[str, ...]] = ()
+    unseen_keys: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         for name, largest in self.whole_numbers.items():
@@ -141,7 +143,6 @@ class EncoderSizes(Sizes):
     pooler_type: str
     use_task_id: bool
     task_type_vocab_size: int | None
-    directionality: str
 
     @property
     def num_weights(self) -> int:
@@ -189,11 +190,6 @@ class EncoderSizes(Sizes):
     def has_pooler(self) -> bool:
         """Whether the pooled output has weights of its own."""
         return self.pooler_type == "first_token_transform"
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether a token attends to itself and to the tokens on its left only."""
-        return self.directionality == "left_to_right"
 
     @property
     def depth(self) -> int:

@@ -20,16 +20,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import checkpoints, data, flags, networks, objectives, recipes, training
-from bert_tf.config import EncoderConfig, Sizes, read_config
+from bert_tf.config import EncoderConfig, Sizes, published, read_config
 from bert_tf.data import features, manifest
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
 from bert_tf.flags import REQUIRED, option
-from bert_tf.heads import OBJECTIVES
-from bert_tf.training.settings import GeneratorSettings, TrainSettings
+from bert_tf.heads import HEADS
+from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
 
 # The name of each objective, by its class.
-_NAMES = {objective: head.name for objective, head in OBJECTIVES.items()}
+_NAMES = {head.objective: head.name for head in HEADS.values()}
 
 
 @dataclasses.dataclass
@@ -101,20 +101,26 @@ def _name(term):
 
 
 def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
-                 records: "data.RecordSet | None" = None) -> tuple[recipes.Term, ...]:
+                 records: "data.RecordSet | None" = None,
+                 config: Sizes | None = None) -> tuple[recipes.Term, ...]:
     """The terms of a recipe that --terms names, or all, but for optional ones that find nothing to
-    read in the records, if these are given.
+    read in the records, if these are given, and those that are not for networks of `config`.
 
     Raises:
-        InputError: the recipe has no such term.
+        InputError: the recipe has no such term, or the network nothing to train it on.
     """
     terms = {_name(term): term for term in recipe.terms}
     for name in names:
         if name not in terms:
             raise InputError(f"--terms: recipe {recipe.name} has no {name}; choose from "
                              f"{', '.join(terms)}.")
-    found = tuple(term for name, term in terms.items() if name in names or (not names and not (
-        term.optional and records and _missing(term, records))))
+        if config and not getattr(objectives, terms[name].objective).fits(config):
+            raise InputError(f"--terms: {name} reads what the network of this configuration does "
+                             "not return; leave it out.")
+    found = tuple(
+        term for name, term in terms.items() if name in names or (not names and not (
+            term.optional and records and _missing(term, records)))
+        if config is None or getattr(objectives, term.objective).fits(config))
     if records:
         made = recipes.of_manifest(records.manifest).corruption
         found = tuple(term.settle(made) if term.of_records else term for term in found)
@@ -138,12 +144,8 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
         InputError: they can't; says what to do.
     """
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
-    hides = recipe.corruption.hides
     again = f"make them again with --recipe={recipe.name}"
-    if not hides and job.masking == "static":
-        raise InputError(f"--masking=static is for recipes that hide tokens; leave it out with "
-                         f"--recipe={recipe.name}.")
-    if hides and records.format.is_masked and (job.masking == "dynamic" or (
+    if records.format.is_masked and (job.masking == "dynamic" or (
             recipe.corruption.dynamic and recipe.name != made.name)):
         asker = "--masking=dynamic" if job.masking else f"--recipe={recipe.name}"
         raise InputError(
@@ -154,10 +156,8 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
                          f"none ({path}); leave --masking out, or {again} --masking=static.")
     if records.manifest is None or recipe.name == made.name:
         return
-    fits = {part: getattr(recipe, part) == getattr(made, part)
-            for part in ("tokenizer", "segments")}
-    for part, does in {**fits, "corruption": recipe.corruption.takes(made.corruption)}.items():
-        if not does:
+    for part in ("tokenizer", "segments", "corruption"):
+        if getattr(recipe, part) != getattr(made, part):
             raise InputError(f"--recipe={recipe.name} has other {part} than recipe {made.name}, "
                              f"for which the records of --{flag} were made ({path}); {again}.")
 
@@ -200,9 +200,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
-    if not recipe.corruption.hides:
-        records = data.show_tokens(records)
-    elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
+    if not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     check_features(terms, records, flag)
     for name in set(getattr(config, "further_features", ())) - records.format.names:
@@ -215,17 +213,15 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
                          labels[0] if labels else 2), recipe
 
 
-def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet") -> str:
+def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
+             terms: Sequence[recipes.Term]) -> str:
     """The line that says what is trained."""
     line = f"recipe {recipe.name} (arXiv:{recipe.paper})"
     if not job.recipe:
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")
-    names = map(_name, choose_terms(recipe, job.terms, records))
-    line += f": {', '.join(names)}"
-    if not recipe.corruption.hides:
-        line += f"; at most {job.max_seq_length - 1} in {job.max_seq_length} tokens are predicted"
-    elif not records.format.is_masked:
+    line += f": {', '.join(map(_name, terms))}"
+    if not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
                  f"{job.max_seq_length} tokens")
     return line
@@ -249,8 +245,8 @@ def read_network(job: PretrainingFlags) -> Sizes:
             raise InputError("--model_size takes the size of the vocabulary from the manifest of "
                              "the records, but there is none; give --bert_config_file.")
         try:
-            return EncoderConfig.preset(job.model_size, recipe.sizes, recipe.presets,
-                                        vocab_size=record["vocabulary"]["size"])
+            return published(job.model_size, recipe.sizes, recipe.presets,
+                             vocab_size=record["vocabulary"]["size"])
         except InputError as error:
             raise InputError(f"--model_size, recipe {recipe.name}: {error}") from None
     # A network that is made from another, such as one with fixed patterns, can take its place.
@@ -259,23 +255,12 @@ def read_network(job: PretrainingFlags) -> Sizes:
     if recipe.network not in found:
         raise InputError(f"--bert_config_file: {path} describes a {found[0]}, but recipe "
                          f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
-    return adapt(config, recipe, path) if isinstance(config, EncoderConfig) else config
-
-
-def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderConfig:
-    """The configuration in the file at `path`, with what the recipe decides where it says nothing.
-
-    Raises:
-        InputError: it says something else.
-    """
-    for key, least in (("model_type", None), ("directionality", EncoderConfig.directionality)):
-        wanted, found = recipe.sizes.get(key, least), getattr(config, key)
-        if wanted in (None, found):
-            continue
-        if found != getattr(EncoderConfig, key):
-            raise InputError(f"--bert_config_file: {path} has the {key} {found}, but recipe "
-                             f"{recipe.name} trains the {key} {wanted}; change it there.")
-        config = dataclasses.replace(config, **{key: wanted})
+    wanted = recipe.sizes.get("model_type")
+    if wanted and isinstance(config, EncoderConfig) and config.model_type != wanted:
+        if config.model_type != EncoderConfig.model_type:
+            raise InputError(f"--bert_config_file: {path} has the model_type {config.model_type}, "
+                             f"but recipe {recipe.name} trains the type {wanted}; change it there.")
+        config = dataclasses.replace(config, model_type=wanted)     # the file names none
     return config
 
 
@@ -319,8 +304,10 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
 
 
 def main(job: PretrainingFlags, settings: TrainSettings,
-         generator: GeneratorSettings | None = None) -> "training.Trainer":
-    """Checks everything, then trains and evaluates; returns the trainer."""
+         generator: GeneratorSettings | None = None,
+         stack: StackingSettings | None = None) -> "training.Trainer | None":
+    """Checks everything, then trains and evaluates; returns the trainer of the last stage that
+    was reached."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
     config = read_network(job)
@@ -337,25 +324,46 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         if None not in hashes and hashes[0] != hashes[1]:
             raise InputError("--input_file and --eval_input_file were made with different "
                              "vocabularies, according to their manifests; make one of them again.")
+    terms = choose_terms(recipe, job.terms, records, config)
+    stack = stack or StackingSettings()
+    stages = [training.stacking.Stage(config, settings)]
+    if job.do_train:
+        learner = getattr(training, recipe.learner)
+        stages = training.stacking.plan(settings, stack, config,
+                                        lambda sizes: learner.configs(sizes, generator))
     make_folder(settings.output_dir, "output_dir")
 
-    print(describe(job, recipe, records), flush=True)
+    print(describe(job, recipe, records, terms), flush=True)
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
-        return pretrain(job, settings, functools.partial(
-            make_learner, config, recipe, choose_terms(recipe, job.terms, records),
-                generator=generator),
-            strategy, records, eval_records)
+        trainer = None
+        for stage in stages[training.stacking.newest(stages):]:
+            if not stage.is_reached:
+                print(f"--stop_at_step={settings.stop_at_step} is before {stage.name}", flush=True)
+                break
+            trainer = pretrain(job, stack, stage, functools.partial(
+                make_learner, stage.config, recipe, terms, generator=generator),
+                strategy, records, eval_records)
+        return trainer
 
 
-def pretrain(job, settings, make, strategy, records, eval_records):
-    """Trains and evaluates, as the flags ask; returns the trainer."""
+def pretrain(job, stack, stage, make, strategy, records, eval_records):
+    """Trains and evaluates a stage, as the flags ask; returns the trainer. Without --stack_layers
+    there is one stage."""
+    settings = stage.settings
+    if stage.name:
+        print(stage.name, flush=True)
+        make_folder(settings.output_dir, "output_dir")
     trainer = training.make_trainer(strategy, settings, make)
     run = training.Run(
         trainer, settings, records,
         training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None)
     if not run.resume():
-        initialize(run, trainer, job)
+        if stage.below:
+            training.wait_for_workers(strategy)     # the chief may still be writing
+            print(training.stacking.grow(stage.below, trainer, stack), flush=True)
+        else:
+            initialize(run, trainer, job)
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
           f"{trainer.strategy.num_replicas_in_sync} device(s)", flush=True)
     if job.do_train:
@@ -368,7 +376,7 @@ def pretrain(job, settings, make, strategy, records, eval_records):
 
 def run() -> None:
     """The console entry point."""
-    flags.run(main, PretrainingFlags, TrainSettings, GeneratorSettings,
+    flags.run(main, PretrainingFlags, TrainSettings, GeneratorSettings, StackingSettings,
               defaults=recipe_defaults)
 
 

@@ -164,7 +164,7 @@ def adopt(config: EncoderConfig, source: Source, changes) -> EncoderConfig:
     theirs = {rule.ours: rule.theirs for rule in source.table.rules(config)}
     sizes = {}
     for key, (table, *_) in TABLES.items():
-        tensor = source.tensors.get(theirs[table])
+        tensor = source.tensors.get(theirs.get(table, ""))
         if getattr(changes, key) and tensor and tensor.shape:
             sizes[key] = tensor.shape[0]
     return dataclasses.replace(config, **sizes)

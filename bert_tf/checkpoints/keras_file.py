@@ -15,7 +15,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.heads import BILSTM, HEADS, MAX_LSTMS, OBJECTIVES, objective_of
+from bert_tf.heads import HEADS, MAX_LSTMS, OBJECTIVES
 from bert_tf.networks import NETWORKS
 from bert_tf.options import parse_json
 
@@ -33,10 +33,11 @@ def _encoder_parts(config, layer="TransformerLayer"):
             *([("Dense", "pooler")] if config.has_pooler else [])]
 
 
-# The parts of each network in the order of its `layers`: functions of the configuration, lists of
-# (class, name in the table below). Keras names the groups of an HDF5 file after classes.
-_NETWORKS = {"BertEncoder": _encoder_parts,
-             "FixedPatternEncoder": functools.partial(_encoder_parts, layer="FixedPatternLayer")}
+def _universal_parts(config):
+    """The parts of a `UniversalTransformer`."""
+    return [("ScaledEmbeddings", "embeddings"), ("UniversalLayer", "layer_0"),
+            ("LayerNorm", "norm"), ("Dense", "pooler")]
+
 
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
@@ -51,6 +52,30 @@ _ENCODER = (
     ("embeddings_project", "encoder/embeddings_project", _DENSE),
     ("pooler/dense", "encoder/pooler", _DENSE),
 )
+_KERNEL = (("/kernel", "/vars/0"),)
+_LAYER = "encoder/layer_{i}"
+_UNIVERSAL = (
+    ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
+                                               ("/token_type_embeddings", "/1"))),
+    (f"{_LAYER}/attention/LayerNorm", f"{_LAYER}/attention_norm", _NORM),
+    *((f"{_LAYER}/attention/self/{part}", f"{_LAYER}/attention/{part}", _KERNEL)
+      for part in ("query", "key", "value")),
+    (f"{_LAYER}/attention/output/dense", f"{_LAYER}/attention_output", _KERNEL),
+    (f"{_LAYER}/LayerNorm", f"{_LAYER}/norm", _NORM),
+    (f"{_LAYER}/intermediate/dense", f"{_LAYER}/intermediate", _DENSE),
+    (f"{_LAYER}/output/dense", f"{_LAYER}/output_", _DENSE),
+    (f"{_LAYER}/halting", f"{_LAYER}/halting", _DENSE),
+    (f"{_LAYER}/step_embeddings", f"{_LAYER}/vars/0", _SELF),
+    ("encoder/LayerNorm", "encoder/norm", _NORM),
+    ("pooler/dense", "encoder/pooler", _DENSE),
+)
+# For each network: its parts in the order of its `layers`, a function of the configuration that
+# returns a list of (class, name in the table); and the rows of its table. Keras names the groups of
+# an HDF5 file after classes, but for attributes that come before the list of layers.
+_NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
+             "FixedPatternEncoder": (
+                 functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
+             "UniversalTransformer": (_universal_parts, _UNIVERSAL)}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
 
 
@@ -73,22 +98,19 @@ def _head_rows(name, head):
                       ("hidden", "_hidden", _DENSE), ("LayerNorm", "_norm", _NORM),
                       ("dense", "", _DENSE)) if (part, end) != ("answerable", "LayerNorm")))
     rows = ((f"{name}/dense", f"{name}/classifier", _DENSE),)
-    features, reader = f"{name}/features", f"{name}/reader"
-    if head.name != "feature_tagging":
-        return (*rows, *_lstm_rows(f"{name}/bilstm", reader, 1))
-    return (*rows, (features, f"{reader}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
-            *_lstm_rows(features, reader, MAX_LSTMS))
+    if head.name == "feature_tagging":
+        features, reader = f"{name}/features", f"{name}/reader"
+        weights = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
+        rows += ((features, f"{reader}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
+                 *((f"{features}/lstm_{i}/{way}_lstm/lstm_cell",
+                    f"{reader}/lstm_{i}/{way}_layer/cell/vars", weights)
+                   for i in range(MAX_LSTMS) for way in ("forward", "backward")))
+    return rows
 
 
-def _lstm_rows(name, reader, count):
-    weights = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
-    return ((f"{name}/lstm_{i}/{way}_lstm/lstm_cell", f"{reader}/lstm_{i}/{way}_layer/cell/vars",
-             weights) for i in range(count) for way in ("forward", "backward"))
-
-
-def _table(heads):
-    """The table with `heads`: dict of name -> `Head`."""
-    return Format((*_ENCODER, *(row for name, head in heads.items()
+def _table(network, heads):
+    """The table of a network with `heads`: dict of name -> `Head`."""
+    return Format((*_NETWORKS[network][1], *(row for name, head in heads.items()
                                 for row in _head_rows(name, head))), _IGNORED,
                   {name: head.name for name, head in heads.items() if name not in HEADS})
 
@@ -201,7 +223,7 @@ def _group_names(classes: Iterable[str]) -> list[str]:
 
 def _groups(network, config, objectives, heads):
     """Keras's groups that are lists' members: dict of their paths -> their names in the table."""
-    parts = _NETWORKS[network](config)
+    parts = _NETWORKS[network][0](config)
     inside = "" if objectives is None else "encoder/"
     groups = {f"{inside}layers/{group}": f"encoder/{part}"
               for group, (_, part) in zip(_group_names(kind for kind, _ in parts), parts)}
@@ -251,7 +273,8 @@ def read(file: str, task: str | None = None) -> Source:
     groups = _groups(network, config, objectives, heads)
     found = {_standard_name(path, groups): tensor
              for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
-    table = _table({head: OBJECTIVES[name] for head, (name, _) in zip(heads, objectives or ())})
+    table = _table(network, {head: OBJECTIVES[name]
+                             for head, (name, _) in zip(heads, objectives or ())})
     return Source(file, config, found, table, rules.vocabulary_beside(file))
 
 
@@ -260,7 +283,8 @@ def table_for(weights: Weights) -> Format:
 
     A head that the weights alone don't show how to build is not written.
     """
-    return _table({name: head for name, head in HEADS.items() if head.rebuildable})
+    return _table(NETWORKS[type(weights.config).__name__],
+                  {name: head for name, head in HEADS.items() if head.rebuildable})
 
 
 def _learner(weights):
@@ -271,13 +295,9 @@ def _learner(weights):
             options = {"config": weights.config.to_dict()}
             if head.is_labelled:
                 options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
-            reader = f"{head.name}/{next(iter(BILSTM))}"
-            if reader in weights.tensors:
-                options["bilstm_size"] = weights.tensors[reader].shape[1] // 4
             if head.name == "masked_lm":
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
-            objectives.append(_described(
-                objective_of(head, weights.config.is_causal), **options))
+            objectives.append(_described(head.objective, **options))
     encoder = _described(NETWORKS[type(weights.config).__name__], config=weights.config.to_dict())
     import keras  # not lazily: see tests/test_architecture.py
     return keras.saving.deserialize_keras_object(

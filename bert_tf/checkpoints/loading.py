@@ -43,11 +43,7 @@ FORMATS = {
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
 }
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
-# Settings that shapes don't show and that make another network.
-_UNSEEN = ("num_attention_heads", "hidden_act", "layer_norm_eps")
-# Those of the heads that look at fixed places, which not every configuration has.
-_FIXED = ("fixed_heads", "empty_rows", "pattern_units")
-# These too, where layers share weights.
+# Where layers share weights, these too make another network without another shape.
 _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_parts")
 
 
@@ -147,7 +143,9 @@ def read_for(path: str | os.PathLike, config: EncoderConfig,
         InputError: see `read`; or the configurations make different networks.
     """
     source = read_source(path, task)
-    unseen: tuple[str, ...] = _UNSEEN + _FIXED
+    unseen = config.unseen_keys
+    if source.config:
+        unseen = (*unseen, *source.config.unseen_keys)
     if source.config and source.config.layer_weights != config.layer_weights and (
             source.config.shares_layers or config.shares_layers):
         unseen += _SHARED

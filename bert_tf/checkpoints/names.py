@@ -4,11 +4,11 @@ A name is a variable's path relative to the network, as in Google's files; the n
 weights begin with the head's. "{i}" is the number of a layer; layers that share weights have the
 numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T segments, M tasks, P
 positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of attention,
-D their width, A that of all heads that learn where to look, J two vectors of width H; a digit is
-itself. Not in a configuration are C, labels, Q, the hidden layers of a head, and, of a head that
-reads features with LSTMs, F, their width, U, an LSTM's width, G, four times that, and K, how many
-layers are weighted. R are the places of a span, W the width of their vectors, and B the width of
-one with two of width H.
+D their width, A that of all heads that learn where to look, J two vectors of width H, L steps of
+one layer; a digit is itself. Not in a configuration are C, labels, Q, the hidden layers of a head,
+and, of a head that reads features with LSTMs, F, their width, U, an LSTM's width, G, four times
+that, and K, how many layers are weighted. R are the places of a span, W the width of their vectors,
+and B the width of one with two of width H.
 """
 
 from collections.abc import Mapping
@@ -50,17 +50,8 @@ def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
     return {f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
 
 
-def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
-           ) -> dict[str, str]:
-    """The names of all weights that a network and its heads may have, with their shapes.
-
-    Args:
-        config: the network's.
-        named: for heads that have names of their own, their rows in `heads.HEADS`.
-
-    Returns:
-        Shapes in letters, by names with "{i}" for the number of a layer.
-    """
+def _encoder(config):
+    """Those of `BertEncoder`."""
     widths = {"intermediate/dense": "HI", "output/dense": "IH",
               **dict.fromkeys(_LOOKS, "HA")}
     layer = {}
@@ -78,6 +69,47 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
         **(heads.dense("embeddings_project", "E", "H") if config.projects else {}),
         **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
         **(heads.dense("pooler/dense", "H", "H") if config.has_pooler else {}),
+    }
+
+
+def _universal(config):
+    """Those of `UniversalTransformer`."""
+    layer = {
+        **heads.norm("attention/LayerNorm", "H"),
+        **{f"attention/{part}/kernel": "HH"
+           for part in ("self/query", "self/key", "self/value", "output/dense")},
+        **heads.norm("LayerNorm", "H"),
+        **heads.dense("intermediate/dense", "H", "I"), **heads.dense("output/dense", "I", "H"),
+        **(heads.dense("halting", "H", "1") if config.halts else {}),
+        **({"step_embeddings": "LH"} if config.step_timing_signal_type == "learned" else {}),
+    }
+    return {
+        "embeddings/word_embeddings": "VE",
+        "embeddings/token_type_embeddings": "TE",
+        **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
+        **heads.norm("encoder/LayerNorm", "H"), **heads.dense("pooler/dense", "H", "H"),
+    }
+
+
+# The names of each network's own weights with their shapes, by the name of its configuration:
+# functions of that.
+NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal}
+
+
+def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
+           ) -> dict[str, str]:
+    """The names of all weights that a network and its heads may have, with their shapes.
+
+    Args:
+        config: the network's.
+        named: for heads that have names of their own, their rows in `heads.HEADS`.
+
+    Returns:
+        Shapes in letters, by names with "{i}" for the number of a layer.
+    """
+    return {
+        **next(NETWORK_SHAPES[cls.__name__] for cls in type(config).__mro__
+               if cls.__name__ in NETWORK_SHAPES)(config),
         **{f"{name}/{part}": shape for name, head in _heads(named)
            for part, shape in head.shapes.items()},
     }
@@ -94,7 +126,8 @@ def sizes(config: EncoderConfig) -> dict[str, int | None]:
             "P": config.max_position_embeddings, "E": config.embedding_width,
             "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
             "D": config.head_size, "A": config.learned_heads * config.head_size,
-            "J": 2 * config.hidden_size, "1": 1, "2": 2, **dict.fromkeys("CFUGKQRWB")}
+            "J": 2 * config.hidden_size, "L": config.depth, "1": 1, "2": 2,
+            **dict.fromkeys("CFUGKQRWB")}
 
 
 def numbers(name: str, config: EncoderConfig) -> list[int]:

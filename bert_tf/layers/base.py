@@ -29,10 +29,10 @@ class FromConfig:
         return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range)
 
     def dense(self, units: int, name: str = "dense", activation: Any = None,
-              initializer: Any = None) -> keras.layers.Dense:
+              initializer: Any = None, use_bias: bool = True) -> keras.layers.Dense:
         """A dense layer with a 2-D kernel, in the dtype of this layer; `initializer` is that of the
         kernel, a truncated normal if None."""
-        return keras.layers.Dense(units, activation, name=name,
+        return keras.layers.Dense(units, activation, use_bias, name=name,
                                   dtype=self.dtype_policy,  # type: ignore[attr-defined]
                                   kernel_initializer=initializer or self.initializer())
 

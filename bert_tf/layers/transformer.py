@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.layers.base import FromConfig, Tensor, register
 
 _C, _K = math.sqrt(2 / math.pi), 0.044715
@@ -123,7 +123,7 @@ class LayerNorm(FromConfig, keras.layers.Layer):
         width: of the input; H if None.
     """
 
-    def __init__(self, config: EncoderConfig, width: int | None = None, name: str = "LayerNorm",
+    def __init__(self, config: Sizes, width: int | None = None, name: str = "LayerNorm",
                  **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.width = width
@@ -209,15 +209,31 @@ class Embeddings(FromConfig, keras.layers.Layer):
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
 
+def padding_bias(input_mask: Tensor) -> Tensor:
+    """What is added to attention scores so that no position attends to padding.
+
+    Args:
+        input_mask: integer [B, S], 1 for tokens and 0 for padding.
+
+    Returns:
+        float32 [B, 1, 1, S]: 0 for tokens and -10000, the original's constant, for padding.
+    """
+    return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * -10000.0
+
+
 @register
 class SelfAttention(FromConfig, keras.layers.Layer):
     """Softmax(Q K^T / sqrt(D) + bias) V in N heads, side by side."""
 
-    def __init__(self, config: EncoderConfig, **kwargs: Any):
+    def __init__(self, config: Sizes, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.query = self.dense(config.hidden_size, "query")
-        self.key = self.dense(config.hidden_size, "key")
-        self.value = self.dense(config.hidden_size, "value")
+        self.query = self.make_projection("query")
+        self.key = self.make_projection("key")
+        self.value = self.make_projection("value")
+
+    def make_projection(self, name: str) -> keras.layers.Dense:
+        """From the vectors to the queries, keys or values of all heads."""
+        return self.dense(self.config.hidden_size, name)
 
     def build(self, input_shape: Any = None) -> None:
         for layer in (self.query, self.key, self.value):

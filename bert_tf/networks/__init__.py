@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from bert_tf.config import Sizes
 
 # The network that each class of `bert_tf.config` describes, by the names of both.
-NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder"}
+NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder",
+            "UniversalConfig": "UniversalTransformer"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__, submod_attrs={"encoder": ["BertEncoder", "pool"],
-                            "fixed_patterns": ["FixedPatternEncoder"]})
+                            "fixed_patterns": ["FixedPatternEncoder"],
+                            "universal": ["UniversalTransformer"]})
 __all__ += ["NETWORKS", "build"]
 
 

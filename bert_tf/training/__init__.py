@@ -4,7 +4,7 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["distribution", "resume", "transfer", "trials"],
+    submodules=["distribution", "resume", "stacking", "transfer", "trials"],
     submod_attrs={
         "batches": ["Feed", "predict", "put"],
         "distribution": [
@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "reporting": ["Reporter", "duration", "read_metrics", "write_eval_results"],
         "run": ["Run", "make_evaluation", "save_model", "sole_writer", "wait_for_workers"],
         "settings": ["OPTIMIZERS", "POLICIES", "STRATEGIES", "FineTuneSettings",
-                     "GeneratorSettings", "TrainSettings"],
+                     "GeneratorSettings", "StackingSettings", "TrainSettings"],
         "trainer": ["Trainer", "make_trainer", "open_strategy"],
         "transfer": ["freeze", "layer_decay_factors", "reinitialize_top"],
     })

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from bert_tf import networks, objectives
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import split_seed, uniform
@@ -148,6 +148,14 @@ class Electra(Learner):
             generator = _generator(network, sizes, not settings.untied_generator_embeddings)
             heads.insert(0, masked_lm(sizes))
         return cls(network, heads, generator, settings.temperature, settings.disallow_correct)
+
+    @classmethod
+    def configs(cls, config: EncoderConfig, settings: GeneratorSettings | None = None
+                ) -> list[Sizes]:
+        """See `Learner`."""
+        settings = settings or GeneratorSettings()
+        has_generator = settings.electra_objective and not settings.uniform_generator
+        return [config, *([generator_config(config, settings)] if has_generator else [])]
 
     @property
     def measure_names(self) -> list[tuple[str, str]]:

@@ -72,6 +72,12 @@ class Learner(keras.Model):
             getattr(all_objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
                                                     **term.options) for term in terms])
 
+    @classmethod
+    def configs(cls, config: Sizes, settings: Any = None) -> list[Sizes]:
+        """The configurations of the networks that `of_terms` makes, the product's first."""
+        del settings
+        return [config]
+
     @property
     def measure_names(self) -> list[tuple[str, str]]:
         """(objective, measure) of all that `measure` returns."""

@@ -35,12 +35,12 @@ def _roberta_decay(step, warmup_steps, total_steps):
 
 # How the rate falls after the warm-up: the factor of the peak, by the form's name.
 DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
-          "spanbert": _bert_decay}
+          "spanbert": _bert_decay, "model_garden": _bert_decay}
 
 
 @register
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """From 0 up, and down to 0 at the end.
+    """From `start` up to the peak, and down to `end`; both are 0 but in stages of a run.
 
     At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as
     the form has it: peak * (1 - t / total_steps) for "bert" and "electra", and for "roberta"
@@ -48,6 +48,11 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     step 0 on: the rate is that line times min(1, t / warmup_steps) (google-research/electra
     model/optimization.py). With "spanbert" it is "bert" but for two steps, in which it is the peak:
     the first, before which SpanBERT's code sets no rate, and the last of the warm-up.
+    With "model_garden" the warm-up leads to where bert's line is at its end
+    (tensorflow/models official/modeling/optimization/lr_schedule.py).
+
+    With a start and an end the warm-up is start + (peak - start) * t / warmup_steps, and a factor f
+    of the peak becomes end + (peak - end) * f.
 
     google-research/albert optimization.py has two numbers more. The factor of the peak that falls
     is taken to a power, and the warm-up begins at a step of its own, before which rates are below
@@ -55,18 +60,28 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0, form: str = "bert",
-                 power: float = 1.0, warmup_start: int = 0) -> None:
+                 power: float = 1.0, warmup_start: int = 0, start: float = 0.0,
+                 end: float = 0.0) -> None:
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
         self.form, self.power, self.warmup_start = form, power, warmup_start
+        self.start, self.end = start, end
+
+    def _falling(self, step):
+        """The rate at a step, float32, after the warm-up."""
+        factor = DECAYS[self.form](step, self.warmup_steps, self.total_steps)
+        rate = (self.peak - self.end) * (factor if self.power == 1 else factor**self.power)
+        return rate + self.end if self.end else rate
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        factor = DECAYS[self.form](step, self.warmup_steps, self.total_steps)
-        rate = self.peak * (factor if self.power == 1 else factor**self.power)
+        rate = self._falling(step)
         if self.warmup_steps:
-            rising = rate if self.form == "electra" else self.peak
+            rising = {"electra": rate, "model_garden": self._falling(
+                ops.cast(self.warmup_steps, "float32"))}.get(self.form, self.peak)
             step = step - self.warmup_start if self.warmup_start else step
-            rate = ops.where(step < self.warmup_steps, rising * step / self.warmup_steps, rate)
+            warmup = (rising - self.start) * step / self.warmup_steps
+            warmup = warmup + self.start if self.start else warmup
+            rate = ops.where(step < self.warmup_steps, warmup, rate)
         if self.form == "spanbert":
             is_peak = ops.logical_or(ops.equal(step, 0), ops.equal(step, self.warmup_steps))
             rate = ops.where(is_peak, self.peak, rate)
@@ -75,7 +90,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self):
         return {"peak": self.peak, "total_steps": self.total_steps,
                 "warmup_steps": self.warmup_steps, "form": self.form, "power": self.power,
-                "warmup_start": self.warmup_start}
+                "warmup_start": self.warmup_start, "start": self.start, "end": self.end}
 
 
 @register

@@ -97,7 +97,7 @@ def _phrase(name, old, new, inner=""):
     return f"--{name} ({inner}{old}, now {new})"
 
 
-def _variables(trainer):
+def variables(trainer) -> dict:
     """dict of every variable that training changes, by a name that is the same in every run."""
     # Not the state of seed generators, which the loop does not use.
     named = {f"learner/{v.path}": v for v in trainer.learner.weights}
@@ -142,7 +142,7 @@ def save_checkpoint(folder: str, trainer, extra: dict, keep: int) -> str:
     Raises:
         InputError: a weight is not a finite number; names it.
     """
-    tensors = {name: np.array(variable.numpy()) for name, variable in _variables(trainer).items()}
+    tensors = {name: np.array(variable.numpy()) for name, variable in variables(trainer).items()}
     for name, value in tensors.items():
         if not np.isfinite(value).all():
             raise InputError(f"{name} is not finite after step {int(trainer.step.numpy())}, which "
@@ -176,7 +176,7 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
     if other:
         raise InputError(f"{path} is of another network, with another {', '.join(other)}; train "
                          "with the values of before, or name another folder.")
-    named = _variables(trainer)
+    named = variables(trainer)
     if weights_only:
         named = {name: v for name, v in named.items() if name.startswith("learner/")}
         tensors = {name: v for name, v in tensors.items() if name.startswith("learner/")}

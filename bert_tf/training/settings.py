@@ -12,13 +12,15 @@ from bert_tf.flags import REQUIRED, option
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
               "ernie_adam")
-SCHEDULES = ("bert", "roberta", "electra", "spanbert")
+SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
+NEW_LAYERS = ("copied", "identity", "random")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
 # Keras names of the policies: computation in the type, weights in float32.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 _LEAST = {"train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0, "num_train_steps": 1,
-          "num_warmup_steps": 0, "stop_at_step": 0, "save_checkpoints_steps": 1,
+          "warmup_init_lr": 0, "end_learning_rate": 0, "num_warmup_steps": 0, "stop_at_step": 0,
+          "save_checkpoints_steps": 1,
           "keep_checkpoint_max": 1, "iterations_per_loop": 1, "eval_steps": 0, "max_eval_steps": 0,
           "random_seed": 0, "weight_decay": 0, "poly_power": 0, "start_warmup_step": 0,
           "gradient_accumulation_steps": 1}
@@ -32,7 +34,8 @@ class TrainSettings:
     train_batch_size: int = option(32, "Records a step, over all devices.")
     eval_batch_size: int = option(8, "Records an evaluation step, over all devices.")
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    num_train_steps: int = option(100000, "Steps of the whole run; the rate falls to 0 there.")
+    num_train_steps: int = option(
+        100000, "Steps of the whole run; the rate falls to --end_learning_rate there.")
     num_warmup_steps: int = option(10000, "Steps in which the rate rises.")
     stop_at_step: int = option(0, "Stop there, before --num_train_steps; 0: go to the end.")
     save_checkpoints_steps: int = option(1000, "Steps between checkpoints.")
@@ -52,8 +55,11 @@ class TrainSettings:
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
         "0. roberta: from the peak, which is reached at the end of the warm-up. electra: on bert's "
         "line, which the rate of the warm-up follows too. spanbert: bert's, with the peak at the "
-        "first step and at the end of the warm-up.",
+        "first step and at the end of the warm-up. model_garden: on bert's line, to which the "
+        "warm-up leads without a leap.",
         choices=SCHEDULES)
+    warmup_init_lr: float = option(0.0, "Rate with which the warm-up begins.")
+    end_learning_rate: float = option(0.0, "Rate at --num_train_steps.")
     poly_power: float = option(1.0, "Power of the rate's polynomial decay; 1 is a line.")
     start_warmup_step: int = option(0, "Step at which the warm-up begins.")
     weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are left out.")
@@ -147,6 +153,32 @@ class GeneratorSettings:
         for name in ("generator_hidden_size", "generator_layers", "temperature"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
+
+
+@dataclasses.dataclass(frozen=True)
+class StackingSettings:
+    """Progressive stacking: a shallow network is trained first, then a deeper one made of it."""
+
+    stack_layers: list[str] = option(
+        [], "Number of layers of each stage, such as 3,6,12: each a multiple of the one before, "
+        "the last that of the configuration. Default: all layers from the start.")
+    stack_steps: list[str] = option(
+        [], "Steps of each stage but the last, which goes on until --num_train_steps of all "
+        "stages together.")
+    stack_learning_rates: list[str] = option(
+        [], "The rate at which each stage begins, after its warm-up, and last the rate at the end "
+        "of all; each stage goes from its rate to the next. Default: --learning_rate for all "
+        "stages, --end_learning_rate at the end.")
+    stack_warmup_steps: list[str] = option(
+        [], "Steps of each stage in which its rate rises. Default: --num_warmup_steps in each.")
+    stack_new_layers: str = option(
+        "copied", "What the layers above the trained ones are. copied: layer i has the weights of "
+        "layer i mod L. identity: with their first weights they change nothing. random: the first "
+        "weights of any layer.", choices=NEW_LAYERS)
+    stack_optimizer: str = option(
+        "reset", "The optimizer of a new stage. reset: its moments begin at 0. copied: they are "
+        "copied with the layers; its steps begin at 0 all the same.",
+        choices=("reset", "copied"))
 
 
 @dataclasses.dataclass

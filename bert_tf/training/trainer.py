@@ -290,7 +290,8 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
         learner = make_learner(POLICIES[settings.dtype])
         rate = WarmupLinearDecay(settings.learning_rate, settings.num_train_steps,
                                  settings.num_warmup_steps, settings.learning_rate_schedule,
-                                 settings.poly_power, settings.start_warmup_step)
+                                 settings.poly_power, settings.start_warmup_step,
+                                 settings.warmup_init_lr, settings.end_learning_rate)
         optimizer = make_optimizer(
             settings.optimizer, rate, weight_decay=settings.weight_decay,
             skip_nonfinite=settings.dtype == "float16", rate_factors=rate_factors)

@@ -14,7 +14,7 @@ import time
 import lazy_loader
 
 from bert_tf import flags, networks, objectives, recipes, training
-from bert_tf.config import EncoderConfig, Sizes, read_config
+from bert_tf.config import Sizes, published, read_config
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.settings import POLICIES
@@ -48,7 +48,7 @@ def read_model(name: str, vocab_size: int) -> Sizes:
         return read_config(name)
     recipe = recipes.find(recipe_name)
     try:
-        return EncoderConfig.preset(size, recipe.sizes, recipe.presets, vocab_size=vocab_size)
+        return published(size, recipe.sizes, recipe.presets, vocab_size=vocab_size)
     except InputError as error:
         raise InputError(f"--models={name}: {error}") from None
 

@@ -90,8 +90,8 @@ class WithProjection(BertEncoder):
 
 def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
     *parts, pooler = keras_file._encoder_parts(CONFIG)
-    monkeypatch.setitem(keras_file._NETWORKS, "WithProjection", lambda config: [
-        *parts, ("Dense", "projection"), pooler])
+    monkeypatch.setitem(keras_file._NETWORKS, "WithProjection", (
+        lambda config: [*parts, ("Dense", "projection"), pooler], keras_file._ENCODER))
     encoder = WithProjection(CONFIG)
     learner = learner_of(bert_tf.Tagging(CONFIG, 2), encoder=encoder)
     learner.save(tmp_path / "model.keras")

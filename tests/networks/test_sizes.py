@@ -5,13 +5,14 @@ import math
 import pytest
 
 from bert_tf.checkpoints import names
-from bert_tf.config import PRESETS, EncoderConfig
+from bert_tf.config import PRESETS, EncoderConfig, published
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.recipes import RECIPES
 from bert_tf.training.electra import generator_config
 from bert_tf.training.settings import GeneratorSettings
 
-VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265}
+VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265,
+                "universal": 30_522}
 # Encoders without heads. BERT: arXiv:1810.04805 and 1908.08962, base and large the published 110M
 # and 340M. ALBERT: arXiv:1909.11942, table 1, 12M, 18M, 60M, 235M. ELECTRA's have no pooler.
 # RoBERTa: those of its transformers class, 124,645,632 and 355,359,744, less two positions.
@@ -23,6 +24,10 @@ PUBLISHED = {
         "xxlarge": 222_595_584}.items()},
     "electra": {"small": 13_483_008, "base": 108_891_648, "large": 334_092_288},
     "roberta": {"base": 124_644_096, "large": 355_357_696},
+    # tensor2tensor's sizes with BERT's vocabulary, segments and pooler; counted by hand.
+    "universal": {"tiny": 4_122_624, "small": 19_045_376, "base": 44_906_496,
+                  "adaptive_tiny": 4_122_241, "adaptive_small": 19_048_961,
+                  "adaptive_base": 44_913_665},
 }
 # arXiv:1909.11942, table 4: by embedding width and by what is shared. The paper rounds.
 SHARED = {768: {"all": 31_114_752, "attention": 83_078_400, "feed_forward": 57_117_696,
@@ -44,7 +49,7 @@ def count(config, parts=(*names.NETWORK, "pooler")):
 
 def config_of(recipe, size, **overrides):
     recipe = RECIPES[recipe]
-    return EncoderConfig.preset(size, recipe.sizes, recipe.presets, **overrides)
+    return published(size, recipe.sizes, recipe.presets, **overrides)
 
 
 @pytest.mark.parametrize("recipe, size", [

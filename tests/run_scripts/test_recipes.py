@@ -36,6 +36,8 @@ COMPILED = {(recipe.network, recipe.learner): name
             for name, recipe in reversed(recipes.RECIPES.items())}.values()
 TERMS = {"one segment": ["masked_lm"]}
 OPTIMIZERS = {"albert": "lamb"}
+# Sizes with which a recipe trains all of its terms.
+NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2}}
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -94,7 +96,8 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     assert "sound" in capsys.readouterr().out
     recipe = recipes.find(CASES[case]["recipe"])
     name, config = recipe.name, folder / f"{recipe.name}.json"
-    tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1, **recipe.sizes).to_json_file(config)
+    tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=1,
+                   **NETWORKS.get(name, {})).to_json_file(config)
     slots = recipe.corruption.slots(PREDICTIONS, LENGTH)
     options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
                "max_predictions_per_seq": slots,
@@ -104,7 +107,7 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     said = capsys.readouterr().out
     assert said.startswith(f"recipe {name} (arXiv:{recipe.paper}), as the manifest")
     assert ("masks are drawn while training, at most 3" in said) == (
-        recipe.corruption.hides and ("dynamic" in case or recipe.corruption.dynamic))
+        "dynamic" in case or recipe.corruption.dynamic)
     # As after a kill: the last checkpoint is gone.
     (tmp_path / "again").mkdir()
     half = resume.checkpoints(str(tmp_path / "out"))[0]
@@ -152,7 +155,8 @@ def test_defaults_name_flags_and_terms_name_objectives():
         assert set(recipe.defaults) <= known
         terms = run_pretraining.choose_terms(recipe, [])
         assert terms == recipe.terms
-        learner = run_pretraining.make_learner(tiny.config(), recipe, terms, "float32")
+        sizes = tiny.config_of(recipe, **NETWORKS.get(recipe.name, {}))
+        learner = run_pretraining.make_learner(sizes, recipe, terms, "float32")
         assert [type(objective).__name__ for objective in learner.objectives] == [
             term.objective for term in terms]
 

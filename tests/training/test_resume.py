@@ -43,7 +43,7 @@ def fixture_trained(records):
 
 def state(trainer):
     """Every variable's value, by a name."""
-    return {name: v.numpy() for name, v in resume._variables(trainer).items()}
+    return {name: v.numpy() for name, v in resume.variables(trainer).items()}
 
 
 def equal(one, other):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, published
 from bert_tf.data import tfrecord
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
@@ -21,6 +21,16 @@ def config(dropout=0.0, **overrides):
         "tiny", **{"vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 64,
                    "max_position_embeddings": LENGTH, "hidden_dropout_prob": dropout,
                    "attention_probs_dropout_prob": dropout, **overrides})
+
+
+def config_of(recipe, **overrides):
+    """The same for the network of a recipe."""
+    plain = config()
+    sizes = {name: getattr(plain, name) for name in (
+        "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+        "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
+        "attention_probs_dropout_prob")}
+    return published("tiny", recipe.sizes, {}, **{**sizes, **overrides})
 
 
 def write_records(path, count, seed=0, length=LENGTH, predictions=PREDICTIONS, vocab=VOCAB):

@@ -1,0 +1,206 @@
+"""The parts of the Universal Transformer's encoder (arXiv:1807.03819; tensorflow/tensor2tensor,
+`models/research/universal_transformer_util.py`).
+
+Shapes: B batch, S sequence, H hidden, N heads, F width of the feed-forward layer, T steps, V
+vocabulary.
+"""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_tf.config import UniversalConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, SelfAttention, dropout, split_seed
+
+_LONGEST = 10_000.0     # the longest wave of a signal, in positions over 2 pi
+# As tensor2tensor's "uniform_unit_scaling".
+_INITIALIZER = "glorot_uniform"
+_PADDING = -1e9         # added to the scores of padding
+
+
+def timing_signal(count: int, width: int) -> np.ndarray:
+    """Sines, then cosines of the numbers 0 to `count` - 1, float32 [count, width]; zeros fill the
+    last column of an odd width (`common_attention.get_timing_signal_1d`)."""
+    waves = width // 2
+    step = np.float32(np.log(_LONGEST) / max(waves - 1, 1))
+    slopes = np.exp(np.arange(waves, dtype="float32") * -step)
+    angles = np.arange(count, dtype="float32")[:, None] * slopes
+    signal = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return np.pad(signal, ((0, 0), (0, width % 2)))
+
+
+def ignore_padding(input_mask: Tensor) -> Tensor:
+    """What is added to attention scores so that no position attends to padding.
+
+    Args:
+        input_mask: integer [B, S], 1 for tokens and 0 for padding.
+
+    Returns:
+        float32 [B, 1, 1, S].
+    """
+    return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * _PADDING
+
+
+@register
+class ScaledEmbeddings(FromConfig, keras.layers.Layer):
+    """The sum of the embeddings of words and segments, times the root of H; positions are added in
+    every step."""
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        for name, rows in (("word_embeddings", config.vocab_size),
+                           ("token_type_embeddings", config.type_vocab_size)):
+            setattr(self, name, self.add_weight(
+                (rows, config.hidden_size),
+                keras.initializers.RandomNormal(stddev=config.hidden_size**-0.5), name=name,
+                autocast=False))
+
+    def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            input_ids: integer [B, S].
+            segment_ids: integer [B, S]; all 0 if None.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            float [B, S, H].
+        """
+        x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, H]
+        if segment_ids is None:
+            x = x + self.token_type_embeddings[0]
+        else:
+            one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
+            x = x + ops.matmul(one_hot, self.token_type_embeddings)
+        x = ops.cast(x * self.config.hidden_size**0.5, self.compute_dtype)
+        return dropout(x, self.config.hidden_dropout_prob, dropout_seed)
+
+
+@register
+class UnbiasedAttention(SelfAttention):
+    """Self-attention whose projections have no biases."""
+
+    def make_projection(self, name: str) -> keras.layers.Dense:
+        return self.dense(self.config.hidden_size, name, initializer=_INITIALIZER, use_bias=False)
+
+
+@register
+class UniversalLayer(FromConfig, keras.layers.Layer):
+    """The one layer, which every step applies, and what differs between steps.
+
+    Its attention and its feed-forward network are normalised before, not after the residual, as in
+    tensor2tensor (not in the paper). Attributes that a configuration does not ask for are None.
+    """
+
+    def __init__(self, config: UniversalConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy, width = self.dtype_policy, config.hidden_size
+        self.attention_norm = LayerNorm(config, dtype=policy)
+        self.attention = UnbiasedAttention(config, name="self", dtype=policy)
+        self.attention_output = self.dense(width, initializer=_INITIALIZER, use_bias=False)
+        self.norm = LayerNorm(config, dtype=policy)
+        self.intermediate = self.dense(config.intermediate_size, initializer=_INITIALIZER,
+                                       activation=ACTIVATIONS[config.hidden_act])
+        self.output_ = self.dense(width, initializer=_INITIALIZER)
+        self.halting: Any = keras.layers.Dense(
+            1, "sigmoid", name="halting", dtype="float32", kernel_initializer=_INITIALIZER,
+            bias_initializer=keras.initializers.Constant(config.act_halting_bias_init),
+        ) if config.halts else None
+        self.step_embeddings = None
+
+    def build(self, input_shape: Any = None) -> None:
+        config, shape = self.config, (None, None, self.config.hidden_size)
+        with keras.name_scope("attention"):
+            self.attention_norm.build()
+            self.attention.build()
+            with keras.name_scope("output"):
+                self.attention_output.build(shape)
+        self.norm.build()
+        with keras.name_scope("intermediate"):
+            self.intermediate.build(shape)
+        with keras.name_scope("output"):
+            self.output_.build((None, None, config.intermediate_size))
+        if self.halting:
+            self.halting.build(shape)
+        if config.step_timing_signal_type == "learned":
+            self.step_embeddings = self.add_weight(
+                (config.depth, config.hidden_size),
+                keras.initializers.RandomNormal(stddev=config.hidden_size**-0.5),
+                name="step_embeddings", autocast=False)
+
+    def add_signals(self, x: Tensor, step: int) -> Tensor:
+        """`x`, float [B, S, H], plus the signals of its positions and of the step."""
+        config = self.config
+        length, width = ops.shape(x)[1], config.hidden_size
+        positions = ops.convert_to_tensor(timing_signal(config.max_position_embeddings, width))
+        signal = (timing_signal(config.depth, width)[step] if self.step_embeddings is None
+                  else self.step_embeddings[step] * width**0.5)                     # [H]
+        return x + ops.cast(positions[:length] + signal, x.dtype)
+
+    def halting_probability(self, x: Tensor) -> Tensor:
+        """float32 [B, S], with which each position ends, from `x`, float [B, S, H]."""
+        return self.halting(ops.cast(x, "float32"))[:, :, 0]
+
+    def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Takes what `SelfAttention` takes.
+
+        Returns:
+            float [B, S, H] and the attention probabilities [B, N, S, S].
+        """
+        seeds, rate = split_seed(dropout_seed, 3), self.config.hidden_dropout_prob
+        context, probs = self.attention(self.attention_norm(x), bias, head_mask, seeds[0])
+        x = x + dropout(self.attention_output(context), rate, seeds[1])             # [B, S, H]
+        y = self.output_(self.intermediate(self.norm(x)))
+        return x + dropout(y, rate, seeds[2]), probs
+
+
+class Halting:
+    """Adaptive computation time (arXiv:1603.08983), for each position by itself
+    (`universal_transformer_act`).
+
+    A position takes steps until its probabilities of ending add up to more than 1 - epsilon; the
+    rest to 1 is its remainder, the weight of its last step. A position that has not ended after the
+    last step of all has no remainder.
+
+    Attributes:
+        ponder_times: steps that each position has taken, float32 [B, S].
+        remainders: float32 [B, S].
+    """
+
+    def __init__(self, config: UniversalConfig, like: Tensor):
+        """
+        Args:
+            config: the configuration.
+            like: the vectors of the positions, float [B, S, H].
+        """
+        zeros = ops.zeros_like(like[:, :, 0], dtype="float32")
+        self._sums = self.remainders = self.ponder_times = zeros
+        self._threshold = 1.0 - config.act_epsilon
+        self._accumulates = config.act_type == "accumulated"
+
+    def take_step(self, probability: Tensor) -> Tensor:
+        """The weights of this step, float32 [B, S], from its probability of ending there."""
+        running = self._sums < 1.0
+        crosses = self._sums + probability * ops.cast(running, "float32") > self._threshold
+        last, goes_on = (ops.cast(ops.logical_and(running, chosen), "float32")
+                         for chosen in (crosses, ops.logical_not(crosses)))
+        self._sums = self._sums + probability * goes_on
+        self.remainders = self.remainders + last * (1.0 - self._sums)
+        self._sums = self._sums + last * self.remainders
+        self.ponder_times = self.ponder_times + goes_on + last
+        return probability * goes_on + last * self.remainders
+
+    def mix(self, before: Tensor, x: Tensor, weights: Tensor) -> Tensor:
+        """The output after a step, float [B, S, H].
+
+        Args:
+            before: the output before it.
+            x: the vectors that the step made.
+            weights: of the step, float32 [B, S].
+        """
+        weights = ops.cast(weights, x.dtype)[:, :, None]
+        return x * weights + (before if self._accumulates else before * (1 - weights))

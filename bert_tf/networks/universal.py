@@ -1,0 +1,129 @@
+"""The Universal Transformer's encoder: one layer, applied many times (arXiv:1807.03819;
+tensorflow/tensor2tensor, `models/research/universal_transformer_util.py`).
+
+Shapes: B batch, S sequence, H hidden, N heads, T steps, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import UniversalConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.transformer import LayerNorm, split_seed
+from bert_tf.layers.universal import Halting, ScaledEmbeddings, UniversalLayer, ignore_padding
+
+
+@register
+class UniversalTransformer(FromConfig, keras.Model):
+    """An encoder that is recurrent in depth: every step applies the same layer to all positions.
+
+    Before each step, signals of the position and of the step are added, which stay in the vectors.
+    With `recurrence_type="act"` each position ends by itself, after at most T steps. All T steps
+    are computed for all positions then too, so that nothing but the result depends on the data.
+
+    Args:
+        config: `UniversalConfig`.
+
+    Attributes:
+        reads: names of the features that `call` takes; only the first is required.
+    """
+
+    reads = ("input_ids", "input_mask", "segment_ids")
+
+    def __init__(self, config: UniversalConfig, name: str = "bert", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        policy = self.dtype_policy
+        self.embeddings = ScaledEmbeddings(config, name="embeddings", dtype=policy)
+        self.shared_layer = UniversalLayer(config, name="layer_0", dtype=policy)
+        self.norm = LayerNorm(config, dtype=policy)
+        self.pooler = self.dense(config.hidden_size, activation="tanh")
+        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.embeddings.build()
+        with keras.name_scope("encoder"):
+            self.shared_layer.build()
+            self.norm.build()
+        with keras.name_scope("pooler"):
+            self.pooler.build((None, self.config.hidden_size))
+
+    @property
+    def embedding_table(self) -> keras.Variable:
+        """The variable [V, H] of word embeddings."""
+        return self.embeddings.word_embeddings
+
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
+             head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
+        """
+        Args:
+            inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
+                padding, all 1 if absent; `segment_ids`, all 0 if absent. Others are ignored.
+            training: whether to apply dropout.
+            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
+                `seed_generator` if None.
+            attention_bias: float [B or 1, N or 1, S, S], added to every step's attention scores.
+            head_mask: float [T, N], a factor for each head's output.
+            return_attention: whether to return `attention_probs` too.
+
+        Returns:
+            A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
+            [B, S, H], and what `take_steps` returns.
+
+        Raises:
+            ValueError: S is larger than `max_position_embeddings`.
+        """
+        length, longest = ops.shape(inputs["input_ids"])[1], self.config.max_position_embeddings
+        if isinstance(length, int) and length > longest:
+            raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
+                             f"{longest}.")
+        if not training:
+            dropout_seed = None
+        elif dropout_seed is None:
+            dropout_seed = self.seed_generator.next()
+        seed, of_steps = split_seed(dropout_seed, 2)
+        bias = attention_bias
+        if inputs.get("input_mask") is not None:
+            padding = ignore_padding(inputs["input_mask"])              # [B, 1, 1, S]
+            bias = padding if bias is None else padding + ops.cast(bias, padding.dtype)
+        x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seed)
+        outputs = {"embedding_output": x, **self.take_steps(x, bias, head_mask, of_steps)}
+        if not return_attention:
+            del outputs["attention_probs"]
+        outputs["sequence_output"] = outputs["layer_outputs"][-1]
+        outputs["pooled_output"] = self.pooler(outputs["sequence_output"][:, 0])
+        return outputs
+
+    def take_steps(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
+                   dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        """All steps.
+
+        Args:
+            x: the embeddings, float [B, S, H].
+            bias: float, broadcast to [B, N, S, S], added to every step's attention scores.
+            head_mask, dropout_seed: as of `call`; no dropout if the seed is None.
+
+        Returns:
+            A dict: `layer_outputs`, list of T [B, S, H], what the network would return if it ended
+            after each step; `attention_probs`, list of T [B, N, S, S], before dropout; and, with
+            adaptive halting, `ponder_times` and `remainders`, float32 [B, S] (see `Halting`).
+        """
+        outputs: dict[str, Any] = {"layer_outputs": [], "attention_probs": []}
+        layer = self.shared_layer
+        halting = Halting(self.config, x) if self.config.halts else None
+        seeds, result = split_seed(dropout_seed, self.config.depth), ops.zeros_like(x)
+        for step in range(self.config.depth):
+            x = layer.add_signals(x, step)
+            weights = halting.take_step(layer.halting_probability(x)) if halting else None
+            x, probs = layer(x, bias, None if head_mask is None else head_mask[step], seeds[step])
+            result = x if halting is None else halting.mix(result, x, weights)
+            outputs["layer_outputs"].append(self.norm(result))
+            outputs["attention_probs"].append(probs)
+        if halting:
+            outputs |= {"ponder_times": halting.ponder_times, "remainders": halting.remainders}
+        return outputs

@@ -1,0 +1,51 @@
+"""What the steps of the Universal Transformer cost (arXiv:1603.08983; tensorflow/tensor2tensor,
+`universal_transformer.py`)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import UniversalConfig
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch, Objective
+
+
+@register
+class PonderTime(Objective):
+    """The mean of steps taken plus remainders, over all positions, those of padding too.
+
+    Shapes: B batch, S sequence. It has no weights of its own; the number of steps has no gradient.
+    Its factor in the total is the configuration's `act_loss_weight`, times `loss_weight`.
+    """
+
+    measures = ("loss",)
+
+    def __init__(self, config: UniversalConfig, name: str = "ponder_time",
+                 loss_weight: float = 1.0, **kwargs: Any):
+        super().__init__(config, loss_weight=loss_weight, name=name, **kwargs)
+        self._factor = loss_weight
+        self.loss_weight = loss_weight * config.act_loss_weight
+        self.built = True
+
+    @classmethod
+    def fits(cls, config: Any) -> bool:
+        return getattr(config, "halts", False)
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """float32 [B, S], from the network's `ponder_times` and `remainders`."""
+        return outputs["ponder_times"] + outputs["remainders"]
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Zeros and ones, [B, S]."""
+        ones = ops.ones_like(batch["input_ids"], dtype="float32")
+        return ops.zeros_like(batch["input_ids"]), ones
+
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
+                ) -> dict[str, tuple[Tensor, Tensor]]:
+        """See `Objective`; there is no accuracy."""
+        return {"loss": (ops.sum(logits * weights), ops.sum(weights))}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "loss_weight": self._factor}

@@ -1,0 +1,255 @@
+"""Progressive stacking: a shallow network is trained, then a deeper one that is made of its layers
+(Gong et al., ICML 2019; gonglinyuan/StackingBERT, double.py, quadruple.py, identity.py).
+
+A stage is a run of its own, with its steps and its optimizer's counted from 0. The last stage is in
+the output folder, the others are in folders below it and stay there.
+"""
+
+import collections
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from bert_tf.checkpoints import checksummed
+from bert_tf.config import EncoderConfig, Sizes
+from bert_tf.errors import InputError
+from bert_tf.training import resume
+from bert_tf.training.settings import StackingSettings, TrainSettings
+
+# A variable of a layer; optimizers name theirs after a variable's path, with other separators.
+_OF_LAYER = re.compile(r"(.*encoder[/_]layer_)(\d+)([/_].*)")
+# What a layer adds to its input is zero where these are.
+_ADDED = "/output/dense/"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One stage.
+
+    Attributes:
+        config: of its network.
+        settings: how it is trained; its `output_dir` is the stage's folder.
+        name: a line for reports; none where there is one stage.
+        below: the folder of the stage whose layers it begins with, or None.
+        is_reached: whether this invocation takes any of its steps.
+    """
+
+    config: Sizes
+    settings: TrainSettings
+    name: str = ""
+    below: str | None = None
+    is_reached: bool = True
+
+
+def _numbers(settings, name, kind, least, count):
+    """The numbers of a flag of `StackingSettings`, None if it is not given.
+
+    Raises:
+        InputError: they are not `count` numbers of at least `least`.
+    """
+    given = getattr(settings, name)
+    if not given:
+        return None
+    try:
+        values = [kind(value) for value in given]
+        if len(values) != count or not all(least <= value < float("inf") for value in values):
+            raise ValueError
+    except ValueError:
+        raise InputError(
+            f"--{name} is {','.join(given)}; with --stack_layers="
+            f"{','.join(settings.stack_layers)} it takes {count} numbers of at least {least}, with "
+            "commas between.") from None
+    return values
+
+
+def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
+         networks: Callable[[Sizes], list[Sizes]] = lambda config: [config]) -> list[Stage]:
+    """The stages of a run.
+
+    Args:
+        settings: of all stages together; steps are counted over all of them.
+        stacking: how it is divided.
+        config: of the last stage's network.
+        networks: function of such a configuration: those of all networks that a learner trains.
+
+    Raises:
+        InputError: it can't be divided so; names the flag.
+    """
+    if not stacking.stack_layers:
+        given = [name for name, value in dataclasses.asdict(stacking).items()
+                 if value != getattr(StackingSettings(), name)]
+        if given:
+            raise InputError(f"--{given[0]} is for progressive stacking; give --stack_layers too, "
+                             "or leave it out.")
+        return [Stage(config, settings)]
+    depths = _check_depths(stacking, config, networks)
+    stages: list[Stage] = []
+    count, begin = len(depths), 0
+    for number, (depth, changes) in enumerate(zip(depths, _changes(settings, stacking, count))):
+        steps, stop = changes["num_train_steps"], settings.stop_at_step - begin
+        folder = settings.output_dir if number == count - 1 else os.path.join(
+            settings.output_dir, f"stage_{number + 1}_of_{depth}_layers")
+        stages.append(Stage(
+            dataclasses.replace(config, num_hidden_layers=depth), dataclasses.replace(
+                settings, **changes, output_dir=folder, random_seed=settings.random_seed + number,
+                stop_at_step=min(max(stop, 0), steps)),
+            f"stage {number + 1} of {count}: {depth} layers, {steps:,} steps",
+            stages[-1].settings.output_dir if stages else None,
+            stop > 0 or not settings.stop_at_step))
+        begin += steps
+    return stages
+
+
+def _changes(settings, stacking, count):
+    """For each stage a dict of its own steps and rates.
+
+    Raises:
+        InputError: they can't be divided so.
+    """
+    steps = _numbers(stacking, "stack_steps", int, 1, count - 1) or []
+    steps.append(settings.num_train_steps - sum(steps))
+    if len(steps) != count or steps[-1] < 1:
+        raise InputError(
+            f"--stack_steps is {','.join(stacking.stack_steps) or 'not given'}; give the steps of "
+            f"all {count} stages but the last, together fewer than --num_train_steps "
+            f"({settings.num_train_steps}).")
+    rates = (_numbers(stacking, "stack_learning_rates", float, 0, count + 1)
+             or [settings.learning_rate] * count + [settings.end_learning_rate])
+    warmups = (_numbers(stacking, "stack_warmup_steps", int, 0, count)
+               or [settings.num_warmup_steps] * count)
+    for number, (warmup, its) in enumerate(zip(warmups, steps)):
+        if warmup > its:
+            raise InputError(f"stage {number + 1} has {its} steps (--stack_steps), but a warm-up "
+                             f"of {warmup} (--stack_warmup_steps, --num_warmup_steps); give a "
+                             "shorter one.")
+    return [{"num_train_steps": its, "num_warmup_steps": warmup, "learning_rate": rate,
+             "end_learning_rate": end}
+            for its, warmup, rate, end in zip(steps, warmups, rates, rates[1:])]
+
+
+def _check_depths(stacking, config, networks):
+    """The depths of the stages.
+
+    Raises:
+        InputError: the network can't be made of them.
+    """
+    if not isinstance(config, EncoderConfig) or config.shares_layers:
+        raise InputError("--stack_layers is for layers of BERT's kind that each have weights of "
+                         f"their own, which this network ({config.model_type}) has not; leave it "
+                         "out.")
+    depths = _numbers(stacking, "stack_layers", int, 1, len(stacking.stack_layers)) or []
+    if depths[-1] != config.num_hidden_layers:
+        raise InputError(f"--stack_layers ends with {depths[-1]}, but the configuration has "
+                         f"{config.num_hidden_layers} layers (num_hidden_layers); make them equal.")
+    sizes = [networks(dataclasses.replace(config, num_hidden_layers=depth)) for depth in depths]
+    for number, network in enumerate(zip(*sizes)):
+        deep = [its.num_hidden_layers for its in network]
+        for low, high in zip(deep, deep[1:]):
+            if high % low or (high <= low and not number):
+                raise InputError(
+                    f"--stack_layers={','.join(stacking.stack_layers)}: a network of {high} layers "
+                    f"can't be made of whole copies of one of {low}"
+                    + (", as its generator would have to be (--generator_layers)" if number else "")
+                    + "; each number must be a multiple of the one before.")
+    return depths
+
+
+def newest(stages: list[Stage]) -> int:
+    """The number of the last stage that has a checkpoint; 0 if none has."""
+    return max((number for number, stage in enumerate(stages)
+                if resume.checkpoints(stage.settings.output_dir)), default=0)
+
+
+def sources(wanted: Iterable[str], held: Iterable[str]) -> dict[str, str]:
+    """Where each variable of a deeper network comes from: layer i from layer i mod L, all else from
+    what has the same name.
+
+    Args:
+        wanted: names of the deeper network's variables.
+        held: names of the shallower one's, which has L layers.
+
+    Returns:
+        {wanted name: held name}; variables without a source are left out.
+    """
+    held = set(held)
+    layers: dict[str, set[int]] = collections.defaultdict(set)
+    for name in held:
+        if match := _OF_LAYER.fullmatch(name):
+            layers[match[1]].add(int(match[2]))
+    found = {}
+    for name in wanted:
+        source, match = name, _OF_LAYER.fullmatch(name)
+        if match and layers[match[1]]:
+            source = f"{match[1]}{int(match[2]) % len(layers[match[1]])}{match[3]}"
+        if source in held:
+            found[name] = source
+    return found
+
+
+def grow(folder: str, trainer, stacking: StackingSettings) -> str:
+    """Gives a new trainer the weights of a shallower network's last checkpoint.
+
+    Args:
+        folder: where the checkpoint is.
+        trainer: `Trainer` with its first weights.
+        stacking: what new layers and the optimizer's moments are to be.
+
+    Returns:
+        A sentence on what was done.
+
+    Raises:
+        DamagedError: the checkpoint is not as it was written.
+        InputError: it is of another model.
+    """
+    path = resume.checkpoints(folder)[-1]
+    tensors, _ = checksummed.read(path)
+    variables = resume.variables(trainer)
+    kept = ("learner/", "optimizer/") if stacking.stack_optimizer == "copied" else ("learner/",)
+    wanted = [name for name in variables if name.startswith(kept)
+              and not name.endswith(("/iteration", "/learning_rate"))]
+    origin = sources(wanted, tensors)
+    for name in wanted:
+        if name not in origin or tensors[origin[name]].shape != tuple(variables[name].shape):
+            raise InputError(f"{path} has nothing that {name} could begin with: it is of another "
+                             "model; name another --output_dir.")
+    values = {name: tensors[source] for name, source in origin.items()}
+    if stacking.stack_new_layers != "copied":
+        for name in [name for name, source in origin.items() if name != source]:
+            del values[name]
+        if stacking.stack_new_layers == "identity":
+            values |= _identity(values, variables, origin)
+    for name, value in values.items():
+        variables[name].assign(value)
+    copies = sum(name != source for name, source in origin.items() if name.startswith("learner/"))
+    return (f"weights from {path}; {copies} variables of new layers are {stacking.stack_new_layers}"
+            f"; the optimizer's moments are {stacking.stack_optimizer}")
+
+
+def _identity(values, variables, origin):
+    """With these values, new layers do not change what the network computes.
+
+    A layer that adds nothing normalises its input twice. So the gain and the bias with which the
+    highest trained layer ended go to the highest new one, and what lies between has neither: a
+    normalised vector that is normalised again stays as it is.
+    """
+    found = {}
+    highest: dict[str, int] = collections.defaultdict(int)
+    trained: dict[str, int] = collections.defaultdict(int)
+    for name, source in origin.items():
+        if name.startswith("learner/") and (match := _OF_LAYER.fullmatch(name)):
+            highest[match[1]] = max(highest[match[1]], int(match[2]))
+            number = int(_OF_LAYER.fullmatch(source)[2])
+            trained[match[1]] = max(trained[match[1]], number)
+            if name != source and _ADDED in name:
+                found[name] = np.zeros(tuple(variables[name].shape), "float32")
+    for prefix, top in highest.items():
+        for part, plain in (("gamma", np.ones), ("beta", np.zeros)):
+            old, new = (f"{prefix}{number}/output/LayerNorm/{part}"
+                        for number in (trained[prefix], top))
+            if old != new:
+                found[new] = values[old]
+                found[old] = plain(tuple(variables[old].shape), "float32")
+    return found
