@@ -120,8 +120,10 @@ class SpanMasks:
         if scheme == "random":
             runs = self._chooser.random(a_length, budget)
         else:
-            starts = np.flatnonzero(self._documents.continues[block] == 0).tolist()
-            begins = [0, *(start for start in starts if start), a_length]
+            begins = [*range(a_length + 1)]
+            if masking.units == "words":
+                starts = np.flatnonzero(self._documents.continues[block] == 0).tolist()
+                begins = [0, *(start for start in starts if start), a_length]
             entities = self._entities(block) if scheme == "ner_span" else None
             runs = self._chooser.spans(begins, budget, entities)
         row: list[tuple] = []
