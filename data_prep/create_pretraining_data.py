@@ -202,7 +202,7 @@ class PretrainingDataFlags:
                 flag = "masking_units" if self.masking_units else "do_whole_word_mask"
                 raise InputError(f"--{flag}: recipe {recipe.name} draws sub-words "
                                  "while it trains; leave it out, or give --masking=static.")
-        self._check_units(recipe.corruption.units)
+        self._check_units(recipe.corruption.units, "ner_span" in recipe.corruption.schemes)
         return recipe
 
     def _given(self, names):
@@ -211,12 +211,16 @@ class PretrainingDataFlags:
         return {name: tuple(value) if isinstance(value, list) else value
                 for name, value in found.items() if value not in (None, [])}
 
-    def _check_units(self, units):
-        """Raises InputError if there is nothing to find units in."""
+    def _check_units(self, units, needs_entities):
+        """Raises InputError if there is nothing to find units or entities in."""
+        if needs_entities and not self.phrase_file and self.input_format != "columns":
+            raise InputError("--schemes=ner_span needs entities: give --input_format=columns and a "
+                             "file of words with tags, or --phrase_file.")
         if units == "tags" and self.input_format != "columns":
             raise InputError("--masking_units=tags needs words with tags: give "
                              "--input_format=columns and such a file, or --masking_units=phrases.")
-        if (units == "phrases") != bool(self.phrase_file):
+        if (units == "phrases" and not self.phrase_file) or (
+                self.phrase_file and units != "phrases" and not needs_entities):
             raise InputError("--masking_units=phrases and --phrase_file belong together: give "
                              "both, or neither.")
 
@@ -229,7 +233,7 @@ class PretrainingDataFlags:
                 ("num_workers", 0, 4096), ("ngram", 1, 1 << 10),
                 ("span_lower", 1, 1 << 10), ("span_upper", self.span_lower or 1, 1 << 10),
                 ("geometric_p", 1e-12, 1 - 1e-12), ("max_pair_targets", 1, 1 << 10),
-                ("ner_masking_prob", 0.0, 1.0), ("shuffle_prob", 0.0, 1.0),
+                ("ner_masking_prob", 0.0, 0.99), ("shuffle_prob", 0.0, 1.0),
                 ("random_share", 0.0, 1.0), ("swapped_share", 0.0, 1.0)):
             value = getattr(self, name)
             if value is not None and not least <= value <= most:

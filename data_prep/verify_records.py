@@ -143,12 +143,12 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
                 for name, end in form.ends().items()}
     problems["input_mask is not ones, then zeros."] = (
         mask != (np.arange(size) < lengths)).any((1, 2))
-    for name in {"segment_ids", "label_weights", "token_boundary"} & form.names:
+    for name in {"segment_ids", "label_weights", "token_boundary", "entities"} & form.names:
         problems[f"{name} are not 0 or 1."] = _outside(f[name], 2)
     if "label_ids" in f and form.num_labels:
         problems[f"a label is not below {form.num_labels}."] = _outside(
             f["label_ids"], form.num_labels)
-    for name in {"label_weights", "token_boundary"} & form.names:
+    for name in {"label_weights", "token_boundary", "entities"} & form.names:
         problems[f"{name} are above 0 in the padding."] = (
             (f[name] > 0) & (f["input_mask"] == 0)).any(1)
     for name in {"start_positions", "end_positions"} & form.names:

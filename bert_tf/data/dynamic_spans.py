@@ -18,7 +18,7 @@ tf = lazy_loader.load("tensorflow")
 _DRAWS = 4          # numbers of a turn: whether it is an entity, which, the length, the anchor
 
 
-def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob: float = 0.0,
+def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None,
                       entities=None):
     """`SpanChooser.spans` for a batch.
 
@@ -29,7 +29,7 @@ def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob: floa
         limits: float32 [n], the shares of lengths up to each one, see `length_limits`.
         lower: the first of these lengths.
         draw: function of the number of a turn that gives float32 [B, 4] in [0, 1).
-        entity_prob: how often an entity is drawn, not a span.
+        entity_prob: float32 [B], how often an entity is drawn, not a span; -1 for never.
         entities: int32 [B, S], the number of each candidate's entity, from 0, and -1 elsewhere;
             None if there are none.
 
@@ -101,20 +101,30 @@ class DynamicSpans:
         if "random" in schemes:
             chosen = choose_tokens_batch(candidates, budget, keys, slots) & is_random[:, None]
         if set(schemes) != {"random"}:
-            chosen |= self._cover(batch, candidates, tf.where(is_random, 0, budget), draw)
-        others = {name: value for name, value in batch.items() if name != "token_boundary"}
+            entity_prob = tf.gather([self.masking.ner_masking_prob if name == "ner_span" else -1.0
+                                     for name in schemes], scheme)
+            chosen |= self._cover(batch, candidates, tf.where(is_random, 0, budget), draw,
+                                  entity_prob)
+        others = {name: value for name, value in batch.items()
+                  if name not in ("token_boundary", "entities")}
         return {**others, **self._hide(ids, tf.reduce_sum(mask, 1), chosen, is_random, throws,
                                       drawn)}
 
-    def _cover(self, batch, candidates, budget, draw):
+    def _cover(self, batch, candidates, budget, draw, entity_prob):
         begins = candidates
         if "token_boundary" in batch:
             begins &= (batch["token_boundary"] > 0) | (
                 tf.cumsum(tf.cast(candidates, tf.int32), 1) == 1)
+        entities = None
+        if "ner_span" in self.masking.schemes:
+            named = candidates & (batch["entities"] > 0)
+            first = named & ~tf.pad(named[:, :-1], [[0, 0], [1, 0]])
+            entities = tf.where(named, tf.cumsum(tf.cast(first, tf.int32), 1) - 1, -1)
         words = tf.cumsum(tf.cast(begins, tf.int32), 1) - 1
         return cover_spans_batch(
             tf.where(candidates, words, -1), budget,
-            tf.constant(length_limits(self.masking), tf.float32), self.masking.span_lower, draw)
+            tf.constant(length_limits(self.masking), tf.float32), self.masking.span_lower, draw,
+            entity_prob, entities)
 
     def _hide(self, ids, length, chosen, is_random, throws, drawn):
         """The features, given chosen, bool [B, S], and the lengths of sequences, int32 [B]."""

@@ -58,6 +58,8 @@ KNOWN = {feature.name: feature for feature in (
     Feature("masked_lm_ids", "int64", "P", "V"),
     Feature("masked_lm_weights", "float32", "P"),
     Feature("next_sentence_labels", "int64", 1, "labels"),
+    # 1 where a token is of an entity, for spans that are drawn while training.
+    Feature("entities", "int64", "S"),
     # The boundary of the span of a prediction, its place in the span, and 1 if it is predicted from
     # there; 1 where a prediction is of a shuffled token, not of a hidden one.
     Feature("span_left", "int64", "P", "S"),

@@ -31,6 +31,8 @@ def feature_names(recipe: Recipe) -> list[str]:
     if recipe.corruption.choose == "ngrams" or (
             recipe.corruption.dynamic and recipe.corruption.units != "subwords"):
         names.append("token_boundary")
+    if recipe.corruption.dynamic and "ner_span" in recipe.corruption.schemes:
+        names.append("entities")
     if PAIRINGS[recipe.segments.pairing].num_labels:
         names.append("next_sentence_labels")
     return names
@@ -77,20 +79,21 @@ class Instances:
         Returns:
             dict of the arrays of `names`, [B, S], [B, P] or [B, 1].
         """
+        def marked(marks):
+            return pack_pairs(marks, *runs, max_seq_length,
+                              Marks(vocabulary.layout))["input_ids"] > 0
+
         *runs, labels = self.slices[rows].T
         found = pack_pairs(self.documents.tokens, *runs, max_seq_length, vocabulary)
         if "token_boundary" in self.names:
-            found["token_boundary"] = self._boundaries(found["input_mask"], runs, vocabulary)
+            # A special token or the first of a unit.
+            found["token_boundary"] = found["input_mask"] & ~marked(self.joins)
+        if "entities" in self.names:
+            found["entities"] = marked(self.documents.entities)
         if self.masks is not None:
             found |= self.masks.rows(rows).hide(found["input_ids"], vocabulary.mask_id)
         found["next_sentence_labels"] = labels[:, None] ^ self.next_label
         return {name: found[name] for name in self.names}
-
-    def _boundaries(self, input_mask, runs, vocabulary):
-        """bool [B, S]: a special token or the first of a unit."""
-        marks = pack_pairs(self.joins, *runs, input_mask.shape[1],
-                           Marks(vocabulary.layout))["input_ids"]
-        return input_mask & (marks == 0)
 
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,

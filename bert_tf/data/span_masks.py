@@ -106,7 +106,7 @@ class SpanMasks:
         self._layout, self._room, self._quotas = vocabulary.layout, room, quotas
         self._rng = np.random.RandomState(stream.seed % 2**32)
         self._chooser = SpanChooser(masking, self._rng)
-        self._slots = max_predictions_per_seq
+        self._slots, self._joins = max_predictions_per_seq, documents.joins(masking.units)
         self._rows: list[list[tuple]] = []
 
     def draw(self, a_start: int, a_length: int, b_start: int, b_length: int) -> None:
@@ -121,18 +121,15 @@ class SpanMasks:
             runs = self._chooser.random(a_length, budget)
         else:
             begins = [*range(a_length + 1)]
-            if masking.units == "words":
-                starts = np.flatnonzero(self._documents.continues[block] == 0).tolist()
+            if self._joins is not None:
+                starts = np.flatnonzero(self._joins[block] == 0).tolist()
                 begins = [0, *(start for start in starts if start), a_length]
-            entities = self._entities(block) if scheme == "ner_span" else None
+            entities = runs_of(self._documents.entities[block]) if scheme == "ner_span" else None
             runs = self._chooser.spans(begins, budget, entities)
         row: list[tuple] = []
         for run in runs:
             row += self._predictions(run, a_length, scheme)
         self._rows.append(row)
-
-    def _entities(self, block):
-        return runs_of(self._documents.entities[block])
 
     def _predictions(self, run, count, scheme):
         """For each token of a run: position, replacement and the values of SPAN_FEATURES."""

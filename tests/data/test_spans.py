@@ -167,7 +167,8 @@ def fixture_written():
     tokens = (5 + (WORDS + SUFFIXES) * rng.random(sizes.sum())**2).astype(np.int32)
     starts = [0, *np.cumsum(sizes).tolist()]
     return Documents(tokens, starts, [(i, i + 20) for i in range(0, 400, 20)],
-                     (tokens >= 5 + WORDS).astype(np.uint8))
+                     (tokens >= 5 + WORDS).astype(np.uint8),
+                     entities=(rng.random(len(tokens)) < 0.3).astype(np.uint8))
 
 
 def dynamic(documents, **corruption):
@@ -222,8 +223,8 @@ def figures(found, whole, length):
 
 
 @pytest.mark.parametrize("corruption", [
-    {}, {"schemes": ("random", "pair_span"), "units": "subwords", "endpoints": "internal",
-         "replacement_method": "word_piece", "max_pair_targets": 3}])
+    {}, {"schemes": ("random", "pair_span", "ner_span"), "units": "subwords",
+         "endpoints": "internal", "replacement_method": "word_piece", "max_pair_targets": 3}])
 def test_dynamic_spans_are_distributed_as_static_ones(corruption, written, drawn):
     """Over 12 draws of each, within three standard errors of the difference."""
     draw, whole, _ = drawn
