@@ -47,8 +47,8 @@ def draw_identifiability(path: str, title: str, head_size: int,
         figure.suptitle(title)
         lengths = list(by_length)
         _draw_correlation(axes[0, 0], lengths, by_length, head_size)
-        for axis, name, label in ((axes[0, 1], "raw", "attention, raw"),
-                                  (axes[0, 2], "effective", "attention, effective"),
+        for axis, name, label in ((axes[0, 1], "raw", "raw attention"),
+                                  (axes[0, 2], "effective", "effective attention"),
                                   (axes[0, 3], "share", "magnitude of effective attention")):
             for kind in KINDS:
                 axis.plot(lengths, [by_length[n][f"{name} {kind}"].mean() for n in lengths], "o-",
@@ -70,8 +70,8 @@ def draw_identifiability(path: str, title: str, head_size: int,
         axes[1, 2].plot(layers, attribution["own_largest"], "o-",
                         label="tokens whose own is the largest")
         axes[1, 2].set(title="attribution to the own token", xlabel="layer", xticks=layers,
-                       ylim=(0, 1.3))
-        axes[1, 2].legend(fontsize=8, loc="upper right")
+                       ylim=(0, 1.05))
+        axes[1, 2].legend(fontsize=8, loc="lower left")
         _draw_distances(axes[1, 3], attribution["by_distance"])
         for axis in (*axes[0], axes[1, 0], *axes[1, 2:]):
             axis.grid(alpha=0.3)
@@ -144,10 +144,11 @@ def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
                 axis.plot(np.repeat(layers, values.shape[1]) + 0.1 * (shift - len(group) // 2),
                           values.ravel(), ".", color=color, alpha=0.55)
                 axis.plot(layers, values.mean(1), color=color, label=TITLES[key])
-            axis.set(title=name, xlabel="layer", xticks=layers, ylim=(0, None))
+            axis.set(title=name, xlabel="layer", xticks=layers)
             axis.grid(alpha=0.3)
         axes[0, 2].axhline(uniform_entropy, color="gray", linestyle=":", label="uniform")
         for axis in axes.flat:
+            axis.set_ylim(0, None)
             axis.legend(fontsize=8)
 
 
@@ -155,7 +156,8 @@ def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
     """The map of every head of a text, float [L, N, n, n]: a row a layer, rows look at columns. A
     cell shows the root of the largest of the weights that share it."""
     layers, heads = attention.shape[:2]
-    with picture(path, layers, heads, (1.1, 1.15)) as (figure, axes):
+    side = max(1.1, 6 / heads)      # wide enough for the title
+    with picture(path, layers, heads, (side, side + 0.05)) as (figure, axes):
         figure.suptitle(title, fontsize=10)
         for (layer, head), axis in np.ndenumerate(axes):
             axis.imshow(patterns.picture(attention[layer, head], 64), cmap="Blues", vmin=0, vmax=1)

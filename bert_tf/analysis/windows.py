@@ -57,7 +57,8 @@ def windows(documents: Sequence, length: int, count: int, tokenizer: Tokenizer
         if len(runs) >= count:
             break
     if not runs:
-        raise InputError(f"no document has {room} tokens; give shorter lengths.")
+        raise InputError(f"no document has {room} tokens, which fill a text of {length}; give more "
+                         "text, or smaller lengths.")
     return pack([(run, []) for run in runs[:count]], tokenizer)
 
 

@@ -76,7 +76,8 @@ def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -
                                         random.Random(job.random_seed))
         rows = [analysis.pack([pair], tokenizer) for pair in pairs]
     if not rows:
-        raise InputError(f"--input_file: {job.input_file} gives no text.")
+        raise InputError(f"--input_file: {job.input_file} gives no text; a document must have two "
+                         "lines or more, or with --texts=lines the file one.")
     for row in rows if job.zero_segments else ():
         row["segment_ids"][:] = 0
     return rows

@@ -137,7 +137,7 @@ def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.nda
     from bert_tf.analysis.pictures import picture
     differences = np.concatenate([heads, np.reshape(layers, (-1, 1))], 1) - whole
     most = max(np.abs(differences[:, :-1]).max(), 0.1)
-    size = (1.2 + 0.6 * differences.shape[1], 1 + 0.45 * len(heads))
+    size = (max(1.2 + 0.6 * differences.shape[1], 7), 1.2 + 0.45 * len(heads))
     with picture(path, 1, 1, size) as (_, axes):
         axis = axes[0, 0]
         axis.imshow(differences, cmap="RdBu", vmin=-most, vmax=most, aspect="auto")

@@ -62,10 +62,9 @@ class IdentifiabilityFlags:
         Raises:
             InputError: they are no numbers, too small, or all above.
         """
-        try:
-            numbers = [int(length) for length in self.lengths]
-        except ValueError as error:
-            raise InputError(f"--lengths: {error}; give numbers such as 16,32,64.") from None
+        if not all(length.strip().isdecimal() for length in self.lengths):
+            raise InputError(f"--lengths={','.join(self.lengths)}: give numbers such as 16,32,64.")
+        numbers = [int(length) for length in self.lengths]
         if min(numbers, default=_SHORTEST) < _SHORTEST:
             raise InputError(f"--lengths: {min(numbers)} is too short; give {_SHORTEST} or more.")
         lengths = [length for length in numbers if length <= most]
@@ -126,7 +125,10 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
 
     def cut(length, count):
-        return analysis.windows(documents, length, count, tokenizer)
+        try:
+            return analysis.windows(documents, length, count, tokenizer)
+        except InputError as error:
+            raise InputError(f"--input_file: {job.input_file}: {error}") from None
 
     texts = {length: cut(length, job.texts_per_length) for length in lengths}
     whole = cut(model.max_seq_length, job.identification_texts)

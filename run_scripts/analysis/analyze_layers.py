@@ -91,9 +91,13 @@ def read(path: str, columns: dict[str, int], count: int, encoder, tokenizer, mos
     """Reads sentences that fit and passes them through the network."""
     named = {}
     for name, column in columns.items():
-        layout = Split((), (0,), column, format="words", header=False)
+        layout, omissions = Split((), (0,), column, format="words", header=False), Omissions(True)
         named[name] = [(words, found) for _, words, found, _ in
-                       read_sentences(path, layout, Omissions())]
+                       read_sentences(path, layout, omissions)]
+        if omissions.malformed:
+            raise InputError(f"{path}: {omissions.malformed:,} lines have fewer columns than "
+                             f"--tags={name}={column} needs, or another number than the first; "
+                             "correct them, or give other --tags.")
     sentences = Sentences([], {name: [] for name in columns}, [], [])
     room = tokenizer.vocabulary.layout.room(most, False)
     rows, firsts = [], []
@@ -109,7 +113,8 @@ def read(path: str, columns: dict[str, int], count: int, encoder, tokenizer, mos
         if len(rows) == count:
             break
     if not rows:
-        raise InputError(f"{path}: no sentence has at most {room} tokens.")
+        raise InputError(f"{path} holds no sentence of at most {room} tokens; give another file, "
+                         "or a larger --max_seq_length.")
     parts = ("hidden", "attention") if attention else ("hidden",)
     readings = Progress(f"sentences of {path}", len(rows)).over(analysis.read(encoder, rows, parts))
     for reading, places in zip(readings, firsts):
@@ -196,7 +201,8 @@ def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:
                             ("self_similarity", "one word, less random"),
                             ("intra_sentence", "one sentence, less random")):
             axes[0, 0].plot(layers, figures[name], "o-", label=label)
-        axes[0, 0].set(title="mean cosine", xlabel="layer")
+        axes[0, 0].set(title="mean cosine", xlabel="layer", xticks=layers,
+                       ylim=(min(0, axes[0, 0].get_ylim()[0]), 1.05))
         image = axes[0, 1].imshow(figures["cka"], cmap="viridis", vmin=0, vmax=1, origin="lower")
         axes[0, 1].set(title="similarity of layers (linear CKA)", xlabel="layer", ylabel="layer",
                        xticks=layers, yticks=layers)
@@ -205,7 +211,8 @@ def draw(path: str, title: str, figures: dict, probes: dict[str, dict]) -> None:
             axes[0, 2].plot(layers, row["layers"], "o-", color=f"C{number}",
                             label=f"{name} ({row['metric']})")
             axes[0, 2].axhline(row["most_frequent"], color=f"C{number}", linestyle=":")
-        axes[0, 2].set(title="linear probes (dots: most frequent tag)", xlabel="layer")
+        axes[0, 2].set(title="linear probes (dots: most frequent tag)", xlabel="layer",
+                       xticks=layers, ylim=(0, 1))
         for axis in axes[0, [0, 2]]:
             axis.grid(alpha=0.3)
             axis.legend(fontsize=8)
@@ -222,6 +229,10 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
         for path, count, attention in ((job.input_file, job.sentences, False),
                                        (job.eval_input_file, job.eval_sentences,
                                         bool(job.chunk_tag))))
+    if job.chunk_tag and not all(tag == "O" or metrics.is_entity_tag(tag)
+                                 for tags in held_out.tags[job.chunk_tag] for tag in tags):
+        raise InputError(f"--chunk_tag: the tags {job.chunk_tag} of {job.eval_input_file} are not "
+                         "such as B-NP, I-NP and O; name others, or leave it empty.")
     figures = describe(held_out)
     probes = probe(train, held_out)
     chunks = look_at_chunks(held_out, job.chunk_tag) if job.chunk_tag else {}
