@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.analysis.reading import Reading
 from bert_tf.analysis.statistics import TITLES, Statistics, token_kinds
-from bert_tf.analysis.words import names
+from bert_tf.analysis.words import names, pieces
 from bert_tf.files import write_aside
 from bert_tf.tokenization import Tokenizer
 
@@ -51,7 +51,7 @@ def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
 
     coded = np.round(255 * np.sqrt(np.clip(reading.attention, 0, 1))).astype(np.uint8)
     return {"tokens": names(reading.input_ids, tokenizer),
-            "pieces": tokenizer.continues[reading.input_ids].astype(int).tolist(),
+            "pieces": pieces(reading.input_ids, tokenizer).astype(int).tolist(),
             "attention": base64.b64encode(coded.tobytes()).decode(),
             "figures": [[{TITLES[name]: shown(name, layer, head) for name in _FIGURES}
                          for head in range(heads)] for layer in range(layers)]}

@@ -32,10 +32,18 @@ def names(ids: Sequence[int], tokenizer: Tokenizer) -> list[str]:
             for token in tokenizer.tokens(ids)]
 
 
+def pieces(ids: Sequence[int], tokenizer: Tokenizer) -> np.ndarray:
+    """Whether each token goes on with the word of the one before: bool [n]. One that follows a
+    special token does not, although byte-level BPE has no blank before the first word."""
+    special = set(tokenizer.vocabulary.special.values())
+    after = np.array([token in special for token in tokenizer.tokens(ids)])
+    return tokenizer.continues[np.asarray(ids)] & ~np.append(True, after[:-1])
+
+
 def readable(ids: Sequence[int], tokenizer: Tokenizer) -> str:
     """A text from its tokens, with a blank before each word."""
-    return "".join(name.removeprefix("##") if goes_on else f" {name}" for name, goes_on in zip(
-        names(ids, tokenizer), tokenizer.continues[np.asarray(ids)])).strip()
+    return "".join(name.removeprefix("##") if piece else f" {name}" for name, piece in zip(
+        names(ids, tokenizer), pieces(ids, tokenizer))).strip()
 
 
 def word_attention(attention: np.ndarray, words: Sequence[Sequence[int]], reading: str = "mean"
