@@ -6,7 +6,7 @@ TensorFlow.
 
 import lazy_loader
 
-from bert_tf.heads import HEADS
+from bert_tf.heads import OBJECTIVES
 from bert_tf.networks import NETWORKS
 from bert_tf.registration import register_later
 
@@ -18,7 +18,7 @@ _CLASSES = {
     "errors": ["InputError"],
     "tokenization.vocabulary": ["Vocabulary"],
     "tokenization.wordpiece": ["WordpieceTokenizer"],
-    "pretrained": [*NETWORKS.values(), *(head.objective for head in HEADS.values())],
+    "pretrained": [*NETWORKS.values(), *OBJECTIVES],
     "predictor": ["Predictor"],
     "training.electra": ["Electra"],
     "training.learner": ["Learner"],

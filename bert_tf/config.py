@@ -85,6 +85,9 @@ class EncoderConfig(EncoderSizes):
             token, or "first_token", that vector itself.
         use_task_id: whether an embedding of the task is added to each token's (arXiv:1907.12412).
         task_type_vocab_size: how many tasks it tells apart; 3 if None, as in Hugging Face's files.
+        directionality: "bidi", or "left_to_right": a token attends to itself and to the tokens on
+            its left only (arXiv:1810.04805, section 5.1). The last token, which alone has seen the
+            others, then takes the place of the first in the pooler.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -103,11 +106,12 @@ class EncoderConfig(EncoderSizes):
                                         "structbert", "ernie"),
                          "shared_parts": ("all", "attention", "feed_forward"),
                          "pooler_type": ("first_token_transform", "first_token"),
-                         "use_task_id": (False, True)}
+                         "use_task_id": (False, True),
+                         "directionality": ("bidi", "left_to_right")}
     optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", *optional, "inner_group_num", "shared_parts",
-        "pooler_type", "use_task_id")
+        "pooler_type", "use_task_id", "directionality")
     unseen_keys: ClassVar[tuple[str, ...]] = (
         "num_attention_heads", "hidden_act", "layer_norm_eps")
     # These describe a pooler that the original never builds, and parts of ALBERT that
@@ -115,7 +119,6 @@ class EncoderConfig(EncoderSizes):
     unused_keys: ClassVar = ("pooler_fc_size", "pooler_num_attention_heads",
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
                              "net_structure_type", "gap_size", "num_memory_blocks", "ln_type")
-    fixed_keys: ClassVar = {"directionality": "bidi"}
 
     vocab_size: int
     hidden_size: int = 768
@@ -137,6 +140,7 @@ class EncoderConfig(EncoderSizes):
     pooler_type: str = "first_token_transform"
     use_task_id: bool = False
     task_type_vocab_size: int | None = None
+    directionality: str = "bidi"
 
     def __post_init__(self):
         super().__post_init__()
@@ -307,6 +311,9 @@ class FixedPatternConfig(EncoderConfig):
         if not isinstance(self.fixed_heads, (list, tuple)):
             raise InputError(f"fixed_heads must be a list, not {self.fixed_heads!r}.")
         object.__setattr__(self, "fixed_heads", tuple(self.fixed_heads))
+        if self.is_causal:
+            raise InputError("fixed_heads look at both sides of a token; directionality must be "
+                             "bidi.")
         for name in self.fixed_heads:
             if name not in PATTERNS:
                 raise InputError(f"fixed_heads: there is no pattern {name!r}; choose from "

@@ -59,15 +59,36 @@ class Head:
                                     "MultipleChoice")
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether it reads one vector of the whole sequence."""
+        return self.huggingface in ("SequenceClassification", "MultipleChoice",
+                                    "NextSentencePrediction")
+
+    @property
     def is_labelled(self) -> bool:
         """Whether the objective is built with `num_labels`, the size of its last bias."""
         return self.shapes.get("dense/bias") == "C"
 
 
 MAX_LSTMS = 4       # of FeatureTagging
-_LSTMS = {f"features/lstm_{i}/{way}_lstm/lstm_cell/{name}": shape
-          for i in range(MAX_LSTMS) for way in ("forward", "backward")
-          for name, shape in (("kernel", "FG"), ("recurrent_kernel", "UG"), ("bias", "G"))}
+
+
+def _lstms(name, count):
+    return {f"{name}/lstm_{i}/{way}_lstm/lstm_cell/{weight}": shape
+            for i in range(count) for way in ("forward", "backward")
+            for weight, shape in (("kernel", "FG"), ("recurrent_kernel", "UG"), ("bias", "G"))}
+
+
+_LSTMS = _lstms("features", MAX_LSTMS)
+# Of a head on top of an LSTM, whose dense layer has the LSTM's width in place of H.
+BILSTM = _lstms("bilstm", 1)
+
+
+def _task(name, objective, module, outputs="C", **options):
+    """The row of a head that is one dense layer, with or without an LSTM below it."""
+    return Head(name, objective, module, {**dense("dense", "H", outputs), **BILSTM},
+                tuple(BILSTM), **options)
+
 
 HEADS = {head.name: head for head in (
     # The output matrix is the embedding table unless the objective has one of its own.
@@ -91,11 +112,11 @@ HEADS = {head.name: head for head in (
     # Has no weights.
     Head("ponder_time", "PonderTime", "ponder_time", {},
          task=False, exportable=False, huggingface=""),
-    Head("classification", "Classification", "classification",
-         problem_type="single_label_classification"),
-    Head("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),
-    Head("regression", "Regression", "classification", problem_type="regression"),
-    Head("tagging", "Tagging", "tagging", huggingface="TokenClassification"),
+    _task("classification", "Classification", "classification",
+          problem_type="single_label_classification"),
+    _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),
+    _task("regression", "Regression", "classification", problem_type="regression"),
+    _task("tagging", "Tagging", "tagging", huggingface="TokenClassification"),
     # Has at least one LSTM, and weights of layers only if it adds layers up.
     Head("feature_tagging", "FeatureTagging", "tagging",
          {**dense("dense", "F", "C"), **_LSTMS,
@@ -103,8 +124,7 @@ HEADS = {head.name: head for head in (
          (*(name for name in _LSTMS if "/lstm_0/" not in name),
           "features/layer_weights", "features/scale"),
          exportable=False, rebuildable=False, huggingface=""),
-    Head("answer_span", "AnswerSpan", "answer_span", dense("dense", "H", "2"),
-         huggingface="QuestionAnswering"),
+    _task("answer_span", "AnswerSpan", "answer_span", "2", huggingface="QuestionAnswering"),
     # Without the hidden layers, each decision is a dense layer on one vector.
     Head("conditional_span", "ConditionalSpan", "conditional_span",
          {**dense("start", "H", "1"), **dense("end/hidden", "J", "Q"),
@@ -113,8 +133,18 @@ HEADS = {head.name: head for head in (
          (*dense("end/hidden", "J", "Q"), *norm("end/LayerNorm", "Q"),
           *dense("answerable/hidden", "J", "Q"), "answerable/dense/bias"),
          rebuildable=False, huggingface=""),
-    Head("multiple_choice", "MultipleChoice", "classification", dense("dense", "H", "1"),
-         inputs="BCS", huggingface="MultipleChoice"),
+    _task("multiple_choice", "MultipleChoice", "classification", "1", inputs="BCS",
+          huggingface="MultipleChoice"),
 )}
-# The same by their objectives' classes.
-OBJECTIVES = {head.objective: head for head in HEADS.values()}
+# Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
+# that head, module.
+CAUSAL = {"NextTokenLM": ("masked_lm", "next_token")}
+# The heads by the classes of all objectives.
+OBJECTIVES = {**{head.objective: head for head in HEADS.values()},
+              **{objective: HEADS[name] for objective, (name, _) in CAUSAL.items()}}
+
+
+def objective_of(head: Head, is_causal: bool) -> str:
+    """The class of a head's objective in a network, which may be one from left to right."""
+    return next((objective for objective, (name, _) in CAUSAL.items()
+                 if is_causal and name == head.name), head.objective)

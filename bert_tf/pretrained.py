@@ -10,7 +10,7 @@ adds the method:
 import warnings
 
 from bert_tf import checkpoints, networks, objectives
-from bert_tf.heads import HEADS
+from bert_tf.heads import OBJECTIVES
 from bert_tf.training.learner import Learner
 
 
@@ -62,4 +62,4 @@ def _add(package, names, method):
 
 
 _add(networks, networks.NETWORKS.values(), _encoder)
-_add(objectives, (head.objective for head in HEADS.values()), _task)
+_add(objectives, OBJECTIVES, _task)

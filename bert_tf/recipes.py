@@ -80,7 +80,8 @@ class MaskTokens:
             share of the units, rounded up or down at random so that their mean is exact, with
             special tokens among them (RoBERTa); "raised", a share of the text, rounded up
             (SpanBERT); "each", a coin for each unit, whose tokens are then thrown one by one
-            (ERNIE).
+            (ERNIE); "next_token", every token but the first, from those before it: none is hidden,
+            and the other fields have no effect.
         replace_from: what random tokens are drawn from: "vocabulary", "words": not the special
             tokens but that of mask (RoBERTa), "corpus": as often as the text has them (SpanBERT),
             or "tokens": any but padding, id 0 (ERNIE).
@@ -151,6 +152,15 @@ class MaskTokens:
             spread = (2 * max_seq_length * masked_lm_prob) ** 0.5
             return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)
         return None
+
+    @property
+    def hides(self) -> bool:
+        """Whether the tokens that are predicted are hidden."""
+        return self.quota != "next_token"
+
+    def takes(self, made: "MaskTokens") -> bool:
+        """Whether records that were made for other predictions can be trained on."""
+        return self == made or not self.hides
 
     def check_slots(self, max_predictions_per_seq: int, max_seq_length: int,
                     masked_lm_prob: float) -> None:
@@ -303,6 +313,10 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "num_warmup_steps": 5_000, "optimizer": "ernie_adam"},
            sizes={"model_type": "ernie", "hidden_act": "relu", "layer_norm_eps": 1e-5,
                   "max_position_embeddings": 513}),
+    # Table 5, "LTR & No NSP".
+    Recipe("ltr", "1810.04805", corruption=MaskTokens(quota="next_token", dynamic=True),
+           terms=(Term("NextTokenLM", options={"metrics_name": "next_token"}),),
+           sizes={"directionality": "left_to_right"}),
     Recipe("universal", "1807.03819", network="UniversalTransformer",
            terms=(Term("MaskedLM"), Term("SentencePrediction"), Term("PonderTime")),
            sizes={"model_type": "universal"},

@@ -143,6 +143,7 @@ class EncoderSizes(Sizes):
     pooler_type: str
     use_task_id: bool
     task_type_vocab_size: int | None
+    directionality: str
 
     @property
     def num_weights(self) -> int:
@@ -190,6 +191,11 @@ class EncoderSizes(Sizes):
     def has_pooler(self) -> bool:
         """Whether the pooled output has weights of its own."""
         return self.pooler_type == "first_token_transform"
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token attends to itself and to the tokens on its left only."""
+        return self.directionality == "left_to_right"
 
     @property
     def depth(self) -> int:

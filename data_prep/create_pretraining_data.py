@@ -178,6 +178,8 @@ class PretrainingDataFlags:
                 corruption["quota"] = "rounded"     # there, no position comes twice
         if self.mask_shares:
             corruption["shares"] = _shares(self.mask_shares)
+        if not recipe.corruption.hides:
+            self._check_hides_nothing()
         settings = {} if self.strip_accents else {"strip_accents": False}
         recipe = recipe.vary(segments, corruption,
                              tokenizer_settings={**recipe.tokenizer_settings, **settings})
@@ -224,6 +226,13 @@ class PretrainingDataFlags:
             raise InputError("--masking_units=phrases and --phrase_file belong together: give "
                              "both, or neither.")
 
+    def _check_hides_nothing(self):
+        for name, harmless in (("masking", "dynamic"), ("do_whole_word_mask", False),
+                               ("mask_shares", [])):
+            if getattr(self, name) not in (None, [], harmless):
+                raise InputError(f"--{name} is for recipes that hide tokens; leave it out with "
+                                 f"--recipe={self.recipe}.")
+
     def check(self) -> None:
         """Raises InputError for values that can't work."""
         for name, least, most in (
@@ -266,8 +275,9 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         **({"max_predictions_per_seq": most} if most else {}),
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
-        "mask_shares": list(map(str, recipe.corruption.shares)),
-        "do_whole_word_mask": recipe.corruption.units == "words",
+        **({"mask_shares": list(map(str, recipe.corruption.shares)),
+            "do_whole_word_mask": recipe.corruption.units == "words"}
+           if recipe.corruption.hides else {}),
         **({name: getattr(recipe.segments, name) for name in _SHARE_FLAGS}
            if recipe.segments.negatives == "three_way" else
            {"random_next_sentence": recipe.segments.negatives == "random"}),

@@ -25,11 +25,11 @@ from bert_tf.data import features, manifest
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
 from bert_tf.flags import REQUIRED, option
-from bert_tf.heads import HEADS
+from bert_tf.heads import OBJECTIVES
 from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
 
 # The name of each objective, by its class.
-_NAMES = {head.objective: head.name for head in HEADS.values()}
+_NAMES = {objective: head.name for objective, head in OBJECTIVES.items()}
 
 
 @dataclasses.dataclass
@@ -144,8 +144,12 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
         InputError: they can't; says what to do.
     """
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
+    hides = recipe.corruption.hides
     again = f"make them again with --recipe={recipe.name}"
-    if records.format.is_masked and (job.masking == "dynamic" or (
+    if not hides and job.masking == "static":
+        raise InputError(f"--masking=static is for recipes that hide tokens; leave it out with "
+                         f"--recipe={recipe.name}.")
+    if hides and records.format.is_masked and (job.masking == "dynamic" or (
             recipe.corruption.dynamic and recipe.name != made.name)):
         asker = "--masking=dynamic" if job.masking else f"--recipe={recipe.name}"
         raise InputError(
@@ -156,8 +160,10 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
                          f"none ({path}); leave --masking out, or {again} --masking=static.")
     if records.manifest is None or recipe.name == made.name:
         return
-    for part in ("tokenizer", "segments", "corruption"):
-        if getattr(recipe, part) != getattr(made, part):
+    fits = {part: getattr(recipe, part) == getattr(made, part)
+            for part in ("tokenizer", "segments")}
+    for part, does in {**fits, "corruption": recipe.corruption.takes(made.corruption)}.items():
+        if not does:
             raise InputError(f"--recipe={recipe.name} has other {part} than recipe {made.name}, "
                              f"for which the records of --{flag} were made ({path}); {again}.")
 
@@ -200,7 +206,9 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
-    if not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
+    if not recipe.corruption.hides:
+        records = data.show_tokens(records)
+    elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     check_features(terms, records, flag)
     for name in set(getattr(config, "further_features", ())) - records.format.names:
@@ -221,7 +229,9 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")
     line += f": {', '.join(map(_name, terms))}"
-    if not records.format.is_masked:
+    if not recipe.corruption.hides:
+        line += f"; at most {job.max_seq_length - 1} in {job.max_seq_length} tokens are predicted"
+    elif not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
                  f"{job.max_seq_length} tokens")
     return line
@@ -255,12 +265,23 @@ def read_network(job: PretrainingFlags) -> Sizes:
     if recipe.network not in found:
         raise InputError(f"--bert_config_file: {path} describes a {found[0]}, but recipe "
                          f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
-    wanted = recipe.sizes.get("model_type")
-    if wanted and isinstance(config, EncoderConfig) and config.model_type != wanted:
-        if config.model_type != EncoderConfig.model_type:
-            raise InputError(f"--bert_config_file: {path} has the model_type {config.model_type}, "
-                             f"but recipe {recipe.name} trains the type {wanted}; change it there.")
-        config = dataclasses.replace(config, model_type=wanted)     # the file names none
+    return adapt(config, recipe, path) if isinstance(config, EncoderConfig) else config
+
+
+def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderConfig:
+    """The configuration in the file at `path`, with what the recipe decides where it says nothing.
+
+    Raises:
+        InputError: it says something else.
+    """
+    for key, least in (("model_type", None), ("directionality", EncoderConfig.directionality)):
+        wanted, found = recipe.sizes.get(key, least), getattr(config, key)
+        if wanted in (None, found):
+            continue
+        if found != getattr(EncoderConfig, key):
+            raise InputError(f"--bert_config_file: {path} has the {key} {found}, but recipe "
+                             f"{recipe.name} trains the {key} {wanted}; change it there.")
+        config = dataclasses.replace(config, **{key: wanted})
     return config
 
 

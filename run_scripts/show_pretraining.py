@@ -24,6 +24,7 @@ from bert_tf.training.reporting import read_metrics
 _SENTENCES, _GUESSES = 5, 5
 # By objective: its title, and what the baselines of its loss and its accuracy are.
 _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
+           "next_token": ("next token", "unigram", "most frequent token"),
            "next_sentence": ("next sentence", "shares", "majority class")}
 
 
@@ -40,9 +41,12 @@ class ShowPretrainingFlags:
     picture: str = option(REQUIRED, "Where the curves go, as PNG.")
 
 
-def open_records(patterns: str | list[str], flag: str) -> "data.RecordSet":
-    """The records of a flag, with masks drawn where they hold none."""
+def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
+    """The records of a flag, with masks drawn where they hold none, or without masks if tokens
+    are not to be hidden."""
     records = data.RecordSet.open(patterns, flag)
+    if not hides:
+        return data.show_tokens(records)
     return records if records.format.is_masked else data.draw_masks(records, flag)
 
 
@@ -170,8 +174,6 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
     """
     import keras  # not lazily: see tests/test_architecture.py
     tokenizer = open_tokenizer(vocab_file, do_lower_case=True)
-    records = open_records(train_records, "input_file")
-    held_out = open_records(eval_records, "eval_input_file")
     evaluations = read_metrics(output_dir, "eval")
     if not evaluations:
         raise InputError(f"--output_dir: {output_dir} holds no evaluation; run run_pretraining "
@@ -181,6 +183,9 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
                                                             ("model.keras",))]
     learner = keras.models.load_model(next(filter(os.path.exists, paths), paths[-1]), compile=False)
     vocab_size = learner.encoder.config.vocab_size
+    hides = any("masked_lm_positions" in objective.reads for objective in learner.objectives)
+    records, held_out = (open_records(paths, flag, hides) for paths, flag in (
+        (train_records, "input_file"), (eval_records, "eval_input_file")))
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
     baselines = measure_baselines(learner.objectives, records, held_out, vocab_size)
 

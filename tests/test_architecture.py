@@ -30,7 +30,7 @@ ALLOWED = {
     "tokenization": COMMON,
     "data": COMMON | {"metrics", "tokenization", "recipes", "signals"},
     "metrics": COMMON,
-    "tasks": COMMON | {"metrics", "tokenization", "data", "flags"},
+    "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
                           "flags"},

@@ -113,9 +113,13 @@ def _read_config(values, kind, path):
     for key, only in model.fixed.items():
         if values.get(key, only) != only:
             raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
+    is_decoder = values.get("is_decoder", False)
+    if is_decoder not in (False, bool(model.causal)):
+        raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
     kin = values.get(_KIN)
     ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
-            "model_type": kin if kin in model.kin else kind}
+            "model_type": kin if kin in model.kin else kind,
+            "directionality": "left_to_right" if is_decoder else EncoderConfig.directionality}
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - _unused_positions(model, values)
@@ -263,7 +267,9 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: the format huggingface has no "
                          f"{weights.config.model_type} yet; choose another format.")
     model = MODEL_OF[weights.config.model_type]
-    check_parts(weights, {*model.keys, *model.defaults})
+    check_parts(weights, {*model.keys, *model.defaults,
+                          *(["directionality"] if model.causal else [])})
+    _check_causal(weights)
     if "num_hidden_groups" in model.keys:
         check_groups(weights.config, weights.source)
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
@@ -277,8 +283,20 @@ def table_for(weights: Weights) -> Format:
     unused = _unused_positions(model, {"pad_token_id": _padding(weights, model)})
     notes = (f"{unused} rows, which no token has, are put before those of the positions.",
              ) if unused else ()
+    if weights.config.is_causal and "pooler" in weights.heads:
+        notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
     return _table(model, tasks[0] if tasks else None,
                   model.prefix if _heads(weights, model) else "", notes)
+
+
+def _check_causal(weights):
+    """Raises InputError for a head of a network from left to right that reads its last token:
+    transformers' classes give it the first, which has seen no other."""
+    for name in weights.heads if weights.config.is_causal else ():
+        if name in HEADS and HEADS[name].is_pooled:
+            raise InputError(f"{weights.source}: the head {name} reads the last token of a network "
+                             "from left to right, but that of Hugging Face's class the first; give "
+                             f"--leave_out={name}.")
 
 
 def _padding(weights, model):
@@ -298,7 +316,8 @@ def _describe(weights):
     called = weights.labels if len(weights.labels) == count else [
         f"LABEL_{i}" for i in range(count)]
     dtypes = {tensor.dtype for tensor in weights.tensors.values()}
-    classes = (*_TASK_CLASSES, *model.pretraining, ("Model", set()))
+    causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
+    classes = (*_TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
     end = next(end for end, needed in classes if needed <= heads)
     special = {"pad_token_id": _padding(weights, model)}
     return {
@@ -310,6 +329,7 @@ def _describe(weights):
         "max_position_embeddings":
             config.max_position_embeddings + _unused_positions(model, special),
         **special,
+        **({"is_decoder": True} if config.is_causal else {}),
         "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
         **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
         **({"id2label": {str(i): label for i, label in enumerate(called)},

@@ -44,6 +44,8 @@ class Model:
         defaults: fields of the configuration that are these where the file doesn't give them.
         others: heads that its classes build in another way.
         ignored: (pattern, reason) of further tensors that no encoder needs, see `rules.Format`.
+        causal: the end of the name of the class for a language model from left to right; empty if
+            there is none.
     """
 
     classes: str
@@ -64,10 +66,10 @@ class Model:
     copies: tuple[str, ...] = ()
     kin: tuple[str, ...] = ()
     ignored: tuple[tuple[str, str], ...] = ()
+    causal: str = ""
 
 
-_FIXED = {"position_embedding_type": "absolute", "is_decoder": False,
-          "add_cross_attention": False}
+_FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
 # What files of StructBERT's code must have, too, where they have the keys.
 _STRUCTBERT = {"emb_size": -1, "transformer_type": "original", "attention_type": "self",
                **dict.fromkeys(("rezero", "pre_ln", "squeeze_excitation", "transfer_matrix",
@@ -106,7 +108,8 @@ MODELS = {
         (*_HEADS, *_SPAN_BOUNDARY), "cls.predictions.decoder.weight",
         ("cls.predictions.bias", "cls.predictions.decoder.bias"), _BERT_CLASSES,
         fixed=_FIXED | _STRUCTBERT, defaults={"type_vocab_size": 2},
-        copies=(f"{_PAIRS}.decoder.weight",), kin=("spanbert", "structbert")),
+        copies=(f"{_PAIRS}.decoder.weight",), kin=("spanbert", "structbert"),
+        causal="LMHeadModel"),
     "ernie": Model(
         "Ernie", "ernie.",
         (*_ENCODER, ("embeddings/task_type_embeddings", "embeddings.task_type_embeddings", TABLE)),

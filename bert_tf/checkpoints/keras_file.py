@@ -15,7 +15,7 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.heads import HEADS, MAX_LSTMS, OBJECTIVES
+from bert_tf.heads import BILSTM, HEADS, MAX_LSTMS, OBJECTIVES, objective_of
 from bert_tf.networks import NETWORKS
 from bert_tf.options import parse_json
 
@@ -98,14 +98,17 @@ def _head_rows(name, head):
                       ("hidden", "_hidden", _DENSE), ("LayerNorm", "_norm", _NORM),
                       ("dense", "", _DENSE)) if (part, end) != ("answerable", "LayerNorm")))
     rows = ((f"{name}/dense", f"{name}/classifier", _DENSE),)
-    if head.name == "feature_tagging":
-        features, reader = f"{name}/features", f"{name}/reader"
-        weights = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
-        rows += ((features, f"{reader}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
-                 *((f"{features}/lstm_{i}/{way}_lstm/lstm_cell",
-                    f"{reader}/lstm_{i}/{way}_layer/cell/vars", weights)
-                   for i in range(MAX_LSTMS) for way in ("forward", "backward")))
-    return rows
+    features, reader = f"{name}/features", f"{name}/reader"
+    if head.name != "feature_tagging":
+        return (*rows, *_lstm_rows(f"{name}/bilstm", reader, 1))
+    return (*rows, (features, f"{reader}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
+            *_lstm_rows(features, reader, MAX_LSTMS))
+
+
+def _lstm_rows(name, reader, count):
+    weights = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
+    return ((f"{name}/lstm_{i}/{way}_lstm/lstm_cell", f"{reader}/lstm_{i}/{way}_layer/cell/vars",
+             weights) for i in range(count) for way in ("forward", "backward"))
 
 
 def _table(network, heads):
@@ -295,9 +298,13 @@ def _learner(weights):
             options = {"config": weights.config.to_dict()}
             if head.is_labelled:
                 options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
+            reader = f"{head.name}/{next(iter(BILSTM))}"
+            if reader in weights.tensors:
+                options["bilstm_size"] = weights.tensors[reader].shape[1] // 4
             if head.name == "masked_lm":
                 options["tied"] = "masked_lm/output_weights" not in weights.tensors
-            objectives.append(_described(head.objective, **options))
+            objectives.append(_described(
+                objective_of(head, weights.config.is_causal), **options))
     encoder = _described(NETWORKS[type(weights.config).__name__], config=weights.config.to_dict())
     import keras  # not lazily: see tests/test_architecture.py
     return keras.saving.deserialize_keras_object(

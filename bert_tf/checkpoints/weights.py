@@ -106,7 +106,8 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
     differs = {"embedding_size": config.projects, "num_hidden_groups": config.shares_layers,
                "inner_group_num": config.inner_group_num > 1,
                "shared_parts": config.shares_layers and config.shared_parts != "all",
-               "pooler_type": not config.has_pooler, "use_task_id": bool(config.task_types)}
+               "pooler_type": not config.has_pooler, "use_task_id": bool(config.task_types),
+               "directionality": config.is_causal}
     for key in (key for key in differs if differs[key] and key not in own):
         raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks of "
                          f"this format's {config.model_type} have no such thing; choose another "
@@ -136,10 +137,15 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
     rules = source.table.rules(config)
     by_name, labels = {rule.theirs: rule for rule in rules}, {}
     tensors, ignored = {}, {}
+    # A dense layer on top of an LSTM has the LSTM's width.
+    on_lstms = {names.head(rule.ours) for name, rule in by_name.items()
+                if "/bilstm/" in rule.ours and name in source.tensors}
     for name, tensor in source.tensors.items():
         rule, reason = by_name.get(name), source.table.reason_to_ignore(name)
         if rule:
             sizes = {**names.sizes(config), "C": labels.get(names.head(rule.ours))}
+            if names.head(rule.ours) in on_lstms:
+                sizes["H"] = None
             check(tensor, [sizes[letter] for letter in rule.their_shape], source.file)
             sizes |= dict(zip(rule.their_shape, tensor.shape))
             if "C" in rule.shape:
@@ -204,7 +210,7 @@ def assign(model, weights: Weights) -> Account:
     if any(names.head(name) in map(names.head, named) for name in apart):
         raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
                          "build its head as it was trained: MaskedLM with tied=False, "
-                         "FeatureTagging with the same layers.")
+                         "FeatureTagging with the same layers, others with the same bilstm_size.")
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
         check(tensor, variable.shape, weights.source)

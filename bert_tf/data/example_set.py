@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import bucketing, manifest, tfrecord
+from bert_tf.data.features import without_autotune
 from bert_tf.errors import InputError
 
 _READ_RECORDS = 1 << 12     # at a time
@@ -161,8 +162,8 @@ class ExampleSet:
             yield self.batch(part, length)
 
     def _dataset(self, generate, batch_size, ahead, length=None):
-        return tf.data.Dataset.from_generator(
-            generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead)
+        return without_autotune(tf.data.Dataset.from_generator(
+            generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead))
 
 
 def _read_shard(path, size, spec):
@@ -179,8 +180,8 @@ def _read_shard(path, size, spec):
     compression = "GZIP" if path.endswith(".gz") else ""
     messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
     try:
-        yield from messages.map(
-            lambda batch: tf.io.parse_example(batch, spec)).as_numpy_iterator()
+        yield from without_autotune(messages.map(
+            lambda batch: tf.io.parse_example(batch, spec))).as_numpy_iterator()
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
         raise InputError(f"{_find_damage(path, spec)}; {_AGAIN}") from error
 

@@ -288,3 +288,15 @@ class RecordFormat:
         return tfrecord.serialize_examples({
             feature.name: np.zeros([1, self.length(feature)], feature.dtype)
             for feature in self.features})[0]
+
+
+def without_autotune(dataset: "tf.data.Dataset") -> "tf.data.Dataset":
+    """The dataset without autotuning: tf.data.AUTOTUNE means a thread a core.
+
+    While autotuning, tf.data now and then waits up to a minute when an iterator is given up: the
+    thread that tunes asks whether the iterator was cancelled before that is written down, and
+    sleeps on.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)

@@ -16,7 +16,7 @@ from bert_tf import recipes
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.dynamic_spans import DynamicSpans
-from bert_tf.data.features import RecordFormat
+from bert_tf.data.features import RecordFormat, without_autotune
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip
 
@@ -215,6 +215,32 @@ def draw_masks(records: RecordSet, flag: str,
         vocabulary["mask_id"], tuple(special)))
 
 
+def show_tokens(records: RecordSet) -> RecordSet:
+    """Records with all of their tokens to be seen: those of records that hold masks are put back.
+    """
+    if not records.format.is_masked:
+        return records
+
+    def unmask(batch, seed, numbers):
+        del seed, numbers
+        others = {name: value for name, value in batch.items() if not name.startswith("masked_lm")}
+        return {**others, "input_ids": restore_tokens(batch)}
+
+    return dataclasses.replace(records, masks=unmask)
+
+
+def restore_tokens(batch: dict) -> tf.Tensor:
+    """`input_ids` [B, S] with the labels of masks in their places; the features [B, P] of masks
+    are `batch`'s."""
+    ids, positions = batch["input_ids"], batch["masked_lm_positions"]
+    used = batch["masked_lm_weights"] > 0
+    # Positions are different, so that adding the difference is replacing.
+    change = batch["masked_lm_ids"] - tf.gather(ids, positions, batch_dims=1)
+    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
+    return tf.tensor_scatter_nd_add(ids, tf.stack([rows, positions], -1),
+                                    tf.where(used, change, 0))
+
+
 def _check_records(path, record_format, most):
     """Raises InputError if one of the first `most` records of a file, or of all, is wrong."""
     for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
@@ -246,7 +272,8 @@ def _deal(stream, finish, global_batch, replicas, worker, workers):
     batches = stream.batch(global_batch, drop_remainder=True)
     mine = batches.map(lambda *batch: tuple(
         tf.reshape(column, [workers, local, -1])[worker] for column in batch))
-    return mine.unbatch().map(finish).prefetch(2 * local)
+    batches = mine.unbatch().map(finish, tf.data.AUTOTUNE)
+    return without_autotune(batches.prefetch(2 * local))
 
 
 def _mix(seed, epoch):

@@ -4,7 +4,8 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "base": ["FromConfig", "Tensor", "register"],
+    "masks": ["causal_bias", "last_token", "padding_bias"],
     "transformer": [
         "ACTIVATIONS", "Embeddings", "LayerNorm", "Residual", "SelfAttention", "TransformerLayer",
-        "dropout", "padding_bias", "split_seed"],
+        "dropout", "split_seed"],
 })

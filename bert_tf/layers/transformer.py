@@ -209,18 +209,6 @@ class Embeddings(FromConfig, keras.layers.Layer):
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
 
-def padding_bias(input_mask: Tensor) -> Tensor:
-    """What is added to attention scores so that no position attends to padding.
-
-    Args:
-        input_mask: integer [B, S], 1 for tokens and 0 for padding.
-
-    Returns:
-        float32 [B, 1, 1, S]: 0 for tokens and -10000, the original's constant, for padding.
-    """
-    return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * -10000.0
-
-
 @register
 class SelfAttention(FromConfig, keras.layers.Layer):
     """Softmax(Q K^T / sqrt(D) + bias) V in N heads, side by side."""

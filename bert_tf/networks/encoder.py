@@ -11,7 +11,8 @@ from keras import ops
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import Embeddings, TransformerLayer, padding_bias, split_seed
+from bert_tf.layers.masks import causal_bias, last_token, padding_bias
+from bert_tf.layers.transformer import Embeddings, TransformerLayer, split_seed
 
 # Two encoders that share their embeddings have these sizes in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
@@ -23,7 +24,8 @@ _PROJECTIONS = {"electra": "glorot_uniform"}
 
 @register
 class BertEncoder(FromConfig, keras.Model):
-    """A bidirectional Transformer that returns all of its named tensors.
+    """A Transformer that returns all of its named tensors; bidirectional unless its configuration
+    says `left_to_right`.
 
     Shapes: B batch, S sequence, H hidden, E width of the embeddings, N heads, L layers, counted as
     often as they are passed, V vocabulary. The weights exist as soon as the encoder does, drawn
@@ -89,11 +91,12 @@ class BertEncoder(FromConfig, keras.Model):
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
         """What every layer's attention takes as its bias; takes what `call` takes."""
-        if inputs.get("input_mask") is None:
-            return attention_bias
-        padding = padding_bias(inputs["input_mask"])                    # [B, 1, 1, S]
-        return (padding if attention_bias is None
-                else padding + ops.cast(attention_bias, padding.dtype))
+        biases = [] if attention_bias is None else [ops.cast(attention_bias, "float32")]
+        if self.config.is_causal:
+            biases.append(causal_bias(ops.shape(inputs["input_ids"])[1]))   # [1, 1, S, S]
+        if inputs.get("input_mask") is not None:
+            biases.insert(0, padding_bias(inputs["input_mask"]))        # [B, 1, 1, S]
+        return sum(biases[1:], start=biases[0]) if biases else None
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
@@ -154,8 +157,11 @@ class BertEncoder(FromConfig, keras.Model):
             outputs["layer_outputs"].append(x)
             attention_probs.append(probs)
         outputs["sequence_output"] = x
-        first = x[:, 0]                                                 # [B, H]
-        outputs["pooled_output"] = self.pooler(first) if self.pooler else first
+        if self.config.is_causal:
+            summary = last_token(x, inputs.get("input_mask"))
+        else:
+            summary = x[:, 0]                                           # [B, H]
+        outputs["pooled_output"] = self.pooler(summary) if self.pooler else summary
         if return_attention:
             outputs["attention_probs"] = attention_probs
         return outputs
@@ -167,9 +173,9 @@ def pool(vectors: Tensor, input_mask: Tensor, pooling: str, normalize: bool = Fa
     Args:
         vectors: float [B, S, H], such as the output of a layer.
         input_mask: integer [B, S], 1 for tokens and 0 for padding; a text has at least one token.
-        pooling: "cls", the vector of the first token; "mean" or "max" over all tokens, [CLS] and
-            [SEP] too, as the pooling of sentence-transformers does; "none", the tokens' vectors as
-            they are.
+        pooling: "cls", the vector of the first token; "last", that of the last one; "mean" or
+            "max" over all tokens, [CLS] and [SEP] too, as the pooling of sentence-transformers
+            does; "none", the tokens' vectors as they are.
         normalize: whether to scale each vector to the length 1.
 
     Returns:
@@ -179,6 +185,8 @@ def pool(vectors: Tensor, input_mask: Tensor, pooling: str, normalize: bool = Fa
     is_token = ops.cast(input_mask, "bool")[:, :, None]                 # [B, S, 1]
     if pooling == "cls":
         vectors = vectors[:, 0]
+    elif pooling == "last":
+        vectors = last_token(vectors, input_mask)
     elif pooling == "mean":
         count = ops.sum(ops.cast(is_token, "float32"), 1)               # [B, 1]
         vectors = ops.sum(ops.where(is_token, vectors, 0.0), 1) / count

@@ -10,7 +10,9 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
+from bert_tf.layers.masks import last_token
 from bert_tf.layers.transformer import dropout
+from bert_tf.objectives.lstms import LstmReader
 
 Batch = Mapping[str, Tensor]
 
@@ -135,28 +137,53 @@ class LinearHead(Objective):
         reads: its first name is the feature of the labels, integer [B] or [B, 1].
         dropout_rate: of the dropout before the layer.
         reader: a layer of a subclass before that, or None.
+        bilstm_size: width of each direction of a bidirectional LSTM that reads `sequence_output`
+            and whose output takes its place; 0 for none (arXiv:1810.04805, table 5, "+ BiLSTM").
+            Where `source` is the pooled output, what each direction ends with takes its place.
     """
 
     source = "pooled_output"
     reads: tuple[str, ...] = ("label_ids",)
 
     def __init__(self, config: Sizes, units: int, dropout_rate: float = 0.1,
-                 reader: keras.layers.Layer | None = None, **kwargs: Any):
+                 reader: keras.layers.Layer | None = None, bilstm_size: int = 0, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.dropout_rate = dropout_rate
+        if bilstm_size < 0:
+            raise InputError(f"bilstm_size is {bilstm_size}; it must be at least 0.")
+        if bilstm_size:
+            reader = LstmReader(config, "last", bilstm_size, 1, name="bilstm",
+                                dtype=kwargs.get("dtype"))
+        self.dropout_rate, self.bilstm_size = dropout_rate, bilstm_size
         self.reader: Any = reader
         self.classifier = self.dense(
             units, initializer=HEAD_INITIALIZERS.get(getattr(config, "model_type", "")))
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        self.classifier.build((None, self.config.hidden_size))
+        width = self.config.hidden_size
+        if self.reader is not None:
+            self.reader.build()
+            width = self.reader.width
+        self.classifier.build((None, width))
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
         """From `outputs[self.source]`, float [..., H], to float32 logits [..., units]."""
-        x = dropout(outputs[self.source], self.dropout_rate, dropout_seed)      # [..., H]
+        if self.bilstm_size:
+            x = self._read(outputs, batch["input_mask"])
+        else:
+            x = outputs[self.source]
+        x = dropout(x, self.dropout_rate, dropout_seed)                         # [..., H]
         return ops.cast(self.classifier(x), "float32")
+
+    def _read(self, outputs, input_mask):
+        """What takes the place of `source`: float [B, S, 2 * size], or [B, 2 * size]."""
+        mask = ops.reshape(input_mask, (-1, ops.shape(input_mask)[-1]))         # [B, S]
+        x = self.reader(outputs, mask)
+        if self.source == "sequence_output":
+            return x
+        size = self.bilstm_size
+        return ops.concatenate([last_token(x[:, :, :size], mask), x[:, 0, size:]], axis=-1)
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights [B]."""
@@ -177,7 +204,8 @@ class LinearHead(Objective):
         return ops.ones_like(like, dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dropout_rate": self.dropout_rate}
+        reader = {"bilstm_size": self.bilstm_size} if self.bilstm_size else {}
+        return {**super().get_config(), "dropout_rate": self.dropout_rate, **reader}
 
 
 class SmoothedHead(LinearHead):

@@ -96,6 +96,9 @@ class ConditionalSpan(Objective):
                  dropout_rate: float | None = None, name: str = "conditional_span", **kwargs: Any):
         if form not in FORMS:
             raise InputError(f"the head has no form {form!r}; choose from {', '.join(FORMS)}.")
+        if config.is_causal:
+            raise InputError("the head reads the first token, which in a network from left to "
+                             "right has seen no other; take the style of bert.")
         if min(num_starts, num_ends) < 1:
             raise InputError(f"the beam has {num_starts} starts and {num_ends} ends; give at least "
                              "1 of each.")

@@ -37,7 +37,7 @@ class MaskedLM(Objective):
             tokens, are measured apart, too. The loss is that of all predictions.
     """
 
-    reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    reads: tuple[str, ...] = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
     def __init__(self, config: EncoderConfig, tied: bool = True, name: str = "masked_lm",
                  word_order: bool = False, **kwargs: Any):

@@ -141,6 +141,38 @@ def save_task(folder: str, task, model: Model, options: dict) -> None:
     model.tokenizer.save(folder)
 
 
+def reader_options(flags, model: Model) -> dict:
+    """The options of what reads the model's vectors before the head: {} for nothing.
+
+    Args:
+        flags: `ModelFlags`.
+        model: the `Model` to begin with.
+
+    Raises:
+        InputError: the head to begin with was trained with another.
+    """
+    saved = model.saved and model.saved.options.get("bilstm_size", 0)
+    size = next((size for size in (flags.bilstm_size, saved) if size is not None), 0)
+    if saved not in (None, size):
+        raise InputError(f"{model.path} was trained with --bilstm_size={saved}, not {size}: leave "
+                         "the flag out.")
+    return {"bilstm_size": size} if size else {}
+
+
+def check_directions(model: Model, options: dict) -> None:
+    """Raises InputError if a network from left to right is to learn what it can't see.
+
+    Args:
+        model: the `Model` to begin with.
+        options: of input and head.
+    """
+    if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
+            "bilstm_size"):
+        raise InputError("--version_2_with_negative has the first token decide whether there is "
+                         "an answer, but in a model from left to right it has seen no other; "
+                         "give --bilstm_size too.")
+
+
 BALANCED = "balanced"
 
 
@@ -174,6 +206,10 @@ class ModelFlags:
         "model's configuration.")
     classifier_dropout: float | None = option(
         None, "Dropout before a classifier's last layer (default: 0.1).")
+    bilstm_size: int | None = option(
+        None, "Width of each direction of a bidirectional LSTM between the model and the head, "
+        "which is trained with both (arXiv:1810.04805, table 5, \"+ BiLSTM\"); 0 for none "
+        "(default: as the model was trained, else none).")
     num_workers: int = option(0, "Processes that make records; 0 for one a core.")
 
     def check(self, settings) -> None:
@@ -191,6 +227,8 @@ class ModelFlags:
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise InputError(f"--{name} is {value}; it must be from 0 to below 1.")
+        if self.bilstm_size is not None and self.bilstm_size < 0:
+            raise InputError(f"--bilstm_size is {self.bilstm_size}; it must be at least 0.")
         settings.trials()
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")

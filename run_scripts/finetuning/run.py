@@ -16,10 +16,12 @@ from bert_tf.tasks.task_flags import Wanted
 from run_scripts.finetuning.model import (
     BALANCED,
     Model,
+    check_directions,
     check_smoothing,
     check_task,
     class_weights,
     open_model,
+    reader_options,
     save_task,
 )
 
@@ -79,6 +81,8 @@ def make_plan(script: str, task_flags, model_flags, settings, options: dict) -> 
     task = _as_trained(task, model, kinds, task_flags.names_kind)
     options = task.kind.options(options, model.saved.options if model.saved else {},
                                 model_flags.do_train, model.path)
+    options |= reader_options(model_flags, model)
+    check_directions(model, options)
     task.kind.check_options(options, model.max_seq_length, model.tokenizer)
     wanted = task_flags.find(task_flags.settle(task, options), model_flags.do_train,
                              model_flags.do_eval, model_flags.do_predict)
@@ -90,12 +94,18 @@ def make_plan(script: str, task_flags, model_flags, settings, options: dict) -> 
     check_smoothing(settings, task)
     weights = class_weights(settings.class_weights, task)
     if model_flags.do_train:
-        check_task(settings.output_dir, task, model, task.kind.fixed_options(options))
+        check_task(settings.output_dir, task, model, fixed_options(task, options))
     plan = Plan(task, model, options, wanted, weights, model_flags, settings)
     if model.saved and not model_flags.do_train:
         for split in plan.predicted_splits:
             model.saved.check_texts(task.kind.num_texts(task, split), wanted.sources[split].path)
     return plan
+
+
+def fixed_options(task, options: dict) -> dict:
+    """The options of input and head that must be equal for a run to continue."""
+    return {**task.kind.fixed_options(options),
+            **{name: options[name] for name in ("bilstm_size",) if name in options}}
 
 
 def _as_trained(task, model, kinds, is_named):
@@ -281,7 +291,7 @@ def make_goal(plan: Plan, sets: dict, evaluate):
         arguments = {**arguments, "label_smoothing": plan.settings.label_smoothing}
     if weights:
         arguments = {**arguments, "class_weights": weights}
-    rate, options = plan.flags.classifier_dropout, task.kind.fixed_options(plan.options)
+    rate, options = plan.flags.classifier_dropout, fixed_options(task, plan.options)
     if plan.flags.do_train and rate is not None:
         arguments = {**arguments, "dropout_rate": rate}
         options = {**options, "classifier_dropout": rate}

@@ -169,6 +169,10 @@ def test_all_can_be_padded(tmp_path):
         assert np.array_equal(one["input_ids"].sum(1), other["input_ids"].sum(1))
 
 
+def test_an_iterator_that_is_given_up_keeps_nobody_waiting(examples):
+    assert not examples.training_batches(3, 0, 4, 1).options().autotune.enabled
+
+
 def test_fewer_examples_than_a_batch(tmp_path):
     examples = ExampleSet(write_records(tmp_path, "classification", [3]))
     for batch in taken_batches(examples, 0, 4):

@@ -131,6 +131,12 @@ def test_batches_are_of_static_shapes_and_the_models_dtypes(records):
         "next_sentence_labels": (tf.int32, [3, 1])}
 
 
+def test_an_iterator_that_is_given_up_keeps_nobody_waiting(records):
+    """A thread that tunes would, now and then for a minute."""
+    for dataset in (records.training_batches(3, 0, 4, 1), records.evaluation_batches(4, 0, 1)):
+        assert not dataset.options().autotune.enabled
+
+
 def test_evaluation_takes_each_record_once_and_fills_up_with_weight_0(records):
     batches = list(records.evaluation_batches(8, 0, 1))
     found = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}

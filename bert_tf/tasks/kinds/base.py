@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from bert_tf.errors import InputError
+from bert_tf.heads import BILSTM, HEADS
 from bert_tf.options import settle
 from bert_tf.tasks.reading import Example
 
@@ -90,7 +92,19 @@ class Kind:
         return options
 
     def head(self, task: Task, options: dict) -> tuple[str, dict]:
-        """The head of a model for the task: its name in `bert_tf.heads` and its arguments."""
+        """The head of a model for the task: its name in `bert_tf.heads` and its arguments.
+
+        Raises:
+            InputError: there is to be an LSTM below a head that can have none.
+        """
+        name, arguments = self._head(task, options)
+        size = options.get("bilstm_size")
+        if size and not BILSTM.keys() <= HEADS[name].shapes.keys():
+            raise InputError(f"--bilstm_size is for heads that are one layer, not for {name}; "
+                             "leave it out.")
+        return name, {**arguments, **({"bilstm_size": size} if size else {})}
+
+    def _head(self, task, options):
         return self.name, {"num_labels": len(task.labels)} if self.has_labels else {}
 
     # Runs of the scripts

@@ -116,7 +116,7 @@ class Regression(Classification):
     has_labels = smooths = False
     label_dtype = np.float32
 
-    def head(self, task, options):
+    def _head(self, task, options):
         scale = options.get("label_scale")
         return self.name, {} if scale is None else {"scale": scale}
 

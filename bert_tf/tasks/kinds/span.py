@@ -62,7 +62,7 @@ class Span(Kind):
         style = _style(options)
         return {} if style == SpanOptions.squad_style else {"squad_style": style}
 
-    def head(self, task, options):
+    def _head(self, task, options):
         style = _style(options)
         if style not in _BEAMS or style == "albert" and not options.get(_NEGATIVE):
             return "answer_span", {}

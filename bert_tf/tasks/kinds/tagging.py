@@ -60,7 +60,7 @@ class Tagging(LabelledKind):
                              "the flag, or leave out --keep_head.")
         return options
 
-    def head(self, task, options):
+    def _head(self, task, options):
         arguments = {"num_labels": len(task.labels)}
         if not options.get("feature_layers"):
             return "tagging", arguments

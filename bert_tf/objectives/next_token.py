@@ -1,0 +1,155 @@
+"""The next token, of left-to-right networks (arXiv:1810.04805, table 5, "LTR").
+
+Shapes: B batch, S sequence, T tokens, H hidden, E width of the embeddings, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import EncoderConfig
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch, Objective, ratio
+from bert_tf.objectives.pretraining import MaskedLM
+
+# The most logits that there are at a time: 128 MiB of float32.
+_MOST_LOGITS = 1 << 25
+
+
+def _logits(x, table, bias):
+    """float32 [T, V] from float [T, E], [V, E] and float32 [V]."""
+    return ops.cast(ops.matmul(x, ops.transpose(table)), "float32") + bias
+
+
+def _cut(size, *rows):
+    """Tensors [T, ...] as [pieces, at most `size`, ...], filled up with zeros."""
+    count = ops.shape(rows[0])[0]
+    if isinstance(count, int):
+        pieces = -(-count // min(size, max(count, 1)))
+    else:
+        pieces = -(-count // ops.minimum(size, count))
+    size = -(-count // pieces)
+    return [ops.reshape(ops.concatenate([x, ops.zeros(
+        (pieces * size - count, *x.shape[1:]), x.dtype)]), (pieces, size, *x.shape[1:]))
+        for x in rows]
+
+
+@ops.custom_gradient
+def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> Any:
+    """How well tokens are predicted; their logits, [T, V], are never there all at once, neither
+    here nor for the gradient, which computes them again.
+
+    Args:
+        x: float [T, E].
+        table: float [V, E].
+        bias: float32 [V].
+        labels: integer [T].
+
+    Returns:
+        float32 [T, 2]: the cross-entropy of each label, and whether its logit is the largest.
+    """
+    size = max(1, _MOST_LOGITS // table.shape[0])
+
+    def measure(piece):
+        vectors, wanted = piece
+        logits = _logits(vectors, table, bias)
+        losses = ops.sparse_categorical_crossentropy(wanted, logits, from_logits=True)
+        hits = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), wanted)
+        return ops.stack([losses, ops.cast(hits, "float32")], axis=-1)
+
+    labels = ops.cast(labels, "int32")
+    measured = ops.reshape(ops.map(measure, tuple(_cut(size, x, labels))), (-1, 2))
+
+    def gradient(*args, upstream=None):
+        upstream = args[0] if upstream is None else upstream
+
+        pieces = _cut(size, x, labels, upstream)
+
+        def add(number, sums):
+            vectors, wanted, factors = (ops.take(piece, number, axis=0) for piece in pieces)
+            slope = ops.softmax(_logits(vectors, table, bias)) - ops.one_hot(
+                wanted, table.shape[0], dtype="float32")
+            slope = slope * factors[:, :1]                                  # [T, V]
+            rows = ops.cast(slope, vectors.dtype)
+            return (sums[0] + ops.cast(ops.matmul(ops.transpose(rows), vectors), "float32"),
+                    sums[1] + ops.sum(slope, axis=0), ops.slice_update(
+                        sums[2], (number, 0, 0), ops.matmul(rows, table)[None]))
+
+        zeros = ops.zeros(table.shape, "float32"), ops.zeros_like(bias), ops.zeros_like(pieces[0])
+        of_table, of_bias, of_x = ops.fori_loop(0, ops.shape(pieces[0])[0], add, zeros)
+        count = ops.shape(x)[0]
+        return (ops.reshape(of_x, (-1, x.shape[1]))[:count], ops.cast(of_table, table.dtype),
+                of_bias, None)
+
+    return measured[:ops.shape(x)[0]], gradient
+
+
+class NextToken(Objective):
+    """Predicts each token but the first from those before it; padding does not count.
+
+    A subclass defines `vectors_and_table(x, embedding_table)`, which gives float [T, E] from
+    float [T, H], the matrix [V, E] that they are multiplied by, and a bias, float32 [V].
+    """
+
+    reads = ("input_ids", "input_mask")
+
+    def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
+        raise NotImplementedError
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            outputs: with `sequence_output`, float [B, S, H], of a left-to-right network.
+            batch: with `input_ids`, integer [B, S] or [B, C, S].
+            embedding_table: float [V, E].
+            dropout_seed: not used.
+
+        Returns:
+            float32 [B, S - 1, 2], see `predict_tokens`.
+        """
+        x = outputs["sequence_output"][:, :-1]                              # [B, S - 1, H]
+        labels, _ = self.targets(batch)
+        vectors, table, bias = self.vectors_and_table(
+            ops.reshape(x, (-1, x.shape[-1])), embedding_table)
+        found = predict_tokens(vectors, table, bias, ops.reshape(labels, (-1,)))
+        return ops.reshape(found, (-1, ops.shape(labels)[1], 2))
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The next tokens and their weights, [B, S - 1]."""
+        ids, mask = (ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))
+                     for name in self.reads)
+        return ops.cast(ids[:, 1:], "int32"), ops.cast(mask[:, 1:], "float32")
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the cross-entropies, and their number, from what `call` returns."""
+        return ratio(logits[..., 0], weights)
+
+    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The number of correct predictions, and of all."""
+        return ratio(logits[..., 1], weights)
+
+
+@register
+class NextTokenLM(NextToken, MaskedLM):
+    """The next token by the head of BERT's masked LM, whose weights it has."""
+
+    reads = NextToken.reads
+
+    def __init__(self, config: EncoderConfig, name: str = "masked_lm",
+                 metrics_name: str = "next_token", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self._metrics_name = metrics_name
+
+    @property
+    def metrics_name(self) -> str:
+        return self._metrics_name
+
+    def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
+        x = self.norm(self.transform(x))                                    # [T, E]
+        table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
+        return x, table, ops.cast(self.output_bias, "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "metrics_name": self._metrics_name}
