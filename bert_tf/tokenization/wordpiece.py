@@ -46,7 +46,8 @@ def is_category_c(char: str) -> bool:
 
 def is_cjk(char: str) -> bool:
     """Whether `char` is an ideograph, each of which is a word of its own."""
-    return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
+    code = ord(char)
+    return code >= 0x3400 and any(first <= code <= last for first, last in _CJK_BLOCKS)
 
 
 def is_punctuation(char: str) -> bool:

@@ -6,6 +6,8 @@ normaliser is not used: it folds characters (ß, full-width forms, ™) that the
 
 import functools
 import itertools
+import re
+import unicodedata
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -14,9 +16,11 @@ from bert_tf.tokenization import wordpiece
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS, split_words
 
 _UNKNOWN_WORD = "\0"    # in the place of words that are too long: cleaned text does not hold it
-# The characters that text is made of: of the planes left out, none is assigned but private ones.
-_NOT_ASCII = [chr(code) for code in (*range(0x80, 0xD800), *range(0xE000, 0x32000),
-                                     *range(0xE0000, 0xE0200))]
+# The characters that text is made of: of the planes left out, none is assigned but private ones;
+# ideographs have no case, and most are made of nothing else.
+_NOT_ASCII = [char for char in map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x32000),
+                                         *range(0xE0000, 0xE0200)))
+              if unicodedata.decomposition(char) or not wordpiece.is_cjk(char)]
 
 
 def valid(strings):
@@ -90,15 +94,20 @@ class WordsGraph:
         def differ(*contexts):
             found = set()
             for context in contexts:
-                lines = [context.replace("x", char) for char in _NOT_ASCII]
-                found.update(char for char, line, words in zip(_NOT_ASCII, lines,
-                                                               self(lines).numpy())
-                             if words.decode("utf-8").split() != split_words(
-                                 line, lower=True, **self._settings))
+                text = " 0 ".join(context.replace("x", char) for char in _NOT_ASCII)
+                graph = self(text).numpy().decode("utf-8").split()
+                python = split_words(text, lower=True, **self._settings)
+                found.update(char for char, one, other in zip(
+                    _NOT_ASCII, _lines(graph), _lines(python), strict=True) if one != other)
             return _regex(found.__contains__)
 
         # Between U+302E and U+16FF0, marks that stay change places if their class is known.
         return differ("x", "\u302ex\U00016ff0"), differ("axΣ", "xΣ", "aΣx", "aΣxa")
+
+
+def _lines(words):
+    """The lines of which these words are, from the words with a "0" between lines."""
+    return [line.strip() for line in re.split(r"(?<!\S)0(?!\S)", " ".join(words))]
 
 
 @functools.cache
