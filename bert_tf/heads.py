@@ -112,6 +112,11 @@ HEADS = {head.name: head for head in (
     # Has no weights.
     Head("ponder_time", "PonderTime", "ponder_time", {},
          task=False, exportable=False, huggingface=""),
+    *(Head(name, objective, "multi_task", task=False, exportable=False, huggingface="")
+      for name, objective in (("capitalization", "Capitalization"),
+                              ("token_document", "TokenDocument"),
+                              ("sentence_reordering", "SentenceReordering"),
+                              ("sentence_distance", "SentenceDistance"))),
     _task("classification", "Classification", "classification",
           problem_type="single_label_classification"),
     _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),

@@ -28,6 +28,8 @@ class Term:
         of_records: further arguments, each the value of a field of the records' `MaskTokens`.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
         optional: whether it is left out where the records lack what it reads.
+        task: of the recipe's tasks the one whose records it learns from; it is left out where there
+            are none. Empty: all records.
     """
 
     objective: str
@@ -36,6 +38,7 @@ class Term:
     network: str = "encoder"
     optional: bool = False
     of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    task: str = ""
 
     def settle(self, corruption: "MaskTokens") -> "Term":
         """This term with the `options` that the records decide."""
@@ -81,7 +84,7 @@ class MaskTokens:
             special tokens among them (RoBERTa); "raised", a share of the text, rounded up
             (SpanBERT); "each", a coin for each unit, whose tokens are then thrown one by one
             (ERNIE); "next_token", every token but the first, from those before it: none is hidden,
-            and the other fields have no effect.
+            and the other fields have no effect; "none", no token.
         replace_from: what random tokens are drawn from: "vocabulary", "words": not the special
             tokens but that of mask (RoBERTa), "corpus": as often as the text has them (SpanBERT),
             or "tokens": any but padding, id 0 (ERNIE).
@@ -174,6 +177,22 @@ class MaskTokens:
                                  "predictions; give that many, or leave the flag out.")
 
 
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One of the tasks of a recipe that has several kinds of records.
+
+    Attributes:
+        segments: `Segments`.
+        masked: whether tokens are hidden and predicted.
+        token_labels: what labels tokens have, a key of `data.pretraining.TOKEN_LABELS`; empty if
+            they have none.
+    """
+
+    segments: Segments
+    masked: bool = False
+    token_labels: str = ""
+
+
 # The names that every manifest has. One that was added later is written where it has not its
 # default, so that earlier records stay those of the same job.
 _DESCRIBED = {"pairing", "units", "choose", "shares", "dynamic"}
@@ -200,6 +219,9 @@ class Recipe:
         network: class name of the network, as `bert_tf.networks` exports it.
         terms: the terms of the loss.
         learner: class name of the learner, as `bert_tf.training` exports it.
+        tasks: {name: `Task`} where there are several kinds of records, which have the features of
+            all of them.
+        task: the one whose records are meant; empty where that is open, or there is one kind.
         defaults: {flag: its default under this recipe}.
         sizes: {key of the configuration: value} that it gives every size of BERT.
         presets: {size: {key of the configuration: value}}, its own published sizes; these values
@@ -215,6 +237,8 @@ class Recipe:
     network: str = "BertEncoder"
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
     learner: str = "Learner"
+    tasks: Mapping[str, Task] = dataclasses.field(default_factory=dict)
+    task: str = ""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
@@ -224,7 +248,19 @@ class Recipe:
         settings = {"tokenizer_settings": dict(self.tokenizer_settings)}
         return {"name": self.name, "tokenizer": self.tokenizer,
                 **(settings if self.tokenizer_settings else {}),
+                **({"task": self.task} if self.task else {}),
                 "segments": _describe(self.segments), "corruption": _describe(self.corruption)}
+
+    def of_task(self, name: str) -> "Recipe":
+        """This recipe for the records of one of its tasks."""
+        task = self.tasks[name]
+        return self.vary(corruption={} if task.masked else {"quota": "none"}, task=name,
+                         segments=dataclasses.asdict(task.segments))
+
+    @property
+    def task_id(self) -> int:
+        """The number of the task, as the feature `task_ids` has it."""
+        return list(self.tasks).index(self.task)
 
     def vary(self, segments: Mapping[str, Any] | None = None,
              corruption: Mapping[str, Any] | None = None, **fields: Any) -> "Recipe":
@@ -239,6 +275,7 @@ class Recipe:
             corruption=dataclasses.replace(self.corruption, **(corruption or {})), **fields)
 
 
+_BLOCKS = Segments("doc_sentences")
 _NO_DROPOUT = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0}
 
 
@@ -313,6 +350,22 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "num_warmup_steps": 5_000, "optimizer": "ernie_adam"},
            sizes={"model_type": "ernie", "hidden_act": "relu", "layer_norm_eps": 1e-5,
                   "max_position_embeddings": 513}),
+    Recipe("ernie2", "1907.12412", segments=_BLOCKS,
+           corruption=MaskTokens("words", quota="each", replace_from="tokens"),
+           tasks={"knowledge_masking": Task(_BLOCKS, masked=True),
+                  "capitalization": Task(_BLOCKS, token_labels="capitalization"),
+                  "token_document": Task(_BLOCKS, token_labels="token_document"),
+                  "sentence_reordering": Task(Segments("sentence_reordering")),
+                  "sentence_distance": Task(Segments("sentence_distance"))},
+           terms=(Term("MaskedLM", task="knowledge_masking"),
+                  *(Term(objective, options={"task_id": task_id}, task=task)
+                    for task_id, (task, objective) in enumerate((
+                        ("capitalization", "Capitalization"), ("token_document", "TokenDocument"),
+                        ("sentence_reordering", "SentenceReordering"),
+                        ("sentence_distance", "SentenceDistance")), 1))),
+           defaults={"max_seq_length": 512, "optimizer": "ernie_adam", "num_warmup_steps": 4_000},
+           sizes={"model_type": "ernie", "hidden_act": "gelu_erf", "layer_norm_eps": 1e-5,
+                  "type_vocab_size": 4, "use_task_id": True, "task_type_vocab_size": 16}),
     # Table 5, "LTR & No NSP".
     Recipe("ltr", "1810.04805", corruption=MaskTokens(quota="next_token", dynamic=True),
            terms=(Term("NextTokenLM", options={"metrics_name": "next_token"}),),
@@ -377,7 +430,12 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
         values = {key: tuple(value) if isinstance(value, list) else value
                   for key, value in values.items()}
         parts[name] = kind(**values)
-    return dataclasses.replace(recipe, tokenizer=description.get("tokenizer", recipe.tokenizer),
+    task = description.get("task", "")
+    if task and task not in recipe.tasks:
+        raise InputError(f"The records' manifest names the task {task}, which this version does "
+                         "not know: a later version made the records.")
+    return dataclasses.replace(recipe, task=task,
+                               tokenizer=description.get("tokenizer", recipe.tokenizer),
                                tokenizer_settings=description.get("tokenizer_settings", {}),
                                **parts)
 

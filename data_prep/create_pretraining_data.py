@@ -31,6 +31,7 @@ from bert_tf.data.pretraining import create_instances, feature_names
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.shards import make_shards
 from bert_tf.data.tfrecord import write_shard
+from bert_tf.data.token_labels import capitals
 from bert_tf.data.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
@@ -49,6 +50,7 @@ _CHOICE_FLAGS = {
 _SHARE_FLAGS = ("random_share", "swapped_share")
 SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
+TASK_PAIRINGS = ("sentence_reordering", "sentence_distance")
 
 
 @dataclasses.dataclass
@@ -143,6 +145,8 @@ class PretrainingDataFlags:
         "or a line -DOCSTART- between documents.", choices=("lines", "columns"))
     tag_column: int = option(-1, "The column of the tags, IOB1 or BIO, of --masking_units=tags; "
                                  "words are in column 0, -1 is the last.")
+    task: str = option("", "For recipes that are trained on records of several tasks, such as "
+                           "ernie2: the task of these records.")
     phrase_file: str = option("", "A phrase a line, of which the longest that is found counts.")
 
     def resolve(self) -> recipes.Recipe:
@@ -151,7 +155,7 @@ class PretrainingDataFlags:
         Raises:
             InputError: there is no such recipe, or it has no use for a flag.
         """
-        recipe = recipes.find(self.recipe)
+        recipe = self._find_recipe()
         segments: dict[str, Any] = {}
         if self.segments:
             ends = self.segments == "full_sentences" or (
@@ -213,6 +217,28 @@ class PretrainingDataFlags:
         return {name: tuple(value) if isinstance(value, list) else value
                 for name, value in found.items() if value not in (None, [])}
 
+    def _find_recipe(self):
+        """The recipe of the flags, for their task.
+
+        Raises:
+            InputError: there is none, or it has other tasks.
+        """
+        recipe = recipes.find(self.recipe)
+        if bool(recipe.tasks) != bool(self.task) or self.task and self.task not in recipe.tasks:
+            raise InputError(
+                f"--task={self.task}: records of recipe {recipe.name} are of one task each; give "
+                f"one of {', '.join(recipe.tasks)}, and the same command for the others."
+                if recipe.tasks else
+                f"--task is for recipes with several tasks, such as ernie2; leave it out with "
+                f"--recipe={recipe.name}.")
+        if not recipe.tasks and self.segments in TASK_PAIRINGS:
+            raise InputError(f"--segments={self.segments} is a task of recipe ernie2; give "
+                             "--recipe=ernie2 and that as --task.")
+        if recipe.tasks and self.masking == "dynamic":
+            raise InputError(f"--masking=dynamic: the records of recipe {recipe.name} hold masks; "
+                             "leave it out.")
+        return recipe.of_task(self.task) if self.task else recipe
+
     def _check_units(self, units, needs_entities):
         """Raises InputError if there is nothing to find units or entities in."""
         if needs_entities and not self.phrase_file and self.input_format != "columns":
@@ -268,9 +294,10 @@ def _shares(values):
 def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of a recipe's flags, see `flags.take_defaults`."""
     recipe = recipes.find(given.get("recipe", "bert"))
-    most = recipe.corruption.most_predictions(
-        given.get("max_seq_length", PretrainingDataFlags.max_seq_length),
-        given.get("masked_lm_prob", PretrainingDataFlags.masked_lm_prob))
+    known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
+    most = recipe.corruption.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
+    if given.get("task") in recipe.tasks:
+        recipe = recipe.of_task(given["task"])
     return f"--recipe={recipe.name} (arXiv:{recipe.paper})", {
         **({"max_predictions_per_seq": most} if most else {}),
         "segments": recipe.segments.pairing,
@@ -319,7 +346,7 @@ class PieceWriter:
                               self._job.input_file)
             lines = text.lines
         documents = tokenize(lines, self._tokenizer, self._job.blanks_separate_docs,
-                             make_marker(text, self._phrases))
+                             make_marker(text, self._phrases, self._label))
         vocabulary = self._tokenizer.vocabulary
         counts, sample = statistics.count_text(
             lines, documents, vocabulary.unk_id,
@@ -341,6 +368,14 @@ class PieceWriter:
             result["token_counts"] = np.bincount(documents.tokens,
                                                  minlength=vocabulary.size).tolist()
         return result
+
+    @property
+    def _label(self):
+        """What gives labels to the tokens of a text, if the task has such."""
+        task = self._recipe.tasks[self._recipe.task] if self._recipe.task else None
+        if task and task.token_labels == "capitalization":
+            return functools.partial(capitals, tokenizer=self._tokenizer)
+        return None
 
     def _write(self, index, instances):
         """Spreads the instances over the output files in turn, as the original does."""
@@ -457,6 +492,7 @@ def _describe(job, recipe, vocabulary, options, results):
 # Flags that leave the records as they are, and those that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
                "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
+               "task",
                *_SHARE_FLAGS,
                *(name for _, names in _CHOICE_FLAGS.values() for name in names))
 # Those that earlier versions did not know: named only where they are not at their defaults.

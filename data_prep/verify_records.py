@@ -143,12 +143,13 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
                 for name, end in form.ends().items()}
     problems["input_mask is not ones, then zeros."] = (
         mask != (np.arange(size) < lengths)).any((1, 2))
-    for name in {"segment_ids", "label_weights", "token_boundary", "entities"} & form.names:
+    for name in {"segment_ids", "label_weights", "token_boundary", "token_label_ids",
+                 "token_label_weights", "entities"} & form.names:
         problems[f"{name} are not 0 or 1."] = _outside(f[name], 2)
     if "label_ids" in f and form.num_labels:
         problems[f"a label is not below {form.num_labels}."] = _outside(
             f["label_ids"], form.num_labels)
-    for name in {"label_weights", "token_boundary", "entities"} & form.names:
+    for name in {"label_weights", "token_boundary", "token_label_weights", "entities"} & form.names:
         problems[f"{name} are above 0 in the padding."] = (
             (f[name] > 0) & (f["input_mask"] == 0)).any(1)
     for name in {"start_positions", "end_positions"} & form.names:
@@ -161,7 +162,7 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
         drawn = masking.quota == "drawn"
         problems.update(_mask_problems(f, length, Layout(0, 0, 0) if drawn else Layout()))
         # A unit of more tokens than may be masked is passed over.
-        if drawn or masking.quota == "each" or masking.units != "subwords":
+        if drawn or masking.quota in ("each", "none") or masking.units != "subwords":
             problems.pop(_NOTHING)
     elif "mask_id" in record.get("vocabulary", {}):
         problems["a token is masked already, but masks are to be drawn while training."] = (

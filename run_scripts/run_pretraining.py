@@ -66,6 +66,11 @@ class PretrainingFlags:
         "second or 26,000 of 512, and 42,000 or 10,000 where whole words are masked. Default: what "
         "the records hold.",
         choices=("static", "dynamic"))
+    task_schedule: list[str] = option(
+        [], "For records of several tasks, such as those of ernie2. continual (the default): a "
+        "stage for each new task, which is trained with those before it. together: all at once. "
+        "successive: one after the other. Or TASK=STEPS/STEPS/... for each task, its steps in each "
+        "stage, with commas between.")
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
@@ -121,6 +126,8 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
         term for name, term in terms.items() if name in names or (not names and not (
             term.optional and records and _missing(term, records)))
         if config is None or getattr(objectives, term.objective).fits(config))
+    if records and records.tasks:
+        found = tuple(term for term in found if term.task in records.tasks)
     if records:
         made = recipes.of_manifest(records.manifest).corruption
         found = tuple(term.settle(made) if term.of_records else term for term in found)
@@ -202,7 +209,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     Raises:
         InputError: they disagree.
     """
-    records = data.RecordSet.open(patterns, flag)
+    records = data.open_records(patterns, flag)
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
@@ -234,6 +241,10 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     elif not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
                  f"{job.max_seq_length} tokens")
+    if getattr(records, "schedule", None):
+        line += "; steps by stage: " + ", ".join(
+            f"{name} {'/'.join(map(str, row))}"
+            for name, row in zip(records.schedule.names, records.schedule.table))
     return line
 
 
@@ -345,6 +356,11 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         if None not in hashes and hashes[0] != hashes[1]:
             raise InputError("--input_file and --eval_input_file were made with different "
                              "vocabularies, according to their manifests; make one of them again.")
+    if records.tasks and job.do_train:
+        records = records.scheduled(job.task_schedule or ["continual"], settings.num_train_steps)
+    elif job.task_schedule:
+        raise InputError("--task_schedule is for training on records of several tasks, such as "
+                         "those of ernie2; leave it out.")
     terms = choose_terms(recipe, job.terms, records, config)
     stack = stack or StackingSettings()
     stages = [training.stacking.Stage(config, settings)]

@@ -18,4 +18,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "python_random": ["PythonRandom"],
         "shards": ["find_damaged", "make_shards"],
         "static_masks": ["MASKINGS", "StaticMasks"],
+        "task_mixture": ["TaskMixture", "open_records"],
     })

@@ -128,16 +128,18 @@ class Marks:
         units: bool [T], whether it goes on with that token's unit; None where there are no units
             but words.
         entities: bool [T], whether it is of a tagged run or of a phrase; None as above.
+        labels: bool [T], a label that the text gives; None if there is none.
     """
 
     continues: np.ndarray
     units: np.ndarray | None = None
     entities: np.ndarray | None = None
+    labels: np.ndarray | None = None
 
     def insert(self, places: np.ndarray) -> "Marks":
         """With tokens put in at some places, which begin words and units."""
         return Marks(*(None if values is None else np.insert(values, places, False)
-                       for values in (self.continues, self.units, self.entities)))
+                       for values in vars(self).values()))
 
     def bytes(self) -> dict[str, np.ndarray | None]:
         """The same as uint8, by the names of the attributes."""
@@ -169,6 +171,8 @@ class Documents:
         units: uint8 [T], 1 where a token goes on with the unit before it; None where there are no
             units but words.
         entities: uint8 [T], 1 where a token is of a tagged run or of a phrase; None as above.
+        labels: uint8 [T], labels of the tokens; None if there are none.
+        sep_id: the id of the separator.
     """
 
     tokens: np.ndarray
@@ -179,6 +183,8 @@ class Documents:
     is_open: bool = False
     units: np.ndarray | None = None
     entities: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    sep_id: int | None = None
     _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     _end: int = 0
 
@@ -196,12 +202,27 @@ class Documents:
 
     def settle(self) -> None:
         """Adds the copies that `place` promised to `tokens` and to what is known of them."""
-        for name in ("tokens", "continues", "units", "entities"):
+        for name in self._arrays:
             array = getattr(self, name)
             if array is not None:
                 setattr(self, name, np.concatenate(
                     [array, *(array[start:end] for start, end in self._placed)]))
         self._placed.clear()
+
+    @property
+    def _arrays(self):
+        """The names of the arrays that have a value for each token."""
+        return "tokens", "continues", "units", "entities", "labels"
+
+    def append(self, parts: Sequence[np.ndarray]) -> None:
+        """Adds tokens of which nothing is known at the end of the arrays; they are in no document.
+        """
+        added = np.concatenate([self.tokens[:0], *parts])
+        for name in self._arrays:
+            array = getattr(self, name)
+            if array is not None:
+                more = added if name == "tokens" else np.zeros(len(added), array.dtype)
+                setattr(self, name, np.concatenate([array, more]))
 
     def joins(self, units: str) -> np.ndarray | None:
         """uint8 [T], 1 where a token goes on with the unit before it; None if each is a unit.
@@ -243,7 +264,8 @@ def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
     # Runs of sentences that are not blank.
     edges = np.flatnonzero(np.diff(np.concatenate([[0], lengths > 0, [0]])))
     ranges = list(zip(edges[::2].tolist(), edges[1::2].tolist()))
-    return Documents(tokens, starts.tolist(), ranges, **marks.bytes())
+    return Documents(tokens, starts.tolist(), ranges, sep_id=tokenizer.vocabulary.sep_id,
+                     **marks.bytes())
 
 
 def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
@@ -279,4 +301,5 @@ def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
     marks = (marker or _words)(lines, tokens, lengths,
                                tokenizer.continuations(lines, tokens, lengths))
     return Documents(tokens, starts.tolist(), ranges, files=int(file_ends.sum()),
-                     is_open=blanks_separate_docs and not after.any(), **marks.bytes())
+                     is_open=blanks_separate_docs and not after.any(),
+                     sep_id=tokenizer.vocabulary.sep_id, **marks.bytes())

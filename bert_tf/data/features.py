@@ -67,6 +67,10 @@ KNOWN = {feature.name: feature for feature in (
     Feature("span_offset", "int64", "P", "S"),
     Feature("span_weights", "float32", "P"),
     Feature("word_order_weights", "float32", "P"),
+    # Of ERNIE 2.0's tasks: which of them, and labels of tokens with 1 where they count.
+    Feature("task_ids", "int64", 1),
+    Feature("token_label_ids", "int64", "S"),
+    Feature("token_label_weights", "int64", "S"),
     # 1 where a word begins: ALBERT's, and those of masks of words that are drawn while training.
     Feature("token_boundary", "int64", "S"),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from bert_tf.data.blocks import doc_blocks, doc_sentences, full_sentences
 from bert_tf.data.corpus import Documents
 from bert_tf.data.electra_segments import electra_segments
+from bert_tf.data.pair_drawing import random_sentence, truncate
+from bert_tf.data.paragraphs import ORDERS, sentence_distance, sentence_reordering
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.recipes import Segments
 
@@ -84,7 +86,7 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
         is_single = last - first == 1
         is_negative = is_single or stream.random() < segments.random_share
         if is_negative and (is_single or not swaps):
-            b_first, other_end = _random_sentence(documents, index, stream)
+            b_first, other_end = random_sentence(documents, index, stream)
             wanted = starts[b_first] + target - a_length
             b_last = bisect_left(starts, wanted, b_first + 1, other_end)
             first = split
@@ -97,25 +99,9 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
 
         excess = a_length + b_length - room
         if excess > 0:
-            a_start, a_length, b_start, b_length = _truncate(
+            a_start, a_length, b_start, b_length = truncate(
                 a_start, a_length, b_start, b_length, stream.heads(excess))
         yield a_start, a_length, b_start, b_length, label * is_negative
-
-
-def _truncate(a_start, a_length, b_start, b_length, fronts):
-    """Takes len(fronts) tokens away, each from the longer of the two (from B where they are equal).
-
-    Args:
-        fronts: bytes; 1 takes the token from the front, 0 from the back.
-    """
-    lead = min(len(fronts), abs(a_length - b_length))   # until the two are equally long
-    from_a, from_b = fronts[lead + 1::2], fronts[lead::2]
-    if a_length > b_length:
-        from_a = fronts[:lead] + from_a
-    else:
-        from_b = fronts[:lead] + from_b
-    return (a_start + from_a.count(1), a_length - len(from_a),
-            b_start + from_b.count(1), b_length - len(from_b))
 
 
 def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
@@ -135,24 +121,12 @@ def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, option
         for index, (first, end) in enumerate(ranges):
             while first < end:
                 is_random = first + 1 == end or stream.random() < segments.random_share
-                b = _random_sentence(documents, index, stream)[0] if is_random else first + 1
+                b = random_sentence(documents, index, stream)[0] if is_random else first + 1
                 a_length, b_length = (starts[i + 1] - starts[i] for i in (first, b))
                 excess = max(0, a_length + b_length - room)
-                yield *_truncate(starts[first], a_length, starts[b], b_length,
-                                 stream.heads(excess)), label * is_random
+                yield *truncate(starts[first], a_length, starts[b], b_length,
+                                stream.heads(excess)), label * is_random
                 first += 1 if is_random else 2
-
-
-def _random_sentence(documents, index, stream):
-    """A sentence of another document than number `index`, if there is one, and where that document
-    ends."""
-    ranges = documents.ranges
-    for _ in range(10):
-        other = stream.below(len(ranges))
-        if other != index:
-            break
-    first, end = ranges[other]
-    return first + stream.below(end - first), end
 
 
 PAIRINGS = {
@@ -162,4 +136,6 @@ PAIRINGS = {
     "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
     "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
+    "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
+    "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2),
 }

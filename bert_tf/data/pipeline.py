@@ -52,6 +52,11 @@ class RecordSet:
     masks: Callable = _no_masks
 
     @property
+    def tasks(self) -> tuple[str, ...]:
+        """Those of the records: none, where they are of one kind."""
+        return ()
+
+    @property
     def size(self) -> int:
         """The number of records."""
         return sum(self.counts)

@@ -13,17 +13,23 @@ from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.span_masks import SPAN_FEATURES
 from bert_tf.data.static_masks import static_masks
+from bert_tf.data.token_labels import in_rest_of_document
 from bert_tf.data.unit_coins import CoinMasks
 from bert_tf.data.word_order import WordOrder, num_labels
 from bert_tf.recipes import Recipe
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _BLOCK = 8192       # sequences that become arrays together
+# What gives the labels of tokens, from documents and slices; None where the text has given them.
+TOKEN_LABELS = {"": None, "capitalization": None, "token_document": in_rest_of_document}
 
 
 def feature_names(recipe: Recipe) -> list[str]:
     """The features of the records of a recipe, in the order in which they are written."""
     names = ["input_ids", "input_mask", "segment_ids"]
+    if recipe.tasks:
+        return [*names, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
+                "next_sentence_labels", "task_ids", "token_label_ids", "token_label_weights"]
     if not recipe.corruption.dynamic:
         names += ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
         names += SPAN_FEATURES if recipe.corruption.choose == "spans" else ()
@@ -54,6 +60,8 @@ class Instances:
         cut: how many predictions had no room; where masks are drawn while training, how many have
             none in an epoch.
         joins: uint8 [T], 0 where a unit begins; needed where the records have boundaries of units.
+        task_id: of the recipe's tasks, if it has several.
+        slots: P.
     """
 
     documents: Documents
@@ -66,6 +74,8 @@ class Instances:
     next_label: int = 0
     cut: int = 0
     joins: np.ndarray | None = None
+    task_id: int = 0
+    slots: int = 0
 
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
@@ -92,8 +102,21 @@ class Instances:
             found["entities"] = marked(self.documents.entities)
         if self.masks is not None:
             found |= self.masks.rows(rows).hide(found["input_ids"], vocabulary.mask_id)
+        if "task_ids" in self.names:
+            found = {**self._of_task(found["input_mask"], marked), **found}
         found["next_sentence_labels"] = labels[:, None] ^ self.next_label
         return {name: found[name] for name in self.names}
+
+    def _of_task(self, input_mask, marked):
+        """The features of a recipe with tasks; masks without predictions."""
+        count, labels = len(input_mask), self.documents.labels
+        ids, weights = np.zeros((2, *input_mask.shape), bool)
+        if labels is not None:
+            ids, weights = marked(labels), marked(np.ones_like(labels))
+        none = np.zeros((count, self.slots), np.int64)
+        return {"masked_lm_positions": none, "masked_lm_ids": none,
+                "masked_lm_weights": none.astype(np.float32), "token_label_ids": ids,
+                "token_label_weights": weights, "task_ids": np.full((count, 1), self.task_id)}
 
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
@@ -130,6 +153,9 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
         if placed is not None:
             parts.append(placed)
     slices, units = np.concatenate(slices), recipe.corruption.units
+    label = TOKEN_LABELS[recipe.tasks[recipe.task].token_labels] if recipe.task else None
+    if label:
+        documents.labels = label(documents, slices).view(np.uint8)
     order = list(range(len(slices)))
     if not pairing.in_order:
         stream.shuffle(order)
@@ -137,7 +163,8 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     return Instances(documents, slices, Masks.join(parts) if parts and not dynamic else None,
                      np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe),
                      recipe.segments.next_label, getattr(masks, "cut", 0),
-                     documents.joins(units if units != "subwords" else "words"))
+                     documents.joins(units if units != "subwords" else "words"),
+                     recipe.task_id if recipe.task else 0, options.max_predictions_per_seq)
 
 
 def _make_masks(documents, vocabulary, stream, masking, options, room):
@@ -145,7 +172,7 @@ def _make_masks(documents, vocabulary, stream, masking, options, room):
     if masking.quota == "each":     # dynamic or not: what has no room is counted
         return CoinMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,
                          options.max_predictions_per_seq, room)
-    if masking.dynamic:
+    if masking.dynamic or masking.quota == "none":
         return None
     if masking.quota == "drawn":
         return BlockMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,

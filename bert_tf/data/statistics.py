@@ -76,7 +76,13 @@ def count_instances(instances: Instances, max_seq_length: int,
     lengths = layout.length(*instances.slices[:, [1, 3]].T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
     counts = {"instances": len(lengths)}
-    if "next_sentence_labels" in instances.names:
+    if "task_ids" in instances.names:
+        counts |= {f"label_{label}": count
+                   for label, count in enumerate(np.bincount(instances.slices[:, 4]).tolist())}
+        counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
+        if instances.documents.labels is not None:
+            counts["token_labels"] = int(instances.documents.labels.sum())
+    elif "next_sentence_labels" in instances.names:
         labels = instances.slices[:, 4]
         counts["random_next"] = int((labels == max(1, instances.num_labels - 1)).sum())
         if instances.num_labels > 2:
@@ -155,6 +161,9 @@ def report(record: dict[str, Any]) -> str:
     if counts.get("left_out"):
         lines[-1] += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer "
                       "and left out")
+    labels = [count for name, count in counts.items() if name.startswith("label_")]
+    if len(labels) > 1:
+        lines.append("labels: " + ", ".join(f"{label / sum(labels):.1%}" for label in labels))
     if "predicted_positions" in rates:
         lines.append(
             f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
@@ -200,7 +209,7 @@ def _warnings(record):
         if kept < (0.7 if PAIRINGS[record["recipe"]["segments"]["pairing"]].in_order else 0.95):
             yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
                    "--max_seq_length: put one sentence on a line.")
-        if "predictions" not in counts and options["dupe_factor"] > 1:
+        if "predictions" not in counts and "label_1" not in counts and options["dupe_factor"] > 1:
             yield ("the records repeat each other: with dynamic masks and no choice in the "
                    "segments, --dupe_factor=1 is enough.")
     yield from record["notes"]

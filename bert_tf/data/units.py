@@ -7,7 +7,7 @@ second blank line and at the end of a file.
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -223,13 +223,20 @@ class PhraseList:
         return Marks(marks.continues, units, named)
 
 
-def make_marker(text: TaggedText | None, phrases: PhraseList | None) -> Marker | None:
-    """The `Marker` of a tagged text, of a list of phrases or of both."""
-    if phrases is None:
-        return text and text.mark
+def make_marker(text: TaggedText | None, phrases: PhraseList | None,
+                label: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = None) -> Marker:
+    """The `Marker` of a tagged text, of a list of phrases, or of both.
 
+    Args:
+        text, phrases: see above.
+        label: function of lines and ids that gives the tokens' labels, bool [T].
+    """
     def mark(lines, ids, lengths, continues):
         marks = text.mark(lines, ids, lengths, continues) if text else Marks(continues)
-        return phrases.mark(ids, lengths, marks)
+        if phrases:
+            marks = phrases.mark(ids, lengths, marks)
+        if label:
+            marks.labels = label(lines, ids)
+        return marks
 
     return mark

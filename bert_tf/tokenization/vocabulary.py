@@ -104,7 +104,8 @@ class Vocabulary:
     @classmethod
     def from_file(cls, path: str) -> "Vocabulary":
         """Reads the vocab.txt of a WordPiece tokenizer: one token a line, whose id is the line's
-        number from 0 (google-research/bert, tokenization.py, load_vocab).
+        number from 0 (google-research/bert, tokenization.py, load_vocab). In ERNIE's files that
+        number follows the token, after a tab.
 
         Raises:
             InputError: `path` can't be read, is empty, is not UTF-8, has a token on two lines, or
@@ -128,6 +129,8 @@ class Vocabulary:
         if not lines:
             raise InputError(f"vocabulary {str(path)!r} is empty; give a vocab.txt, "
                              "one token a line.")
+        if all(line.rstrip("\r").endswith(f"\t{index}") for index, line in enumerate(lines)):
+            lines = [line.rpartition("\t")[0] for line in lines]
         return cls((line.strip() for line in lines), f"vocabulary {str(path)!r}",
                    {VOCAB_FILE: content})
 

@@ -100,7 +100,10 @@ class Run:
             print(f"step {self.step:,} is reached already", flush=True)
             return
         self._reporter = self._report_to()
-        feed = Feed(trainer, self._records,
+        records = self._records
+        if hasattr(records, "from_step"):       # which record comes depends on the step alone
+            records = records.from_step(self.step)
+        feed = Feed(trainer, records,
                     (settings.random_seed, self._place.taken(self.step), settings.train_batch_size))
         self._reporter.start(self.step)
         with _Signals() as signals:

@@ -27,7 +27,8 @@ from tests.training import tiny
 pytestmark = pytest.mark.usefixtures("eagerly")
 LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 16, 4
 # How the records of each case are made; the rows of the table first.
-CASES = {**{name: {"recipe": name} for name in recipes.RECIPES},
+CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
+            for name, recipe in recipes.RECIPES.items()},
          "bert, dynamic": {"recipe": "bert", "masking": "dynamic"},
          "bert_wwm, dynamic": {"recipe": "bert_wwm", "masking": "dynamic"},
          "one segment": {"recipe": "bert", "segments": "doc_sentences"}}
@@ -64,7 +65,7 @@ def fixture_records(folder):
                 "input_file": [str(folder / "text.txt")], "output_file": [str(path)],
                 "vocab_file": str(folder / "vocab.txt"), "max_seq_length": LENGTH,
                 "max_predictions_per_seq": PREDICTIONS, "dupe_factor": 2, "num_workers": 1,
-                **CASES[case]}))
+                **CASES.get(case, {"recipe": "ernie2", "task": case})}))
         return str(path)
     return make
 
@@ -121,6 +122,36 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     tf.config.run_functions_eagerly(case not in COMPILED)
     two = train(path, output="two", stop_at_step=2, **options)
     assert tiny.largest_difference(checksummed.read(half)[0], two) < 1e-6
+
+
+def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatch, tmp_path,
+                                    capsys):
+    """A batch of one task a step, as the schedule has it; the same after a kill."""
+    recipe = recipes.find("ernie2")
+    paths = [records(task) for task in recipe.tasks]
+    config = folder / "ernie2.json"
+    tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1, **recipe.sizes).to_json_file(config)
+    options = {"bert_config_file": str(config), "input_file": paths, "num_train_steps": 8,
+               "save_checkpoints_steps": 3, "iterations_per_loop": 1,
+               "task_schedule": ["knowledge_masking=2", "capitalization=0/1", "token_document=0/1",
+                                 "sentence_reordering=0/2", "sentence_distance=0/2"]}
+    whole = train("", do_eval=True, **options)
+    assert "steps by stage: knowledge_masking 2/0, capitalization 0/1" in capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text(
+        ).splitlines()]
+    names = ["masked_lm", *list(recipe.tasks)[1:]]
+    learned = [[name for name in names if row[f"{name}/loss"]] for row in rows]
+    assert learned == [["masked_lm"]] * 2 + [[names[i]] for i in (3, 4, 1, 2, 3, 4)] + [names]
+    (tmp_path / "again").mkdir()
+    shutil.copy(resume.checkpoints(str(tmp_path / "out"))[0], tmp_path / "again")
+    again = train("", output="again", **options)
+    assert whole.keys() == again.keys()
+    assert all(np.array_equal(whole[tensor], again[tensor]) for tensor in whole)
+    monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
+    two = train("", output="two", **options)
+    assert tiny.largest_difference(whole, two) < 1e-5
+    with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 8"):
+        train("", output="bad", **{**options, "task_schedule": ["capitalization=3"]})
 
 
 def test_terms_can_be_left_out(records, train):

@@ -1,0 +1,95 @@
+"""The tasks of ERNIE 2.0's pre-training beside the masked LM (arXiv:1907.12412, section 4).
+
+Records of all tasks have the same features. `task_ids` names a record's task; an objective learns
+from the records of its own. PaddlePaddle/ERNIE has a head for tasks of sequences (model/ernie.py,
+get_task_output), none for those of tokens.
+
+Shapes: B batch, S sequence, H hidden.
+"""
+
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch, LabelHead
+
+
+class SequenceTask(LabelHead):
+    """A class of the sequence: logits [B, num_labels], labels `next_sentence_labels`.
+
+    Attributes:
+        task_id: of the records that are learned from.
+    """
+
+    reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")
+
+    def __init__(self, config: Sizes, num_labels: int, task_id: int = 0, name: str = "",
+                 dropout_rate: float = 0.0, **kwargs: Any):
+        super().__init__(config, num_labels, name=name, dropout_rate=dropout_rate, **kwargs)
+        self.task_id = task_id
+
+    def is_mine(self, batch: Batch) -> Tensor:
+        """float32 [B], 1 where a record is of this task."""
+        tasks = ops.reshape(batch["task_ids"], (-1,))
+        return ops.cast(ops.equal(tasks, self.task_id), "float32")
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Labels and weights [B]; the labels of other tasks are 0."""
+        labels, weights = super().targets(batch)
+        mine = self.is_mine(batch)
+        return ops.where(mine > 0, labels, 0), weights * mine
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "task_id": self.task_id}
+
+
+class TokenTask(SequenceTask):
+    """A class of each token: logits [B, S, num_labels], labels `token_label_ids`, where
+    `token_label_weights` is 1."""
+
+    source = "sequence_output"
+    reads = ("token_label_ids", "token_label_weights", "task_ids")
+    positional = ("logits", "probabilities")
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Labels and weights [B, S]."""
+        weights = ops.cast(batch["token_label_weights"], "float32")
+        return batch["token_label_ids"], weights * self.is_mine(batch)[:, None]
+
+
+@register
+class Capitalization(TokenTask):
+    """Whether a word of a lower-cased text begins with a capital."""
+
+    def __init__(self, config: Sizes, num_labels: int = 2, name: str = "capitalization",
+                 **kwargs: Any):
+        super().__init__(config, num_labels, name=name, **kwargs)
+
+
+@register
+class TokenDocument(TokenTask):
+    """Whether a token comes in the rest of its document too."""
+
+    def __init__(self, config: Sizes, num_labels: int = 2, name: str = "token_document",
+                 **kwargs: Any):
+        super().__init__(config, num_labels, name=name, **kwargs)
+
+
+@register
+class SentenceReordering(SequenceTask):
+    """The order of the parts of a paragraph: one of 1! + 2! + 3!."""
+
+    def __init__(self, config: Sizes, num_labels: int = 9, name: str = "sentence_reordering",
+                 **kwargs: Any):
+        super().__init__(config, num_labels, name=name, **kwargs)
+
+
+@register
+class SentenceDistance(SequenceTask):
+    """Whether two segments are adjacent, of the same document, or of two."""
+
+    def __init__(self, config: Sizes, num_labels: int = 3, name: str = "sentence_distance",
+                 **kwargs: Any):
+        super().__init__(config, num_labels, name=name, **kwargs)

@@ -1,0 +1,203 @@
+"""Turns pre-training data in ERNIE's own format into records.
+
+The data are gzip files with a sample a line, token_ids;sentence_type_ids;position_ids;seg_labels;
+label, and a list that names each file and, after a tab, the probability that units are masked in it
+and not single tokens. Samples, their order, negative pairs and masks are those of
+PaddlePaddle/ERNIE's reader, number for number, for the first pass; further passes (--dupe_factor)
+have seeds of their own. Each record is one sample, with the masks that it has in the original's
+batch. Label 1 means that the second segment follows the first, the opposite of BERT's labels.
+
+Example:
+    bert-import-ernie-data --input_file=filelist --output_file=/tmp/ernie.tfrecord \\
+        --vocab_file=vocab.txt --max_seq_length=512 --generate_neg_sample
+    bert-run-pretraining --recipe=ernie --input_file=/tmp/ernie.tfrecord --max_seq_length=512 \\
+        --max_predictions_per_seq=126 --model_size=base --do_train --output_dir=/tmp/ernie
+"""
+
+import collections
+import dataclasses
+import functools
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bert_tf import flags, recipes
+from bert_tf.data import ernie_samples, manifest
+from bert_tf.data.pretraining import feature_names
+from bert_tf.data.shards import make_shards
+from bert_tf.data.static_masks import MASK, Masks
+from bert_tf.data.tfrecord import file_checksum, write_shard
+from bert_tf.data.unit_coins import gather_masks
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization.base import open_tokenizer
+
+
+@dataclasses.dataclass
+class ImportErnieDataFlags:
+    """The original's flags, and those of records."""
+
+    input_file: str = option(REQUIRED, "The list of files: name, tab, probability.",
+                             alias="train_filelist")
+    output_file: str = option(REQUIRED, "TFRecord file; .gz compresses. Several passes give a "
+                                        "shard each.")
+    vocab_file: str = option(REQUIRED, "The vocabulary of the ids.", alias="vocab_path")
+    data_dir: str = option("", "Folder of the files in the list; default: that of the list.")
+    max_seq_length: int = option(512, "Longer samples are left out.", alias="max_seq_len")
+    max_predictions_per_seq: int = option(
+        0, "Room for predictions in a record; by default four standard deviations above their "
+           "mean. Those that are more are left out and counted.")
+    batch_size: int = option(8192, "Tokens that are masked together, padding counted.")
+    generate_neg_sample: bool = option(
+        False, "Make a negative pair for each sample, of two samples. The data must then hold "
+               "positive ones only.")
+    random_seed: int = option(12345, "Seed of NumPy's generator.")
+    dupe_factor: int = option(1, "Passes, each with other masks and negative pairs.")
+    masked_lm_prob: float = option(0.15, "Probability that a unit is predicted.")
+    num_workers: int = option(1, "Processes; 0 for one a core.")
+
+
+class PassWriter:
+    """Writes the records of one pass; every worker process has one.
+
+    Args:
+        job: the flags.
+        recipe: `Recipe`.
+        vocabulary: `Vocabulary`.
+        folder: of the manifest.
+    """
+
+    def __init__(self, job: ImportErnieDataFlags, recipe: recipes.Recipe, vocabulary,
+                 folder: str) -> None:
+        self._job, self._recipe, self._vocabulary = job, recipe, vocabulary
+        self._folder = folder
+
+    def __call__(self, index: int, files: list[tuple[str, float]]) -> dict[str, Any]:
+        """Writes the shard of pass `index`; returns its entry and counts."""
+        counts: collections.Counter = collections.Counter()
+        name = manifest.shard_name(self._job.output_file, index, self._job.dupe_factor)
+        shard = write_shard(name, self._folder, self._blocks(files, index, counts))
+        return {"shards": [shard], "counts": dict(counts)}
+
+    def _blocks(self, files, index, counts) -> Iterator[dict[str, np.ndarray]]:
+        """The features of the original's batches."""
+        job, vocabulary = self._job, self._vocabulary
+        seed = (job.random_seed + index) % 2**32
+        rng = np.random.RandomState(seed)
+        samples = ernie_samples.read_samples(
+            files, rng, job.max_seq_length, job.generate_neg_sample,
+            lambda name: counts.update([name]))
+        masking = self._recipe.corruption
+        for batch in ernie_samples.batches(samples, job.batch_size):
+            chosen, shown = ernie_samples.mask_batch(
+                batch, rng, vocabulary.size, masked_lm_prob=job.masked_lm_prob,
+                shares=masking.shares)
+            lengths = np.array([len(sample.ids) for sample in batch])
+            masks, cut = gather_masks(chosen, shown, lengths, job.max_predictions_per_seq)
+            counts.update(instances=len(batch), positions=int(lengths.sum()), cut_predictions=cut,
+                          follows=sum(sample.label for sample in batch),
+                          predictions=int(masks.counts.sum()),
+                          masked=int((masks.replacements[masks.used] == MASK).sum()))
+            yield self._features(batch, lengths, masks)
+
+    def _features(self, batch, lengths, masks: Masks):
+        """The features of a batch of samples."""
+        size, vocabulary = self._job.max_seq_length, self._vocabulary
+        input_mask = np.arange(size) < lengths[:, None]
+        ids = np.full(input_mask.shape, vocabulary.pad_id, np.int32)
+        ids[input_mask] = np.concatenate([sample.ids for sample in batch])
+        segments = np.zeros(input_mask.shape, bool)
+        segments[input_mask] = np.concatenate([sample.segments for sample in batch])
+        if ids.min() < 0 or ids.max() >= vocabulary.size:
+            raise InputError(f"the samples hold the id {ids.max()}, but {self._job.vocab_file} has "
+                             f"{vocabulary.size} tokens: give the vocabulary of the data.")
+        found = {"segment_ids": segments, "input_mask": input_mask, "input_ids": ids,
+                 "next_sentence_labels": np.array([[sample.label] for sample in batch])}
+        found |= masks.hide(ids, vocabulary.mask_id)
+        return {name: found[name] for name in feature_names(self._recipe)}
+
+
+def _describe(job, recipe, vocabulary, options, files, results):
+    """The manifest but for its shards.
+
+    Raises:
+        InputError: there are no samples.
+    """
+    counts: collections.Counter = collections.Counter()
+    for result in results:
+        counts.update(result["counts"])
+    if not counts["instances"]:
+        raise InputError(f"--input_file: there is no sample of at most {job.max_seq_length} tokens "
+                         f"in the files of {job.input_file}.")
+    return {"format": "bert_tf pre-training records 1", "recipe": recipe.describe(),
+            "features": feature_names(recipe), "options": options,
+            "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
+                           "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
+                           "mask_id": vocabulary.mask_id},
+            "inputs": [{"name": path, "bytes": os.path.getsize(path)} for path, _ in files],
+            "counts": dict(counts), "notes": []}
+
+
+def report(counts: dict[str, int]) -> str:
+    """The text on what was imported."""
+    lines = [f"{counts['instances']:,} samples, {counts['follows'] / counts['instances']:.1%} with "
+             "a second segment that follows (label 1)",
+             f"{counts['predictions']:,} predictions, "
+             f"{counts['predictions'] / counts['positions']:.1%} of the tokens, "
+             f"{counts['masked'] / max(counts['predictions'], 1):.1%} of them [MASK]; "
+             f"{counts['cut_predictions']:,} had no room and were left out"]
+    for name, text in (("too_long", "samples are longer than --max_seq_length and were left out"),
+                       ("negatives_lost", "negative pairs were too long and were left out")):
+        if counts.get(name):
+            lines.append(f"{counts[name]:,} {text}")
+    return "\n".join(lines)
+
+
+def main(job: ImportErnieDataFlags) -> None:
+    """Makes the records and prints a report on them."""
+    for name, least in (("max_seq_length", 5), ("max_predictions_per_seq", 0), ("dupe_factor", 1),
+                        ("batch_size", 1), ("num_workers", 0), ("masked_lm_prob", 0)):
+        if getattr(job, name) < least:
+            raise InputError(f"--{name} is {getattr(job, name)}; it must be at least {least}.")
+    tokenizer = open_tokenizer(job.vocab_file)
+    vocabulary = tokenizer.vocabulary
+    recipe = recipes.find("ernie").vary(corruption={"dynamic": False, "units": "tags"},
+                                        tokenizer=tokenizer.name)
+    job.max_predictions_per_seq = job.max_predictions_per_seq or (
+        recipe.corruption.most_predictions(job.max_seq_length, job.masked_lm_prob))
+    files = ernie_samples.read_list(job.input_file, job.data_dir)
+    for path, _ in files:
+        if not os.path.isfile(path):
+            raise InputError(f"{job.input_file} names {path}, which is not there; give the folder "
+                             "of the files as --data_dir.")
+    path = manifest.manifest_path(job.output_file)
+    folder = os.path.dirname(os.path.abspath(path))
+    make_folder(folder, "output_file")
+    options = {name: value for name, value in dataclasses.asdict(job).items() if name not in (
+        "input_file", "output_file", "data_dir", "num_workers", "vocab_file")}
+    sums = [[file_checksum(name), probability] for name, probability in files]
+    fingerprint = {"options": options, "vocabulary": vocabulary.hash, "inputs": sums,
+                   "pieces": [hashlib.sha256(str(index).encode()).hexdigest()[:8]
+                              for index in range(job.dupe_factor)],
+                   "output_file": [os.path.relpath(job.output_file, folder)],
+                   "recipe": recipe.describe()}
+    record, was_there = make_shards(
+        path, fingerprint, [files] * job.dupe_factor,
+        PassWriter(job, recipe, vocabulary, folder), job.num_workers,
+        functools.partial(_describe, job, recipe, vocabulary, options, files))
+    print(report(record["counts"]))
+    print(f"{path} and its shards are there already" if was_there else
+          f"wrote {record['counts']['instances']:,} records, manifest {path}")
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, ImportErnieDataFlags)
+
+
+if __name__ == "__main__":
+    run()
