@@ -39,6 +39,7 @@ FORMATS = {
     "huggingface": FileFormat("huggingface", (".safetensors", ".safetensors.index.json")),
     "model_garden": FileFormat("model_garden", (".index",)),
     "keras_hub": FileFormat("keras_hub", (".weights.h5",)),
+    "paddle": FileFormat("paddle", ("word_embedding", "params")),
     "keras": FileFormat("keras_file", (".keras",)),
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
 }
@@ -71,7 +72,8 @@ def _find(path):
         raise InputError(f"{pickles[0]} isn't read, because such files can run code or "
                          "need other libraries; convert it to model.safetensors.")
     raise InputError(f"{path}: found neither a TensorFlow checkpoint (*.index), model.safetensors, "
-                     "model.weights.h5, model.keras nor checkpoint-*.safetensors.")
+                     "model.weights.h5, model.keras, checkpoint-*.safetensors nor params of "
+                     "ERNIE.")
 
 
 def read_source(path: str | os.PathLike, task: str | None = None,

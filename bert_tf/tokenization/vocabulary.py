@@ -131,6 +131,7 @@ class Vocabulary:
                              "one token a line.")
         if all(line.rstrip("\r").endswith(f"\t{index}") for index, line in enumerate(lines)):
             lines = [line.rpartition("\t")[0] for line in lines]
+            content = "".join(f"{line}\n" for line in lines).encode()      # as others read it
         return cls((line.strip() for line in lines), f"vocabulary {str(path)!r}",
                    {VOCAB_FILE: content})
 

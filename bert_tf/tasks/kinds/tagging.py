@@ -132,14 +132,17 @@ class Tagging(LabelledKind):
         return {"words": example.texts, "tags": prediction, "entities": found}
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
-        """Writes what conlleval reads: word, gold tag and predicted tag, and a blank line after
-        each sentence; without the gold tag where it is not known."""
+        """Writes what conlleval reads: word, gold tag and predicted tag, a blank line after each
+        sentence and one more between documents; without the gold tag where it is not known."""
         columns = [[example.texts for example in examples], predicted]
         if source.task.split(source.split).label is not None:
             columns.insert(1, self.targets(source.task, examples))
         path = os.path.join(folder, f"{source.split}_predictions.txt")
         with write_aside(path) as file:
-            for sentence in zip(*columns, strict=True):
+            documents = [example.document for example in examples]
+            for sentence, document, before in zip(zip(*columns, strict=True), documents,
+                                                  documents[:1] + documents):
+                file.write("\n" * (document != before))
                 file.writelines(" ".join(line) + "\n" for line in zip(*sentence, strict=True))
                 file.write("\n")
         return [path]

@@ -1,0 +1,240 @@
+"""Checkpoints of PaddlePaddle/ERNIE: a folder `params` with a file for each variable, beside
+`ernie_config.json` and `vocab.txt`.
+
+A file is a serialised LoDTensor of Paddle: version and levels, then the tensor's version, its
+description (a protocol buffer with type and axes) and its numbers, all little-endian
+(paddle/fluid/framework/lod_tensor.cc, tensor_util.cc).
+"""
+
+import dataclasses
+import os
+import re
+import struct
+
+import numpy as np
+
+from bert_tf.checkpoints import names, rules
+from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.weights import Weights, check_parts
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.options import read_json
+
+_WORDS = "word_embedding"
+_CONFIG = "ernie_config.json"
+_SELF, _DENSE = (("", ""),), (("/kernel", ".w_0"), ("/bias", ".b_0"))
+_NORM = (("/gamma", "_scale"), ("/beta", "_bias"))
+_CLASSIFIER = (("/kernel", "_w"), ("/bias", "_b"))
+# Tasks that pre-training has under names of their own, with a head for each.
+_TASKS = ("sentence_reordering", "sentence_distance", "capitalization", "token_document")
+_TASK = re.compile(r"(?!pooled_|mask_lm_|next_sent_|encoder_)(\w+)_fc\.w_0")
+_ROWS = (
+    *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
+                  (_WORDS, "sent_embedding", "pos_embedding", "pre_encoder_layer_norm"),
+                  "encoder_layer_{i}_", (
+                      "multi_head_att_query_fc", "multi_head_att_key_fc",
+                      "multi_head_att_value_fc", "multi_head_att_output_fc", "post_att_layer_norm",
+                      "ffn_fc_0", "ffn_fc_1", "post_ffn_layer_norm")),
+    ("embeddings/task_type_embeddings", "task_embedding", _SELF),
+    ("pooler/dense", "pooled_fc", _DENSE),
+    ("masked_lm/transform/dense", "mask_lm_trans_fc", _DENSE),
+    ("masked_lm/transform/LayerNorm", "mask_lm_trans_layer_norm", _NORM),
+    ("masked_lm/output_bias", "mask_lm_out_fc.b_0", _SELF),
+    ("next_sentence/dense", "next_sent_fc", _DENSE),
+    ("answer_span/dense", "cls_mrc_out", _CLASSIFIER),
+    ("tagging/dense", "cls_seq_label_out", _CLASSIFIER),
+    *((f"{task}/dense", f"{task}_fc", _DENSE) for task in _TASKS))
+_IGNORED = ((r".*(_moment[12]?|_beta[12]_pow_acc|_velocity)_\d+", "of the optimizer"),
+            (r"(learning_rate|scheduled_learning_rate).*|@.*|loss_scaling.*|.*(good|bad)_steps.*",
+             "of the schedule"),
+            (r"task_embedding", "a table of tasks that use_task_id leaves unused"))
+_DTYPES = {4: "float16", 5: "float32", 6: "float64", 3: "int64", 2: "int32"}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
+_GELU = {"gelu": "gelu_erf"}        # what its code means
+_EPSILON = 1e-5
+
+
+def _table(task, heads=()):
+    """The table, where `cls_out` is the head `task`."""
+    rows = [(f"{task}/dense", "cls_out", _CLASSIFIER)] if task else []
+    rows += [(f"{head}/dense", f"{head}_fc", _DENSE) for head in heads]
+    return Format((*_ROWS, *rows), _IGNORED,
+                  heads=dict.fromkeys(heads, "sentence_reordering"))
+
+
+def find(path: str) -> str | None:
+    """The file of the word embeddings in the folder `path` or its `params`, or None."""
+    found = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
+    if os.path.basename(path) == _WORDS:
+        found = [path]
+    return next((file for file in found if os.path.isfile(file)), None)
+
+
+def _varint(data, at):
+    """A variable-length integer of a protocol buffer, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def _description(data):
+    """The type and the shape in a `VarType.TensorDesc`: fields 1 and 2."""
+    code, shape, at = 0, [], 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        if key == 0x12:                 # packed
+            size, at = _varint(data, at)
+            end = at + size
+            while at < end:
+                value, at = _varint(data, at)
+                shape.append(value)
+            continue
+        value, at = _varint(data, at)
+        if key == 0x08:
+            code = value
+        elif key == 0x10:
+            shape.append(value)
+        else:
+            raise ValueError(f"field {key}")
+    return _DTYPES[code], tuple(shape)
+
+
+def _head(file):
+    """The type and the shape of the tensor in an open file, which is left at its numbers."""
+    version, levels = struct.unpack("<IQ", file.read(12))
+    for _ in range(levels):
+        file.seek(struct.unpack("<Q", file.read(8))[0], os.SEEK_CUR)
+    tensor_version, size = struct.unpack("<Ii", file.read(8))
+    if version or tensor_version or not 0 < size < 1 << 12:
+        raise ValueError(f"versions {version}, {tensor_version}")
+    return _description(file.read(size))
+
+
+def _tensor(path):
+    """The `Tensor` in a file.
+
+    Raises:
+        InputError: it is not one, or not whole.
+    """
+    try:
+        with open(path, "rb") as file:
+            dtype, shape = _head(file)
+            start = file.tell()
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if os.path.getsize(path) != start + size:
+            raise ValueError(f"{os.path.getsize(path) - start} bytes of numbers, not {size}")
+    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
+        raise InputError(f"{path} is no variable of Paddle, or a damaged one ({error}).") from error
+    return Tensor(os.path.basename(path), shape, dtype,
+                  lambda: np.memmap(path, dtype, "r", start, shape) if size
+                  else np.zeros(shape, dtype))
+
+
+def _read_config(path):
+    """The `EncoderConfig` in a file of ERNIE's."""
+    values = dict(read_json(path))
+    values["type_vocab_size"] = values.pop("sent_type_vocab_size", None) or values.get(
+        "type_vocab_size", 2)
+    values["hidden_act"] = _GELU.get(values.get("hidden_act"), values.get("hidden_act"))
+    values.setdefault("intermediate_size", 4 * values.get("hidden_size", 0))
+    try:
+        return EncoderConfig.from_dict({"layer_norm_eps": _EPSILON, **values,
+                                        "model_type": "ernie"})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read(file: str, task: str | None = None) -> Source:
+    """The `Source` of a checkpoint.
+
+    Args:
+        file: what `find` gave.
+        task: the head that `cls_out` is, which the files don't name.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    folder = os.path.dirname(file) or os.curdir
+    places = [os.path.join(folder, ""), os.path.join(os.path.dirname(os.path.abspath(folder)), "")]
+    config = next((found for place in places if (found := rules.beside(place, _CONFIG))), None)
+    tensors = {name: _tensor(os.path.join(folder, name)) for name in sorted(os.listdir(folder))
+               if not name.endswith((".json", ".txt"))}
+    known = {theirs for _, theirs, _ in _ROWS}
+    heads = [match[1] for name in tensors
+             if (match := _TASK.fullmatch(name)) and f"{match[1]}_fc" not in known]
+    return Source(file, _read_config(config) if config else None, tensors,
+                  _table(task if task in names.CLASSIFIERS else names.CLASSIFIERS[0], heads),
+                  next(filter(None, map(rules.vocabulary_beside, places)), None))
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with.
+
+    Raises:
+        InputError: ERNIE's code would compute something else from them.
+    """
+    config = weights.config
+    check_parts(weights, ("use_task_id",))
+    for key, wanted in (("model_type", "ernie"), ("layer_norm_eps", _EPSILON),
+                        ("intermediate_size", 4 * config.hidden_size)):
+        if getattr(config, key) != wanted:
+            raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks "
+                             f"of this format have {wanted}; choose another format.")
+    if config.hidden_act not in ("relu", "gelu_erf"):
+        raise InputError(f"{weights.source}: hidden_act is {config.hidden_act}, but networks of "
+                         "this format have relu or the exact GELU; give --hidden_act=gelu_erf to "
+                         "take that.")
+    tasks = [name for name in names.CLASSIFIERS if name in weights.heads and name != "tagging"]
+    if len(tasks) > 1:
+        raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which ERNIE's "
+                         "checkpoints all call cls_out; take one out.")
+    own = [head for head in weights.heads if head not in names.HEADS]
+    return dataclasses.replace(_table(tasks[0] if tasks else None, own))
+
+
+def _serialise(value):
+    """The bytes of a LoDTensor."""
+    description = bytes([0x08, _CODES[value.dtype.name]])
+    for size in value.shape:
+        description += b"\x10"
+        while size > 127:
+            description += bytes([size & 127 | 128])
+            size >>= 7
+        description += bytes([size])
+    return b"".join((struct.pack("<IQIi", 0, 0, 0, len(description)), description,
+                     np.ascontiguousarray(value).tobytes()))
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `params`, `ernie_config.json` and the files of the vocabulary into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by ERNIE's names.
+
+    Raises:
+        InputError: a tensor is of a type that Paddle's code for it has not.
+    """
+    os.mkdir(os.path.join(folder, "params"))
+    for name, tensor in tensors.items():
+        value = tensor.read()
+        if value.dtype.name not in _CODES:
+            raise InputError(f"{weights.source}: {tensor.name} is {tensor.dtype}; give "
+                             "--dtype=float32.")
+        with open(os.path.join(folder, "params", name), "wb") as file:
+            file.write(_serialise(value))
+    config = weights.config.to_dict()
+    dropped = ("model_type", "layer_norm_eps", "intermediate_size")
+    back = {ours: theirs for theirs, ours in _GELU.items()}
+    values = {key: value for key, value in config.items() if key not in dropped}
+    values["hidden_act"] = back.get(values["hidden_act"], values["hidden_act"])
+    if weights.config.task_types:
+        values["task_type_vocab_size"] = weights.config.task_types
+    write_json(os.path.join(folder, _CONFIG), values)
+    if weights.tokenizer:
+        weights.tokenizer.save(folder)

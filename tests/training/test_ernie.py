@@ -1,0 +1,83 @@
+"""ERNIE's losses, gradients' steps and rates against Paddle's own numbers; what its tasks learn."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf import checkpoints, objectives
+from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from tests.training import tiny
+
+TASKS = ("Capitalization", "TokenDocument", "SentenceReordering", "SentenceDistance")
+
+
+@pytest.mark.parametrize("version", (1, 2))
+def test_steps_are_those_of_paddle(test_data, version):
+    folder = test_data / "golden" / "ernie"
+    golden = np.load(folder / f"forward_v{version}_seed1.npz")
+    path = folder / f"hf_ernie_v{version}_seed1"
+    config = checkpoints.loading.read_config(path)
+    labels = golden["labels"].reshape(-1, 1).astype("int32")
+    count, length = len(labels), golden["src_ids"].size // len(labels)
+    sentence = (bert_tf.SentencePrediction(config, 2) if version == 1 else
+                bert_tf.SentencePrediction(config, 3, name="sentence_order"))
+    learner = bert_tf.Learner(bert_tf.BertEncoder(config), [bert_tf.MaskedLM(config), sentence])
+    learner.epsilon = 0.0
+    checkpoints.load(path, learner)
+    if version == 2:
+        for end, variable in zip(("w_0", "b_0"), sentence.weights):
+            variable.assign(golden[f"weight/sentence_order_fc.{end}"])
+    rows = {ours: golden[theirs].reshape(count, length).astype("int32") for ours, theirs in (
+        ("input_ids", "src_ids"), ("segment_ids", "sent_ids"), ("input_mask", "input_mask"))}
+    if version == 2:
+        rows["task_ids"] = golden["task_ids"].reshape(count, length).astype("int32")
+    places = golden["mask_pos"].ravel()
+    slot = np.arange(len(places)) - np.searchsorted(places // length, places // length)
+    masks = np.zeros((3, count, slot.max() + 1), "int32")
+    masks[:, places // length, slot] = (places % length, golden["mask_label"].ravel(),
+                                        np.ones_like(places))
+    batch = {**rows, "masked_lm_positions": masks[0], "masked_lm_ids": masks[1],
+             "masked_lm_weights": masks[2].astype("float32"), "next_sentence_labels": labels}
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    optimizer = make_optimizer("ernie_adam", WarmupLinearDecay(0.01, 6, 2))
+    optimizer.build(learner.trainable_variables)
+    for step, (loss, rate) in enumerate(zip(golden["step_losses"], golden["step_rates"])):
+        with tf.GradientTape() as tape:
+            mine = learner.total_loss(learner.measure(batch))
+        assert abs(float(mine) - loss) < 1e-5, step
+        assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-6)
+        optimizer.apply(tape.gradient(
+            mine, [v.value for v in learner.trainable_variables], unconnected_gradients="zero"),
+            learner.trainable_variables)
+
+
+def test_a_task_learns_from_its_own_records():
+    config = tiny.config(num_hidden_layers=1, hidden_dropout_prob=0)
+    heads = [getattr(objectives, name)(config, task_id=number)
+             for number, name in enumerate(TASKS, 1)]
+    learner = bert_tf.Learner(bert_tf.BertEncoder(config), heads)
+    rng = np.random.default_rng(1)
+    size = (8, 6)
+    batch = {"input_ids": rng.integers(0, config.vocab_size, size),
+             "task_ids": np.array([[1], [2], [3], [4], [4], [3], [1], [0]]),
+             "next_sentence_labels": np.array([[0], [0], [8], [2], [1], [4], [0], [7]]),
+             "token_label_ids": rng.integers(0, 2, size),
+             "token_label_weights": rng.integers(0, 2, size)}
+    logits = learner(batch)
+    for objective in heads:
+        found, count = objective.loss(logits[objective.name], *objective.targets(batch))
+        total = weight = 0.0
+        for row in np.flatnonzero(batch["task_ids"] == objective.task_id):
+            scores = np.atleast_2d(np.asarray(logits[objective.name][row], "float64"))
+            labels = (batch["token_label_ids"][row] if len(scores) > 1
+                      else batch["next_sentence_labels"][row])
+            weights = batch["token_label_weights"][row] if len(scores) > 1 else np.ones(1)
+            losses = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(scores)), labels]
+            total, weight = total + (losses * weights).sum(), weight + weights.sum()
+        assert float(found) == pytest.approx(total, rel=1e-5)
+        assert float(count) == weight
+    assert [objective.name for objective in heads] == [
+        "capitalization", "token_document", "sentence_reordering", "sentence_distance"]
+    copy = bert_tf.Learner.from_config(learner.get_config())
+    assert [objective.task_id for objective in copy.objectives] == [1, 2, 3, 4]
