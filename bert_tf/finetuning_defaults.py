@@ -56,6 +56,14 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "mrpc": {"both_orders": True},
         **{task: {"num_train_epochs": 2.0, "max_seq_length": 512, "squad_style": "electra"}
            for task in ("squad", "squad_v2")}},
+    # PaddlePaddle/ERNIE script/en_glue/ernie_base.
+    "ernie": {
+        "": {"optimizer": "ernie_adam", "warmup_proportion": 0.1, "weight_decay": 0.0},
+        **{task: {"learning_rate": rate, "train_batch_size": batch, "num_train_epochs": epochs}
+           for task, rate, batch, epochs in (
+               ("cola", 3e-5, 64, 3.0), ("mnli", 3e-5, 64, 3.0), ("mrpc", 3e-5, 16, 4.0),
+               ("qnli", 2e-5, 32, 4.0), ("qqp", 3e-5, 32, 3.0), ("sst-2", 2e-5, 32, 4.0),
+               ("sts-b", 5e-5, 16, 3.0), ("wnli", 2e-5, 8, 4.0))}},
 }
 
 
