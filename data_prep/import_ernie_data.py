@@ -26,9 +26,9 @@ import numpy as np
 
 from bert_tf import flags, recipes
 from bert_tf.data import ernie_samples, manifest
+from bert_tf.data.masks import MASK, Masks
 from bert_tf.data.pretraining import feature_names
 from bert_tf.data.shards import make_shards
-from bert_tf.data.static_masks import MASK, Masks
 from bert_tf.data.tfrecord import file_checksum, write_shard
 from bert_tf.data.unit_coins import gather_masks
 from bert_tf.errors import InputError

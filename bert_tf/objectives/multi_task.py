@@ -25,9 +25,9 @@ class SequenceTask(LabelHead):
 
     reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")
 
-    def __init__(self, config: Sizes, num_labels: int, task_id: int = 0, name: str = "",
+    def __init__(self, config: Sizes, num_labels: int, task_id: int = 0,
                  dropout_rate: float = 0.0, **kwargs: Any):
-        super().__init__(config, num_labels, name=name, dropout_rate=dropout_rate, **kwargs)
+        super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
         self.task_id = task_id
 
     def is_mine(self, batch: Batch) -> Tensor:

@@ -63,7 +63,8 @@ def arrays(path):
 def folders(tmp_path_factory):
     """A small folder of each format."""
     root = tmp_path_factory.mktemp("formats")
-    for form in (name for name, form in checkpoints.FORMATS.items() if form.writable):
+    for form in (name for name, form in checkpoints.FORMATS.items()
+                 if form.writable and name != "paddle"):
         convert(GOLDEN, root / form, form)
     return root
 
