@@ -21,7 +21,8 @@ def _albert(rate: float, batch: int, dropout: float, steps: int, warmup: int,
 # The shared settings are under "", those of a size or a task, which come before them, under its
 # name. google-research/albert classifier_utils.py, squad_utils.py; fairseq
 # examples/roberta/config/finetuning and arXiv:1907.11692, table 10; google-research/electra
-# configure_finetuning.py.
+# configure_finetuning.py; facebookresearch/SpanBERT README.md and code/; alibaba/AliceMind
+# StructBERT/README.md.
 DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "roberta": {
         "": {"learning_rate": 1e-5, "train_batch_size": 16, "num_train_epochs": 10.0,
@@ -32,6 +33,14 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         **{task: {"learning_rate": 2e-5} for task in ("rte", "sts-b")},
         **{task: {"learning_rate": 1.5e-5, "train_batch_size": 48, "num_train_epochs": 2.0,
                   "weight_decay": 0.01} for task in ("squad", "squad_v2")}},
+    "spanbert": {
+        "": {"learning_rate": 2e-5, "train_batch_size": 32, "do_lower_case": False},
+        "rte": {"num_train_epochs": 10.0},
+        **{task: {"num_train_epochs": 4.0, "max_seq_length": 512}
+           for task in ("squad", "squad_v2")}},
+    "structbert": {
+        "": {"learning_rate": 2e-5, "train_batch_size": 32, "num_train_epochs": 3.0,
+             "max_seq_length": 128}},
     "albert": {
         "": {"optimizer": "bert_adamw"},
         "cola": _albert(1e-5, 16, 0.0, 5336, 320),

@@ -25,6 +25,7 @@ _SENTENCES, _GUESSES = 5, 5
 # By objective: its title, and what the baselines of its loss and its accuracy are.
 _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
            "next_token": ("next token", "unigram", "most frequent token"),
+           "span_boundary": ("span boundary", "unigram", "most frequent token"),
            "next_sentence": ("next sentence", "shares", "majority class")}
 
 
@@ -80,7 +81,7 @@ def count_labels(objectives: Sequence, records: "data.RecordSet", vocab_size: in
     counts = {name: np.zeros(size, int) for name, size in sizes.items()}
     for batch in records.evaluation_batches(256, 0, 1).as_numpy_iterator():
         for objective in objectives:
-            labels, weights = map(np.asarray, objective.targets(batch))
+            labels, weights = map(np.asarray, objective.targets(batch)[:2])
             name = objective.metrics_name
             counts[name] += np.bincount(labels[weights > 0], minlength=sizes[name])
     return counts

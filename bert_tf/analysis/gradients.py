@@ -64,7 +64,7 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
             x = layer.attention_output(context, x)
             x = layer.output_(layer.intermediate(x), x)
         logits = objective({"sequence_output": x}, batch, encoder.embedding_table)
-        loss, count = objective.loss(logits, *objective.targets(batch))
+        loss, count = objective.loss(logits, *objective.targets(batch)[:2])
         loss = loss / count
     found = []
     for gradient, value in zip(tape.gradient(loss, contexts), values):
