@@ -188,7 +188,8 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
     records, held_out = (open_records(paths, flag, hides) for paths, flag in (
         (train_records, "input_file"), (eval_records, "eval_input_file")))
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
-    baselines = measure_baselines(learner.objectives, records, held_out, vocab_size)
+    objectives = [each for each in learner.objectives if "accuracy" in each.measures]
+    baselines = measure_baselines(objectives, records, held_out, vocab_size)
 
     found = evaluations[-1]
     print(f"{'held-out':<24}{'loss':>10}{'accuracy':>10}")

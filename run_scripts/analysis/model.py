@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeVar
 
 from bert_tf import checkpoints, networks
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
@@ -34,6 +35,10 @@ def open_model(job: ModelFlags) -> tuple["networks.BertEncoder", Tokenizer]:
         InputError: they can't be used, or the folder can't be made.
     """
     config, tokenizer = read_model(job)
+    if not isinstance(config, EncoderConfig):
+        raise InputError(f"--init_checkpoint: {job.init_checkpoint} is of the type "
+                         f"{config.model_type}, but what is shown here are the layers of BERT's "
+                         "encoder; take a model of that.")
     make_folder(job.output_dir, "output_dir")
     encoder = networks.build(config)
     checkpoints.load(job.init_checkpoint, encoder)

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.config import UniversalConfig
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import IdsModel, answers
 from bert_tf.export.saving import quiet, save_lite, save_model, save_onnx
 from bert_tf.heads import HEADS
+from bert_tf.networks.universal import UniversalTransformer
 from bert_tf.training.learner import Learner
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
@@ -59,6 +61,21 @@ def test_onnx(task, make_model, tmp_path):
     names = [output.name for output in session.get_outputs()]
     for length, choices in ((16, 4), (11, 3)):
         features = make_features(length, choices if task == "multiple_choice" else 0)
+        outputs = dict(zip(names, session.run(names, features)))
+        assert largest_difference(outputs, model, features)[0] < 1e-5
+
+
+@pytest.mark.peer
+def test_onnx_of_a_network_that_halts(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    model = UniversalTransformer(UniversalConfig(
+        50, 32, 2, 2, 64, max_position_embeddings=64, recurrence_type="act"))
+    save_onnx(IdsModel(model), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    names = [output.name for output in session.get_outputs()]
+    for length in (16, 11):
+        features = make_features(length)
         outputs = dict(zip(names, session.run(names, features)))
         assert largest_difference(outputs, model, features)[0] < 1e-5
 
