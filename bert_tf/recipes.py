@@ -358,11 +358,10 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "sentence_reordering": Task(Segments("sentence_reordering")),
                   "sentence_distance": Task(Segments("sentence_distance"))},
            terms=(Term("MaskedLM", task="knowledge_masking"),
-                  *(Term(objective, options={"task_id": task_id}, task=task)
-                    for task_id, (task, objective) in enumerate((
-                        ("capitalization", "Capitalization"), ("token_document", "TokenDocument"),
-                        ("sentence_reordering", "SentenceReordering"),
-                        ("sentence_distance", "SentenceDistance")), 1))),
+                  Term("Capitalization", task="capitalization"),
+                  Term("TokenDocument", task="token_document"),
+                  Term("SentenceReordering", task="sentence_reordering"),
+                  Term("SentenceDistance", task="sentence_distance")),
            defaults={"max_seq_length": 512, "optimizer": "ernie_adam", "num_warmup_steps": 4_000},
            sizes={"model_type": "ernie", "hidden_act": "gelu_erf", "layer_norm_eps": 1e-5,
                   "type_vocab_size": 4, "use_task_id": True, "task_type_vocab_size": 16}),

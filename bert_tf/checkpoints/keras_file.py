@@ -49,6 +49,7 @@ _ENCODER = (
          "encoder/embeddings/norm"), "encoder/layer_{i}/",
         ("attention/query", "attention/key", "attention/value", "attention_output/projection",
          "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
+    ("embeddings/task_type_embeddings", "encoder/embeddings/vars/3", _SELF),
     ("embeddings_project", "encoder/embeddings_project", _DENSE),
     ("pooler/dense", "encoder/pooler", _DENSE),
 )

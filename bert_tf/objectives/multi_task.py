@@ -1,8 +1,8 @@
 """The tasks of ERNIE 2.0's pre-training beside the masked LM (arXiv:1907.12412, section 4).
 
-Records of all tasks have the same features. `task_ids` names a record's task; an objective learns
-from the records of its own. PaddlePaddle/ERNIE has a head for tasks of sequences (model/ernie.py,
-get_task_output), none for those of tokens.
+Records of all tasks have the same features. `task_ids` names a record's task, by its place in the
+recipe; an objective learns from the records of its own. PaddlePaddle/ERNIE has a head for tasks of
+sequences (model/ernie.py, get_task_output), none for those of tokens.
 
 Shapes: B batch, S sequence, H hidden.
 """
@@ -25,7 +25,7 @@ class SequenceTask(LabelHead):
 
     reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")
 
-    def __init__(self, config: Sizes, num_labels: int, task_id: int = 0,
+    def __init__(self, config: Sizes, num_labels: int, task_id: int,
                  dropout_rate: float = 0.0, **kwargs: Any):
         super().__init__(config, num_labels, dropout_rate=dropout_rate, **kwargs)
         self.task_id = task_id
@@ -64,8 +64,8 @@ class Capitalization(TokenTask):
     """Whether a word of a lower-cased text begins with a capital."""
 
     def __init__(self, config: Sizes, num_labels: int = 2, name: str = "capitalization",
-                 **kwargs: Any):
-        super().__init__(config, num_labels, name=name, **kwargs)
+                 task_id: int = 1, **kwargs: Any):
+        super().__init__(config, num_labels, task_id, name=name, **kwargs)
 
 
 @register
@@ -73,8 +73,8 @@ class TokenDocument(TokenTask):
     """Whether a token comes in the rest of its document too."""
 
     def __init__(self, config: Sizes, num_labels: int = 2, name: str = "token_document",
-                 **kwargs: Any):
-        super().__init__(config, num_labels, name=name, **kwargs)
+                 task_id: int = 2, **kwargs: Any):
+        super().__init__(config, num_labels, task_id, name=name, **kwargs)
 
 
 @register
@@ -82,8 +82,8 @@ class SentenceReordering(SequenceTask):
     """The order of the parts of a paragraph: one of 1! + 2! + 3!."""
 
     def __init__(self, config: Sizes, num_labels: int = 9, name: str = "sentence_reordering",
-                 **kwargs: Any):
-        super().__init__(config, num_labels, name=name, **kwargs)
+                 task_id: int = 3, **kwargs: Any):
+        super().__init__(config, num_labels, task_id, name=name, **kwargs)
 
 
 @register
@@ -91,5 +91,5 @@ class SentenceDistance(SequenceTask):
     """Whether two segments are adjacent, of the same document, or of two."""
 
     def __init__(self, config: Sizes, num_labels: int = 3, name: str = "sentence_distance",
-                 **kwargs: Any):
-        super().__init__(config, num_labels, name=name, **kwargs)
+                 task_id: int = 4, **kwargs: Any):
+        super().__init__(config, num_labels, task_id, name=name, **kwargs)

@@ -167,3 +167,26 @@ def test_an_unused_table_of_tasks_is_ignored(tmp_path):
     ids = {"input_ids": np.array([[1, 2, 3]])}
     network.embeddings.task_embeddings.assign(np.zeros((4, 8)))
     assert np.array_equal(plain(ids)["sequence_output"], network(ids)["sequence_output"])
+
+
+def test_tasks_and_their_embeddings_pass_through_our_own_files(tmp_path):
+    network = tiny_weights(use_task_id=True, task_type_vocab_size=4)
+    heads = (bert_tf.MaskedLM, bert_tf.Capitalization, bert_tf.TokenDocument,
+             bert_tf.SentenceReordering, bert_tf.SentenceDistance)
+    learner = bert_tf.Learner(network, [head(network.config) for head in heads])
+    held = {name: v.numpy() for name, v in checkpoints.weights.variables(learner).items()}
+    learner.save(tmp_path / "model.keras")
+    weights = loading.read(tmp_path / "model.keras")
+    assert weights.config == network.config and weights.tensors.keys() == held.keys()
+    for name, tensor in weights.tensors.items():
+        assert np.array_equal(tensor.read(), held[name]), name
+    conversion.convert(tmp_path / "model.keras", tmp_path / "paddle", "paddle")
+    conversion.convert(tmp_path / "paddle", tmp_path / "back", "keras")
+    back = loading.read(tmp_path / "back")
+    assert back.config == network.config
+    assert all(np.array_equal(tensor.read(), held[name]) for name, tensor in back.tensors.items())
+    assert back.tensors.keys() == held.keys()
+    account = conversion.convert(tmp_path / "back", tmp_path / "hf", "huggingface")
+    assert "2 ignored: the format huggingface has no capitalization" in str(account)
+    assert "embeddings.task_type_embeddings.weight" in "".join(
+        load_file(tmp_path / "hf" / "model.safetensors"))
