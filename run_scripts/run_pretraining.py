@@ -95,7 +95,10 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if record:
         options = record["options"]
         slots = made.corruption.slots(options["max_predictions_per_seq"], options["max_seq_length"])
-        if made.corruption.dynamic or slots != options["max_predictions_per_seq"]:
+        # What records of --recipe=bert have is a flag of both commands, as in the original.
+        derived = recipes.find(made.name).corruption.most_predictions(
+            options["max_seq_length"], options["masked_lm_prob"])
+        if made.corruption.dynamic or derived or slots != options["max_predictions_per_seq"]:
             values["max_predictions_per_seq"] = slots
     return f"recipe {recipe.name}", values
 
