@@ -402,6 +402,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records):
         if stage.below:
             training.wait_for_workers(strategy)     # the chief may still be writing
             print(training.stacking.grow(stage.below, trainer, stack), flush=True)
+            run.save()
         else:
             initialize(run, trainer, job)
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "

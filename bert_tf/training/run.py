@@ -115,7 +115,7 @@ class Run:
                 self._pause()
                 stopped = self._mean(signals.is_noted) > 0
         if stopped:
-            self._save()
+            self.save()
             raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
                              "command goes on from there.")
 
@@ -134,7 +134,7 @@ class Run:
             if self._best:
                 self._best.keep(step, metrics)
         if step >= settings.last_step or step % settings.save_checkpoints_steps == 0:
-            self._save()
+            self.save()
         self._reporter.start(step)
 
     def _is_evaluated(self, step):
@@ -143,7 +143,8 @@ class Run:
             return self._best is not None
         return self._settings.eval_steps and step % self._settings.eval_steps == 0
 
-    def _save(self):
+    def save(self) -> None:
+        """Writes a checkpoint of the step."""
         if self._chief:
             resume.save_checkpoint(
                 self._settings.output_dir, self._trainer,

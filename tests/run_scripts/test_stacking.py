@@ -236,13 +236,20 @@ def test_every_stage_leaves_its_model(whole):
             folder / stage / "bert_config.json").num_hidden_layers == depth
         assert {"model.keras", "metrics.jsonl"} <= set(os.listdir(folder / stage))
         assert resume.checkpoints(str(folder / stage))[-1].endswith("000000002.safetensors")
+        held = checksummed.read(resume.checkpoints(str(folder / stage))[0])[0]
+        below = checksummed.read(resume.checkpoints(str(folder / STAGES[0]))[-1])[0]
+        if depth > 1:       # as it began
+            assert int(held["trainer/step"]) == int(held["optimizer/adamw/iteration"]) == 0
+            assert all(np.array_equal(value, below[name.replace("layer_1/", "layer_0/")])
+                       for name, value in held.items() if name.startswith("learner/"))
+            assert not any(np.any(value) for name, value in held.items() if "momentum" in name)
     assert int(tensors["trainer/step"]) == 2
     assert "learner/bert/encoder/layer_1/output/dense/kernel" in tensors
 
 
 # Checkpoints that are there when a run begins again, by stage; None: the folder itself is gone.
 @pytest.mark.parametrize("kept", [
-    ((1,), ()), ((1, 2), ()), (None, (1,))])
+    ((1,), ()), ((1, 2), ()), (None, (0,)), (None, (1,))])
 def test_a_killed_run_ends_with_the_same_bits(kept, whole, train, tmp_path, capsys):
     output = tmp_path / "out"
     shutil.copytree(whole[0], output)
