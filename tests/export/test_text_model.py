@@ -34,12 +34,20 @@ assert "bert_tf" not in sys.modules
 """
 
 
+# How `exported` makes each kind.
+SETTINGS = {TextModel: {"max_seq_length": 40},
+            TaggerModel: {"max_seq_length": 16, "labels": "ABC"},
+            AnswerModel: {"max_seq_length": 64, "max_answer_length": 4}}
+
+
 @pytest.fixture
 def serve(tmp_path):
-    """A function that saves a module, and gives its outputs in another process."""
+    """A function that gives the outputs of a saved module, or of one that it saves, in another
+    process.
+    """
     def run(module, signature="serving_default", **inputs):
-        path = save_model(module, tmp_path / "served")
-        processes.Process(SERVE, [str(path), signature, json.dumps(inputs), str(tmp_path / "out")],
+        path = module if isinstance(module, str) else save_model(module, tmp_path / "served")
+        processes.Process(SERVE, [path, signature, json.dumps(inputs), str(tmp_path / "out")],
                           cwd=tmp_path).finish()
         return dict(np.load(tmp_path / "out.npz"))
     return run
@@ -50,14 +58,20 @@ def exported(make_model, vocabulary):
     """A function that gives the text model of a kind and a task, built once."""
     @functools.cache
     def make(kind, task):
-        return kind(make_model(task, vocabulary.size), vocabulary, max_seq_length=64)
+        return kind(make_model(task, vocabulary.size), vocabulary, **SETTINGS[kind])
     return make
 
 
-def test_one_text(make_model, vocabulary, tokenizer, serve, check_equal):
-    model = make_model("encoder", vocabulary.size)
-    outputs = serve(TextModel(model, vocabulary, max_seq_length=40), text=LINES)
-    check_equal(outputs, model, tokenizer, [(line, "") for line in LINES], longest=40)
+@pytest.fixture(scope="module")
+def saved(exported, tmp_path_factory):
+    """The path of the text model of an encoder."""
+    return save_model(exported(TextModel, "encoder"), tmp_path_factory.mktemp("saved"))
+
+
+def test_one_text(make_model, vocabulary, tokenizer, saved, serve, check_equal):
+    outputs = serve(saved, text=LINES)
+    check_equal(outputs, make_model("encoder", vocabulary.size), tokenizer,
+                [(line, "") for line in LINES], longest=40)
 
 
 def test_two_texts(make_model, vocabulary, tokenizer, check_equal):
@@ -95,10 +109,10 @@ def test_choices(make_model, vocabulary, tokenizer, serve, check_equal):
     assert len(set(outputs["choice"])) == count
 
 
-def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer, check_equal):
+def test_a_tagger_tells_where_its_tokens_stand(make_model, vocabulary, tokenizer, exported,
+                                               check_equal):
     model, lines = make_model("tagging", vocabulary.size), ["", "Plaining, WORDé", "a 中b", " the"]
-    module = TaggerModel(model, vocabulary, max_seq_length=64, labels="ABC")
-    outputs = module.functions["serving_default"](tf.constant(lines))
+    outputs = exported(TaggerModel, "tagging").functions["serving_default"](tf.constant(lines))
     outputs = {name: value.numpy() for name, value in outputs.items()}
     check_equal(outputs, model, tokenizer, [(line, "") for line in lines])
     for row, line in enumerate(lines):
@@ -122,12 +136,11 @@ def best_answer(model, tokenizer, question, passage, longest):
     return passage[offsets[i][0]:offsets[j][1]], score
 
 
-def test_an_answer_is_text_of_the_passage(make_model, vocabulary, tokenizer, serve):
+def test_an_answer_is_text_of_the_passage(make_model, vocabulary, tokenizer, exported, serve):
     model = make_model("answer_span", vocabulary.size)
     passages = [line for line in LINES if 0 < len(tokenizer.encode(line)) < 40]
     questions = [f"what {i}?" for i in range(len(passages))]
-    outputs = serve(AnswerModel(model, vocabulary, max_seq_length=64, max_answer_length=4),
-                    question=questions, passage=passages)
+    outputs = serve(exported(AnswerModel, "answer_span"), question=questions, passage=passages)
     different = set()
     for row, (question, passage) in enumerate(zip(questions, passages)):
         answer, score = best_answer(model, tokenizer, question, passage, 4)
@@ -160,19 +173,17 @@ def test_no_text_and_a_short_one(exported):
             assert {len(value) for value in outputs.values()} == {len(texts)}
 
 
-def test_a_tagger_cuts_nothing_off(make_model, vocabulary):
-    tag = TaggerModel(make_model("tagging", vocabulary.size), vocabulary,
-                      max_seq_length=16).functions["serving_default"]
+def test_a_tagger_cuts_nothing_off(exported):
+    tag = exported(TaggerModel, "tagging").functions["serving_default"]
     assert tag(tf.constant(["a " * 14]))["input_ids"].shape == (1, 16)
     with pytest.raises(tf.errors.InvalidArgumentError, match="empty or too long; cut it"):
         tag(tf.constant(["a " * 15]))
 
 
-def test_what_the_graph_is_not_sure_of_is_refused(exported, tmp_path):
-    path = save_model(exported(TextModel, "encoder"), tmp_path)
-    serve = tf.saved_model.load(path).signatures["serving_default"]
+def test_what_the_graph_is_not_sure_of_is_refused(saved):
+    answer = tf.saved_model.load(saved).signatures["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="younger than .* leave it out"):
-        serve(tf.constant(["fine", "\ua7c0"]))
+        answer(tf.constant(["fine", "\ua7c0"]))
 
 
 def test_golden_lines_of_the_original(make_model, test_data, serve, check_equal):
