@@ -295,7 +295,7 @@ class RecordFormat:
 
 
 def without_autotune(dataset: "tf.data.Dataset") -> "tf.data.Dataset":
-    """The dataset without autotuning: tf.data.AUTOTUNE means a thread a core.
+    """The dataset without autotuning: what would be tuned has a thread a core.
 
     While autotuning, tf.data now and then waits up to a minute when an iterator is given up: the
     thread that tunes asks whether the iterator was cancelled before that is written down, and
@@ -303,4 +303,5 @@ def without_autotune(dataset: "tf.data.Dataset") -> "tf.data.Dataset":
     """
     options = tf.data.Options()
     options.autotune.enabled = False
+    options.experimental_optimization.map_parallelization = True    # the default of autotuning
     return dataset.with_options(options)

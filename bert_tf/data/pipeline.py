@@ -277,8 +277,7 @@ def _deal(stream, finish, global_batch, replicas, worker, workers):
     batches = stream.batch(global_batch, drop_remainder=True)
     mine = batches.map(lambda *batch: tuple(
         tf.reshape(column, [workers, local, -1])[worker] for column in batch))
-    batches = mine.unbatch().map(finish, tf.data.AUTOTUNE)
-    return without_autotune(batches.prefetch(2 * local))
+    return without_autotune(mine.unbatch().map(finish).prefetch(2 * local))
 
 
 def _mix(seed, epoch):
