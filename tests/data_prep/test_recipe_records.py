@@ -147,6 +147,31 @@ def test_shares_that_are_none(prepare, random_text, shares):
         prepare(random_text(1), mask_shares=shares)
 
 
+@pytest.mark.parametrize("flags, message", [
+    ({"recipe": "bert", "span_upper": 1}, "--span_upper is for recipes that mask spans"),
+    ({"recipe": "spanbert", "ngram": 2}, "--ngram is for recipes that mask n-grams"),
+    ({"recipe": "spanbert", "schemes": ["pair_span", "spans"]}, "there is no 'spans'; choose from"),
+    ({"recipe": "spanbert", "schemes": ["ner_span"]}, "--schemes=ner_span needs entities: give"),
+    ({"recipe": "spanbert", "span_lower": 3, "span_upper": 2}, "--span_upper is 2, .* 3 and"),
+    ({"recipe": "spanbert", "segments": "segment_pairs"}, "--segments=segment_pairs: spans are"),
+    ({"recipe": "spanbert", "max_predictions_per_seq": 4}, "can have 19 predictions; give that"),
+    ({"recipe": "structbert", "masking": "dynamic"}, "--masking=dynamic: .* shuffles trigrams"),
+    ({"recipe": "structbert", "shuffle_prob": 1.5}, "--shuffle_prob is 1.5, which is not between"),
+])
+def test_flags_that_a_recipe_has_no_use_for(prepare, random_text, flags, message):
+    with pytest.raises(InputError, match=message):
+        prepare(random_text(1), **{"max_seq_length": 128, **flags})
+
+
+def test_the_last_document_of_spanbert_needs_its_blank_line(prepare, tmp_path, random_text, capsys):
+    text = random_text(1)
+    for ending, is_noted in (("", True), ("\n", False)):
+        prepare(text + ending, recipe="spanbert", max_seq_length=64, max_predictions_per_seq=10)
+        assert ("its last document is left out" in capsys.readouterr().out) == is_noted
+        counts = [int(count) for count in described(tmp_path)["token_counts"].split()]
+        assert sum(counts) == described(tmp_path)["counts"]["tokens"]
+
+
 def test_an_unknown_recipe(prepare, random_text):
     with pytest.raises(InputError, match="no recipe 'brt'.*bert_wwm"):
         prepare(random_text(1), recipe="brt")
