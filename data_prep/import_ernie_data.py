@@ -46,6 +46,8 @@ class ImportErnieDataFlags:
     output_file: str = option(REQUIRED, "TFRecord file; .gz compresses. Several passes give a "
                                         "shard each.")
     vocab_file: str = option(REQUIRED, "The vocabulary of the ids.", alias="vocab_path")
+    vocab_size: int = option(0, "Rows of the model's word table, which random tokens are drawn from; "
+                                "by default the tokens of --vocab_file.")
     data_dir: str = option("", "Folder of the files in the list; default: that of the list.")
     max_seq_length: int = option(512, "Longer samples are left out.", alias="max_seq_len")
     max_predictions_per_seq: int = option(
@@ -85,7 +87,7 @@ class PassWriter:
 
     def _blocks(self, files, index, counts) -> Iterator[dict[str, np.ndarray]]:
         """The features of the original's batches."""
-        job, vocabulary = self._job, self._vocabulary
+        job = self._job
         seed = (job.random_seed + index) % 2**32
         rng = np.random.RandomState(seed)
         samples = ernie_samples.read_samples(
@@ -94,7 +96,7 @@ class PassWriter:
         masking = self._recipe.corruption
         for batch in ernie_samples.batches(samples, job.batch_size):
             chosen, shown = ernie_samples.mask_batch(
-                batch, rng, vocabulary.size, masked_lm_prob=job.masked_lm_prob,
+                batch, rng, job.vocab_size, masked_lm_prob=job.masked_lm_prob,
                 shares=masking.shares)
             lengths = np.array([len(sample.ids) for sample in batch])
             masks, cut = gather_masks(chosen, shown, lengths, job.max_predictions_per_seq)
@@ -112,9 +114,9 @@ class PassWriter:
         ids[input_mask] = np.concatenate([sample.ids for sample in batch])
         segments = np.zeros(input_mask.shape, bool)
         segments[input_mask] = np.concatenate([sample.segments for sample in batch])
-        if ids.min() < 0 or ids.max() >= vocabulary.size:
+        if ids.min() < 0 or ids.max() >= self._job.vocab_size:
             raise InputError(f"the samples hold the id {ids.max()}, but {self._job.vocab_file} has "
-                             f"{vocabulary.size} tokens: give the vocabulary of the data.")
+                             f"{self._job.vocab_size} tokens: give the vocabulary of the data.")
         found = {"segment_ids": segments, "input_mask": input_mask, "input_ids": ids,
                  "next_sentence_labels": np.array([[sample.label] for sample in batch])}
         found |= masks.hide(ids, vocabulary.mask_id)
@@ -135,7 +137,7 @@ def _describe(job, recipe, vocabulary, options, files, results):
                          f"in the files of {job.input_file}.")
     return {"format": "bert_tf pre-training records 1", "recipe": recipe.describe(),
             "features": feature_names(recipe), "options": options,
-            "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
+            "vocabulary": {"size": job.vocab_size, "sha256": vocabulary.hash,
                            "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
                            "mask_id": vocabulary.mask_id},
             "inputs": [{"name": path, "bytes": os.path.getsize(path)} for path, _ in files],
@@ -169,6 +171,10 @@ def main(job: ImportErnieDataFlags) -> None:
                                         tokenizer=tokenizer.name)
     job.max_predictions_per_seq = job.max_predictions_per_seq or (
         recipe.corruption.most_predictions(job.max_seq_length, job.masked_lm_prob))
+    job.vocab_size = job.vocab_size or vocabulary.size
+    if job.vocab_size < vocabulary.size:
+        raise InputError(f"--vocab_size is {job.vocab_size}, but {job.vocab_file} has "
+                         f"{vocabulary.size} tokens; give at least as many.")
     files = ernie_samples.read_list(job.input_file, job.data_dir)
     for path, _ in files:
         if not os.path.isfile(path):
