@@ -46,7 +46,7 @@ class ImportErnieDataFlags:
     output_file: str = option(REQUIRED, "TFRecord file; .gz compresses. Several passes give a "
                                         "shard each.")
     vocab_file: str = option(REQUIRED, "The vocabulary of the ids.", alias="vocab_path")
-    vocab_size: int = option(0, "Rows of the model's word table, which random tokens are drawn from; "
+    vocab_size: int = option(0, "Rows of the model's word table, for random tokens; "
                                 "by default the tokens of --vocab_file.")
     data_dir: str = option("", "Folder of the files in the list; default: that of the list.")
     max_seq_length: int = option(512, "Longer samples are left out.", alias="max_seq_len")
