@@ -46,8 +46,10 @@ def _heads(named):
 
 
 def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
-    """The weights that a head may lack; `named` is as in `shapes`."""
-    return {f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
+    """The weights that a file may lack: some of heads, `named` being as in `shapes`, and the table
+    of tasks, which a network of several tasks can learn on top of one that knew none."""
+    return {"embeddings/task_type_embeddings"} | {
+        f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
 
 
 def _encoder(config):

@@ -161,6 +161,13 @@ def test_an_unused_table_of_tasks_is_ignored(tmp_path):
     assert not weights.config.use_task_id
     assert weights.ignored == {
         "task_embedding": "a table of tasks that use_task_id leaves unused"}
+    # A network of tasks begins with the weights of one that knew none.
+    account = checkpoints.weights.assign(network, weights)
+    assert account.missing == ["embeddings/task_type_embeddings"]
+    again = loading.read_for(tmp_path, network.config)
+    assert again.tensors.keys() == {*weights.tensors, "embeddings/task_type_embeddings"}
+    (params / "task_embedding").unlink()
+    assert loading.read_for(tmp_path, network.config).tensors.keys() == weights.tensors.keys()
     # Task 0 is what a model without task ids sees.
     plain = bert_tf.BertEncoder(weights.config)
     checkpoints.weights.assign(plain, weights)
