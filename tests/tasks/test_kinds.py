@@ -1,12 +1,13 @@
 """What all kinds of tasks promise those who ask them."""
 
 import pickle
+import types
 
 import numpy as np
 import pytest
 
 from bert_tf import objectives
-from bert_tf.data import manifest
+from bert_tf.data import manifest, units
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.sentence import Classification
@@ -127,3 +128,18 @@ def test_a_new_kind_is_a_class_and_a_row(tmp_path, tokenizer, monkeypatch):
     features, sizes = manifest.record_features(record)
     assert features == Shouts.features and sizes["max_seq_length"] == 8
     assert Example(["A"], 0) == task.kind.example("A", 0)
+
+
+def test_documents_of_tagged_text_are_told_apart(tmp_path):
+    """What the tagger writes is read as tagged text, with its documents."""
+    examples = [Example(words, [0] * len(words), document) for words, document in (
+        (["a", "b"], 1), (["c"], 1), (["d"], 2), (["e", "f"], 3))]
+    task = types.SimpleNamespace(split=lambda name: types.SimpleNamespace(label=None))
+    source = types.SimpleNamespace(task=task, split="test")
+    predicted = [["O"] * len(example.texts) for example in examples]
+    KINDS["tagging"].write_more(str(tmp_path), source, examples, predicted, {}, True)
+    content = (tmp_path / "test_predictions.txt").read_text()
+    assert content == "a O\nb O\n\nc O\n\n\nd O\n\n\ne O\nf O\n\n"
+    text = units.TaggedText(content.split("\n"), None, None, [])
+    assert [line for line in text.lines if line] == ["a b", "c", "d", "e f"]
+    assert text.lines[:6] == ["a b", "c", "", "d", "", "e f"]
