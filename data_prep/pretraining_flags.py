@@ -1,0 +1,310 @@
+"""The flags of `create_pretraining_data`, and the recipe that they vary."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from bert_tf import recipes
+from bert_tf.data.dynamic_masks import can_draw
+from bert_tf.data.pairing import PAIRINGS
+from bert_tf.errors import InputError
+from bert_tf.flags import REQUIRED, option
+from bert_tf.options import defaults_of
+
+# Flags that are fields of `MaskTokens`, by the value of `choose` that they are for, and what that
+# is called, with a recipe that has it.
+CHOICE_FLAGS = {
+    "ngrams": ("n-grams, such as albert", ("ngram", "favor_shorter_ngram", "do_permutation")),
+    "spans": ("spans, such as spanbert", (
+        "schemes", "span_lower", "span_upper", "geometric_p", "replacement_method", "endpoints",
+        "max_pair_targets", "ner_masking_prob"))}
+SHARE_FLAGS = ("random_share", "swapped_share")
+SCHEMES = ("pair_span", "random", "ner_span")
+UNITS = ("subwords", "words", "tags", "phrases")
+TASK_PAIRINGS = ("sentence_reordering", "sentence_distance")
+
+
+@dataclasses.dataclass
+class PretrainingDataFlags:
+    """The original's flags, --piece_bytes, --num_workers, and those of the recipe at the end.
+
+    A flag of the recipe that is None or empty has the recipe's value.
+    """
+
+    input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
+    output_file: list[str] = option(
+        REQUIRED, "TFRecord file, or several to spread the records over; .gz compresses. A corpus "
+        "of several pieces gives one shard a piece: name.tfrecord-00000-of-00003.")
+    vocab_file: str = option(
+        REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token a line, or a folder.",
+        alias="tokenizer_file")
+    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    do_whole_word_mask: bool | None = option(
+        None, "Mask all sub-words of a word or none.")
+    max_seq_length: int = option(128, "Length S of a sequence, [CLS] and [SEP]s included.")
+    max_predictions_per_seq: int = option(
+        20, "Most masked positions in a sequence: about max_seq_length * masked_lm_prob.")
+    random_seed: int = option(12345, "Seed of every random choice.")
+    dupe_factor: int = option(10, "Times that the text is used, each time with other pairs and "
+                                  "masks.")
+    masked_lm_prob: float = option(0.15, "Share of the tokens to predict.")
+    short_seq_prob: float = option(0.1, "Share of the sequences that are to be shorter than the "
+                                        "maximum.")
+    piece_bytes: int = option(
+        1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. It "
+        "changes the records; the number of workers does not.")
+    num_workers: int = option(0, "Processes; 0 for one a core.")
+    recipe: str = option("bert", "Kind of pre-training, which gives defaults to the other flags.",
+                         choices=recipes.RECIPES)
+    random_next_sentence: bool | None = option(
+        None, "A random B in half of the pairs (BERT's next sentence prediction). Without it, A "
+              "and B change places in half of them (ALBERT's sentence order).")
+    ngram: int | None = option(
+        None, "Most words or tokens in a row that are masked together (ALBERT).")
+    favor_shorter_ngram: bool | None = option(
+        None, "Mask n in a row with a probability in proportion to 1/n. Otherwise the longest are "
+              "the most frequent.")
+    do_permutation: bool | None = option(
+        None, "Let as many other tokens change places, and predict them too. Records then have "
+              "room for twice --max_predictions_per_seq.")
+    segments: str | None = option(
+        None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
+        "(the same with a sentence each), full_sentences (RoBERTa's: whole sentences, no second "
+        "segment and no label), doc_sentences (the same of one document), doc_blocks (SpanBERT's: "
+        "the same without separators) or electra (ELECTRA's: sentences of one document, divided in "
+        "two, in the order of the text).",
+        choices=PAIRINGS)
+    schemes: list[str] = option(
+        [], "How the tokens of a sequence are chosen, one of these for each sequence (SpanBERT): "
+        "pair_span, spans of words; random, single tokens; ner_span, entities and spans.")
+    span_lower: int | None = option(None, "Fewest words of a span.")
+    span_upper: int | None = option(None, "Most words of a span; 1 masks single words.")
+    geometric_p: float | None = option(
+        None, "p of the geometric distribution of a span's length; near 0 for a uniform one.")
+    replacement_method: str | None = option(
+        None, "Hide a whole span in one way (span), or each of its tokens in its own (word_piece).",
+        choices=("span", "word_piece"))
+    endpoints: str | None = option(
+        None, "What a span is predicted from: the tokens around it (external), or its own first "
+        "and last (internal).", choices=("external", "internal"))
+    max_pair_targets: int | None = option(
+        None, "How many tokens of a span are predicted from these.")
+    ner_masking_prob: float | None = option(
+        None, "With --schemes=ner_span: the probability of an entity, not a span.")
+    shuffle_prob: float | None = option(
+        None, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
+        "predicted too (StructBERT).")
+    random_share: float | None = option(
+        None, "Share of the pairs that get a random B, if B has a next sentence.")
+    swapped_share: float | None = option(
+        None, "Share of the other pairs in which A and B change places (StructBERT).")
+    blanks_separate_docs: bool = option(True, "A blank line ends a document.")
+    strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).")
+    masking: str | None = option(
+        None, "static: the records hold masks; each of --dupe_factor copies has its own. dynamic: "
+        "masks are drawn while training.", choices=("static", "dynamic"))
+    mask_shares: list[str] = option(
+        [], "Share of the predicted tokens that become [MASK] and share that become a random "
+        "token; the others stay.")
+    masking_units: str | None = option(
+        None, "What is masked together or not at all. words: all sub-words of a word. tags: words "
+        "under one tag in --tag_column. phrases: those of --phrase_file. Other words are units of "
+        "their own.", choices=UNITS)
+    input_format: str = option(
+        "lines", "lines: a sentence a line, blank lines between documents. columns: a word a line "
+        "with its tags, as bert-run-tagger reads and writes, a blank line after each sentence; two "
+        "or a line -DOCSTART- between documents.", choices=("lines", "columns"))
+    tag_column: int = option(-1, "The column of the tags, IOB1 or BIO, of --masking_units=tags; "
+                                 "words are in column 0, -1 is the last.")
+    task: str = option("", "For recipes that are trained on records of several tasks, such as "
+                           "ernie2: the task of these records.")
+    phrase_file: str = option("", "A phrase a line, of which the longest that is found counts.")
+
+    def resolve(self) -> recipes.Recipe:
+        """The recipe as the flags vary it.
+
+        Raises:
+            InputError: there is no such recipe, or it has no use for a flag.
+        """
+        recipe = _vary(_find_recipe(self), self)
+        _check_dynamic(recipe, self)
+        _check_segments(recipe)
+        _check_units(recipe.corruption, self)
+        return recipe
+
+    def given(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of some flags of the recipe that have any, by name."""
+        found = {name: getattr(self, name) for name in names}
+        return {name: tuple(value) if isinstance(value, list) else value
+                for name, value in found.items() if value not in (None, [])}
+
+    def check(self) -> None:
+        """Raises InputError for values that can't work."""
+        for name, least, most in (
+                ("max_seq_length", 5, 1 << 14), ("max_predictions_per_seq", 1, 1 << 14),
+                ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
+                ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31),
+                ("num_workers", 0, 4096), ("ngram", 1, 1 << 10),
+                ("span_lower", 1, 1 << 10), ("span_upper", self.span_lower or 1, 1 << 10),
+                ("geometric_p", 1e-12, 1 - 1e-12), ("max_pair_targets", 1, 1 << 10),
+                ("ner_masking_prob", 0.0, 0.99), ("shuffle_prob", 0.0, 1.0),
+                ("random_share", 0.0, 1.0), ("swapped_share", 0.0, 1.0)):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise InputError(f"--{name} is {value}, which is not between "
+                                 f"{least} and {most}.")
+        if unknown := [name for name in self.schemes if name not in SCHEMES]:
+            raise InputError(f"--schemes: there is no {unknown[0]!r}; choose from "
+                             f"{', '.join(SCHEMES)}.")
+
+
+def _find_recipe(job):
+    """The recipe of the flags, for their task.
+
+    Raises:
+        InputError: there is none, or it has other tasks.
+    """
+    recipe = recipes.find(job.recipe)
+    if bool(recipe.tasks) != bool(job.task) or job.task and job.task not in recipe.tasks:
+        raise InputError(
+            f"--task={job.task}: records of recipe {recipe.name} are of one task each; give "
+            f"one of {', '.join(recipe.tasks)}, and the same command for the others."
+            if recipe.tasks else
+            f"--task is for recipes with several tasks, such as ernie2; leave it out with "
+            f"--recipe={recipe.name}.")
+    if not recipe.tasks and job.segments in TASK_PAIRINGS:
+        raise InputError(f"--segments={job.segments} is a task of recipe ernie2; give "
+                         "--recipe=ernie2 and that as --task.")
+    if recipe.tasks and job.masking == "dynamic":
+        raise InputError(f"--masking=dynamic: the records of recipe {recipe.name} hold masks; "
+                         "leave it out.")
+    return recipe.of_task(job.task) if job.task else recipe
+
+
+def _vary(recipe, job):
+    """The recipe with what the flags say of its segments, masks and tokenizer.
+
+    Raises:
+        InputError: it has no use for a flag.
+    """
+    segments: dict[str, Any] = {}
+    if job.segments:
+        ends = job.segments == "full_sentences" or (
+            job.segments == "doc_sentences" and recipe.segments.sentence_ends)
+        segments = {"pairing": job.segments, "sentence_ends": ends}
+    if job.random_next_sentence is not None:
+        segments["negatives"] = "random" if job.random_next_sentence else "swapped"
+        segments["random_share"] = recipes.Segments.random_share
+    segments |= job.given(SHARE_FLAGS)
+    corruption = job.given(("shuffle_prob",))
+    for choose, (called, names) in CHOICE_FLAGS.items():
+        found = job.given(names)
+        if found and recipe.corruption.choose != choose:
+            raise InputError(f"--{next(iter(found))} is for recipes that mask {called}; leave "
+                             f"it out with --recipe={recipe.name}.")
+        corruption |= found
+    if job.do_whole_word_mask is not None:
+        corruption["units"] = "words" if job.do_whole_word_mask else "subwords"
+    if job.masking_units:
+        corruption["units"] = job.masking_units
+    if job.masking:
+        corruption["dynamic"] = job.masking == "dynamic"
+        if not corruption["dynamic"] and recipe.corruption.quota == "with_repeats":
+            corruption["quota"] = "rounded"     # there, no position comes twice
+    if job.mask_shares:
+        corruption["shares"] = _shares(job.mask_shares)
+    if not recipe.corruption.hides:
+        _check_hides_nothing(job)
+    settings = {} if job.strip_accents else {"strip_accents": False}
+    return recipe.vary(segments, corruption,
+                       tokenizer_settings={**recipe.tokenizer_settings, **settings})
+
+
+def _shares(values):
+    """The two floats of --mask_shares."""
+    try:
+        masked, random = map(float, values)
+        if masked >= 0 and random >= 0 and masked + random <= 1:
+            return masked, random
+    except ValueError:
+        pass
+    raise InputError(f"--mask_shares is {','.join(map(str, values))}; it must be two numbers from "
+                     "0 to 1 with a sum of 1 at most, such as 0.8,0.1.")
+
+
+def _check_hides_nothing(job):
+    """Raises InputError for flags that say how tokens are hidden."""
+    for name, harmless in (("masking", "dynamic"), ("do_whole_word_mask", False),
+                           ("mask_shares", [])):
+        if getattr(job, name) not in (None, [], harmless):
+            raise InputError(f"--{name} is for recipes that hide tokens; leave it out with "
+                             f"--recipe={job.recipe}.")
+
+
+def _check_dynamic(recipe, job):
+    """Raises InputError for masks that can't be drawn while training."""
+    if recipe.corruption.dynamic and not can_draw(recipe.corruption):
+        what = "shuffles trigrams" if recipe.corruption.shuffle_prob else "masks n-grams"
+        raise InputError(f"--masking=dynamic: recipe {recipe.name} {what}, which are drawn "
+                         "while records are made; leave it out.")
+    if recipe.corruption.quota == "with_repeats":
+        if recipe.corruption.shares[1]:
+            raise InputError(f"--mask_shares: recipe {recipe.name} puts no random tokens in; "
+                             "let the second share be 0.")
+        if recipe.corruption.units != "subwords":
+            flag = "masking_units" if job.masking_units else "do_whole_word_mask"
+            raise InputError(f"--{flag}: recipe {recipe.name} draws sub-words "
+                             "while it trains; leave it out, or give --masking=static.")
+
+
+def _check_segments(recipe):
+    """Raises InputError for masks that the recipe's sequences can't have."""
+    if recipe.corruption.choose == "spans" and (recipe.segments.sentence_ends or PAIRINGS[
+            recipe.segments.pairing].segments > 1):
+        raise InputError(f"--segments={recipe.segments.pairing}: spans are masked in sequences "
+                         "of one text without separators; give doc_blocks or doc_sentences.")
+    if recipe.segments.sentence_ends and recipe.corruption.quota != "drawn" and (
+            not recipe.corruption.dynamic):
+        raise InputError(f"--segments={recipe.segments.pairing} puts separators between "
+                         "sentences, which static masks would hide; give --masking=dynamic or "
+                         "--recipe=roberta.")
+
+
+def _check_units(masking, job):
+    """Raises InputError if there is nothing to find units or entities in."""
+    units, needs_entities = masking.units, "ner_span" in masking.schemes
+    if needs_entities and not job.phrase_file and job.input_format != "columns":
+        raise InputError("--schemes=ner_span needs entities: give --input_format=columns and a "
+                         "file of words with tags, or --phrase_file.")
+    if units == "tags" and job.input_format != "columns":
+        raise InputError("--masking_units=tags needs words with tags: give "
+                         "--input_format=columns and such a file, or --masking_units=phrases.")
+    if (units == "phrases" and not job.phrase_file) or (
+            job.phrase_file and units != "phrases" and not needs_entities):
+        raise InputError("--masking_units=phrases and --phrase_file belong together: give "
+                         "both, or neither.")
+
+
+def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The defaults of a recipe's flags, see `flags.take_defaults`."""
+    recipe = recipes.find(given.get("recipe", "bert"))
+    known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
+    most = recipe.corruption.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
+    if given.get("task") in recipe.tasks:
+        recipe = recipe.of_task(given["task"])
+    return f"--recipe={recipe.name} (arXiv:{recipe.paper})", {
+        **({"max_predictions_per_seq": most} if most else {}),
+        "segments": recipe.segments.pairing,
+        "masking": "dynamic" if recipe.corruption.dynamic else "static",
+        **({"mask_shares": list(map(str, recipe.corruption.shares)),
+            "do_whole_word_mask": recipe.corruption.units == "words"}
+           if recipe.corruption.hides else {}),
+        **({name: getattr(recipe.segments, name) for name in SHARE_FLAGS}
+           if recipe.segments.negatives == "three_way" else
+           {"random_next_sentence": recipe.segments.negatives == "random"}),
+        **({"shuffle_prob": recipe.corruption.shuffle_prob} if recipe.corruption.shuffle_prob
+           else {}),
+        **{name: list(value) if isinstance(value, tuple) else value
+           for name in CHOICE_FLAGS.get(recipe.corruption.choose, ("", ()))[1]
+           for value in [getattr(recipe.corruption, name)]},
+        **recipe.defaults}
