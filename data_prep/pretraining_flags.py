@@ -236,7 +236,7 @@ def _check_hides_nothing(job):
     """Raises InputError for flags that say how tokens are hidden."""
     for name, harmless in (("masking", "dynamic"), ("do_whole_word_mask", False),
                            ("mask_shares", [])):
-        if getattr(job, name) not in (None, [], harmless):
+        if getattr(job, name) and getattr(job, name) != harmless:
             raise InputError(f"--{name} is for recipes that hide tokens; leave it out with "
                              f"--recipe={job.recipe}.")
 
