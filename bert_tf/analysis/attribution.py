@@ -79,4 +79,6 @@ def _input_and_layers(encoder, features, by, count):
     words = tf.gather(tf.convert_to_tensor(embeddings.word_embeddings), ids)
     rest = (tf.gather(tf.convert_to_tensor(embeddings.segment_embeddings), segments)
             + embeddings.position_embeddings[:ids.shape[1]])
+    if encoder.config.use_task_id:
+        rest += tf.convert_to_tensor(embeddings.task_embeddings)[0]
     return words, lambda x: layers(first_states(encoder, embeddings.norm(x + rest)))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from bert_tf import analysis, checkpoints, networks
+from bert_tf import analysis, checkpoints, networks, objectives
+from bert_tf.analysis import attribution
 from bert_tf.analysis.effective_attention import correlation, effective_maps
 from bert_tf.analysis.identification import LinearProbe, MlpProbe, identified
 from bert_tf.config import EncoderConfig
@@ -179,6 +180,26 @@ def test_an_mlp_finds_what_is_not_linear():
     assert shares[1] > 2 * shares[0]
     first = probe(texts[0][0])
     np.testing.assert_array_equal(probe.fit(texts[:8], texts[8:10])(texts[0][0]), first)
+
+
+def test_nothing_comes_from_what_is_not_seen():
+    """From left to right, later tokens contribute nothing; and both inputs give what the whole
+    network does."""
+    keras.utils.set_random_seed(1)
+    config = EncoderConfig(50, 16, 1, 2, 32, type_vocab_size=2, max_position_embeddings=12,
+                           directionality="left_to_right", use_task_id=True)
+    encoder = networks.build(config)
+    text = features(np.arange(6), np.zeros(6))
+    found = analysis.token_attribution(encoder, text, projections=4)[0]
+    assert not np.triu(found, 1).any() and (np.tril(found)[np.tril_indices(6)] > 0).all()
+    expected = encoder(text)["sequence_output"]
+    for by in ("embeddings", "words"):
+        inputs, layers = attribution._input_and_layers(encoder, text, by, 1)
+        np.testing.assert_allclose(layers(inputs)[-1], expected, atol=1e-5)
+    batch = {**text, "masked_lm_positions": np.array([[2]]), "masked_lm_ids": np.array([[7]]),
+             "masked_lm_weights": np.ones((1, 1), "float32")}
+    weights, gradients = analysis.attention_gradients(encoder, objectives.MaskedLM(config), batch)
+    assert not np.triu(weights[0, 0], 1).any() and gradients[0, 0, :, 2].any()
 
 
 def test_padding_does_not_matter():
