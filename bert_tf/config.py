@@ -56,6 +56,8 @@ def _preset(cls: type[T], name: str, sizes: Mapping[str, Any] = MappingProxyType
     """
     values: dict[str, Any] = {"vocab_size": 30522, "type_vocab_size": 2,
                               "model_type": cls.model_type}     # type: ignore[attr-defined]
+    if "type_vocab_size" not in {field.name for field in dataclasses.fields(cls)}:  # type: ignore
+        del values["type_vocab_size"]
     if name in PRESETS:
         layers, width = PRESETS[name]
         values |= {"hidden_size": width, "num_hidden_layers": layers,
@@ -335,15 +337,62 @@ class FixedPatternConfig(EncoderConfig):
         return {**super().to_dict(), "fixed_heads": list(self.fixed_heads)}
 
 
+@dataclasses.dataclass(frozen=True)
+class GPTConfig(EncoderSizes):
+    """The sizes of GPT (Radford et al. 2018); the defaults are those of the released model.
+
+    Attributes:
+        vocab_size: V, the special tokens _start_, _delimiter_ and _classify_ included.
+        embedding_dropout_prob: dropout of the table of words and positions itself.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {
+        name: EncoderConfig.whole_numbers[name] for name in (
+            "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+            "intermediate_size", "max_position_embeddings")}
+    fractions: ClassVar = {"embedding_dropout_prob": 1, **EncoderConfig.fractions}
+    choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("openai-gpt",)}
+    unused_keys: ClassVar = ()
+
+    vocab_size: int = 40481
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    embedding_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-5
+    model_type: str = "openai-gpt"
+
+    # What else `EncoderSizes` and the layers ask for, which GPT has not.
+    type_vocab_size, inner_group_num, use_task_id = 0, 1, False
+    embedding_size = num_hidden_groups = task_type_vocab_size = None
+    shared_parts, pooler_type, directionality = "all", "first_token", "left_to_right"
+    truncates_initializer = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_sizes(self)
+
+    preset = classmethod(_preset)
+
+
 # What google-research/albert takes for a key that its file lacks.
 ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
           "num_hidden_groups": 1, "num_attention_heads": 64, "intermediate_size": 16384,
           "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 2}
 
 # The configuration of each `model_type`; the first is that of files which name none.
-CONFIGS: dict[str, type[Sizes]] = {
+CONFIGS: dict[str, Any] = {
     **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
-    "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig}
+    "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig}
 
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],

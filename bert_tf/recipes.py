@@ -59,6 +59,7 @@ class Segments:
         random_share: share of the pairs that get a B from elsewhere, where B may be in order.
         swapped_share: share of the other pairs that are swapped, with negatives="three_way".
         next_label: the label of a pair in order, 0 (BERT) or 1 (ERNIE).
+        bare: whether sequences have no special tokens around the text (GPT).
     """
 
     pairing: str = "segment_pairs"
@@ -67,6 +68,7 @@ class Segments:
     random_share: float = 0.5
     swapped_share: float = 0.5
     next_label: int = 0
+    bare: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Recipe:
 
     Attributes:
         name: the value of --recipe.
-        paper: arXiv number.
+        paper: arXiv number, or where it is not there, its name.
         tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
         tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
         segments: `Segments`.
@@ -242,6 +244,11 @@ class Recipe:
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """Where the kind of pre-training is described."""
+        return f"arXiv:{self.paper}" if self.paper[0].isdigit() else self.paper
 
     def describe(self) -> dict[str, Any]:
         """The data half as a JSON value, for the manifest of the records."""
@@ -375,6 +382,14 @@ RECIPES = {recipe.name: recipe for recipe in (
            presets=_UNIVERSAL | {
                f"adaptive_{name}": size | {"recurrence_type": "act", "act_max_steps": steps}
                for (name, size), steps in zip(_UNIVERSAL.items(), (4, 12, 12))}),
+    Recipe("gpt", "Radford et al. 2018", "gpt_bpe", segments=Segments("runs", bare=True),
+           corruption=MaskTokens(quota="next_token", dynamic=True), network="GPT",
+           terms=(Term("TiedLM"),),
+           # The paper's: 100 epochs of BooksCorpus.
+           defaults={"dupe_factor": 1, "max_seq_length": 512, "train_batch_size": 64,
+                     "learning_rate": 2.5e-4, "num_warmup_steps": 2000, "optimizer": "gpt_adam",
+                     "learning_rate_schedule": "cosine"},
+           sizes={"model_type": "openai-gpt"}, presets={"base": {}}),
 )}
 
 

@@ -126,7 +126,14 @@ class Sizes:
 
 
 class EncoderSizes(Sizes):
-    """What follows from the sizes of an `EncoderConfig`."""
+    """What follows from the sizes of an `EncoderConfig`, or of a network with layers as BERT's.
+
+    Attributes:
+        truncates_initializer: whether initial matrices are of a normal distribution without its
+            tails.
+    """
+
+    truncates_initializer: ClassVar[bool] = True
 
     vocab_size: int
     hidden_size: int

@@ -2,7 +2,8 @@
 
 Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
 flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and its merges.txt is
-written beside --output_file; SentencePiece has the special tokens of ALBERT.
+written beside --output_file, as is that of gpt_bpe, GPT's encoding; SentencePiece has the special
+tokens of ALBERT.
 
 Example:
     bert-build-vocab --input_file=text.txt --output_file=vocab.txt --vocab_size=8000
@@ -12,6 +13,7 @@ Example:
 
 import collections
 import dataclasses
+import functools
 import io
 import json
 import os
@@ -25,7 +27,14 @@ from bert_tf.data import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization import Tokenizer, byte_bpe, open_tokenizer, split_chunks, split_words
+from bert_tf.tokenization import (
+    Tokenizer,
+    byte_bpe,
+    gpt_bpe,
+    open_tokenizer,
+    split_chunks,
+    split_words,
+)
 from bert_tf.tokenization.sentencepiece import ALBERT, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
@@ -33,7 +42,7 @@ from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 tokenizers = lazy_loader.load("tokenizers")
 
 _PIECE_BYTES = 1 << 22
-_ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model"}
+_ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json"}
 # The marks that ALBERT's vocabulary holds as pieces of their own.
 _ALBERT_MARKS = list("()\"-.–£€")
 
@@ -77,6 +86,7 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
     parts: collections.Counter = collections.Counter()
     cut = {"wordpiece": split_chunks,
            "byte_bpe": lambda line: [word.group() for word in byte_bpe.find_words(line)],
+           "gpt_bpe": gpt_bpe.split_words,
            "sentencepiece": lambda line: prepare(line.replace("\0", ""), job.do_lower_case).split(),
            }[job.tokenizer]
     for piece in corpus.read_pieces(paths, _PIECE_BYTES):
@@ -148,6 +158,27 @@ def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, 
                 f"{left} {right}\n" for left, right in merges)}
 
 
+def train_gpt_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
+    """The contents of vocab.json and merges.txt for `words`; the special tokens are not in them.
+
+    Raises:
+        InputError: --vocab_size has no room for the characters alone.
+    """
+    known, _ = alphabet(words, job.limit_alphabet)
+    first = ["<unk>", *known, *(char + gpt_bpe.END for char in known)]
+    _check_room(first, job, "single characters", "raise it or lower --limit_alphabet")
+    room = dataclasses.replace(job, vocab_size=job.vocab_size - len(gpt_bpe.ROLES))
+    trained = _train(tokenizers.models.BPE(end_of_word_suffix=gpt_bpe.END),
+                     functools.partial(tokenizers.trainers.BpeTrainer,
+                                       end_of_word_suffix=gpt_bpe.END), first, room, {
+        word: count for word, count in words.items() if set(known).issuperset(word)})
+    ids = trained.get_vocab()
+    merges = json.loads(trained.to_str())["model"]["merges"]
+    return {"": json.dumps({token: ids[token] for token in sorted(ids, key=ids.get)}),
+            gpt_bpe.MERGES_FILE: "#version: 0.2\n" + "".join(
+                f"{left} {right}\n" for left, right in merges)}
+
+
 def _train(model, trainer, first, job, words):
     """A tokenizer of the library, trained on {word without spaces: count}."""
     tokenizer = tokenizers.Tokenizer(model)
@@ -185,7 +216,7 @@ def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[
 
 
 _TRAINERS = {"wordpiece": train_wordpiece, "byte_bpe": train_byte_bpe,
-             "sentencepiece": train_sentencepiece}
+             "sentencepiece": train_sentencepiece, "gpt_bpe": train_gpt_bpe}
 
 
 def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:

@@ -86,7 +86,7 @@ class PieceWriter:
             documents, vocabulary, _piece_seed(self._job.random_seed, index), self._recipe,
             self._job)
         counts.update(statistics.count_instances(instances, self._job.max_seq_length,
-                                                 vocabulary.layout))
+                                                 instances.layout))
         try:
             shards = self._write(index, instances)
         except OSError as error:
@@ -167,9 +167,10 @@ def _scan(job, recipe):
     return checksums
 
 
-def _check_vocabulary(job, vocabulary):
+def _check_vocabulary(job, recipe, vocabulary):
     """Raises InputError for a vocabulary without the special tokens of a sequence."""
-    missing = [role for role in ("cls", "sep", "mask") if role not in vocabulary.special]
+    needed = ["cls", "sep"] * (not recipe.segments.bare) + ["mask"] * recipe.corruption.hides
+    missing = [role for role in needed if role not in vocabulary.special]
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for the role "
                          f"{', '.join(missing)}; give the vocabulary of BERT or of a relative.")
@@ -262,7 +263,7 @@ def main(job: PretrainingDataFlags) -> None:
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
     vocabulary = tokenizer.vocabulary
-    _check_vocabulary(job, vocabulary)
+    _check_vocabulary(job, recipe, vocabulary)
     job.input_file = find_files(job.input_file, "input_file")
     if PAIRINGS[recipe.segments.pairing].in_order:
         PythonRandom(job.random_seed).shuffle(job.input_file)

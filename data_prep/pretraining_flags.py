@@ -292,7 +292,7 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     most = recipe.corruption.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
     if given.get("task") in recipe.tasks:
         recipe = recipe.of_task(given["task"])
-    return f"--recipe={recipe.name} (arXiv:{recipe.paper})", {
+    return f"--recipe={recipe.name} ({recipe.source})", {
         **({"max_predictions_per_seq": most} if most else {}),
         "segments": recipe.segments.pairing,
         "masking": "dynamic" if recipe.corruption.dynamic else "static",

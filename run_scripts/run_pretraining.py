@@ -234,7 +234,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
 def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
              terms: Sequence[recipes.Term]) -> str:
     """The line that says what is trained."""
-    line = f"recipe {recipe.name} (arXiv:{recipe.paper})"
+    line = f"recipe {recipe.name} ({recipe.source})"
     if not job.recipe:
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")

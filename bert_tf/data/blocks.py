@@ -133,3 +133,13 @@ def _blocks_of_document(starts, room):
         block = block[0] if block else start, stop
     if is_last_short:
         yield block
+
+
+def runs(documents: Documents, stream: PythonRandom, room: int, options,
+         segments: Segments) -> Iterator:
+    """GPT's sequences: the text cut into runs of `room` tokens, wherever sentences and documents
+    end; see `full_sentences`."""
+    del stream, segments
+    for _ in range(options.dupe_factor):
+        for start, end in cut_blocks(np.diff(documents.sentence_starts).tolist(), room, "none"):
+            yield start, end - start, 0, 0, 0

@@ -117,7 +117,8 @@ FINETUNING = {
 def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int,
                    layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     """What the original's `_truncate_seq_pair` leaves: it pops from the end of the longer, of B
-    where both are equally long (google-research/bert, run_classifier.py).
+    where both are equally long (google-research/bert, run_classifier.py). Each part of a layout of
+    `halves` is cut by itself.
 
     Args:
         a_length, b_length: int [B], tokens of each part; B is none where its length is 0.
@@ -127,6 +128,9 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
     Returns:
         The two lengths that fit, int [B].
     """
+    if layout.halves:       # openai/finetune-transformer-lm, transform_roc
+        most = np.where(b_length > 0, max_seq_length // 2 - 2, layout.room(max_seq_length, False))
+        return np.minimum(a_length, most), np.minimum(b_length, most)
     room = layout.room(max_seq_length, b_length > 0)
     excess = np.maximum(a_length + b_length - room, 0)
     a_popped = np.minimum(excess, np.maximum(a_length - b_length, 0))
@@ -147,12 +151,12 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
         a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; where B's
             length is 0 there is A only.
         max_seq_length: S.
-        vocabulary: has `layout`, `cls_id`, `sep_id` and `pad_id`.
+        vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`.
 
     Returns:
         dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the
-        class token is the last, segment_ids is uint8 and the class token's segment 2 (XLNet,
-        arXiv:1906.08237).
+        class token is the last and no special one the first, segment_ids is uint8 and the class
+        token's segment 2 (XLNet, arXiv:1906.08237).
     """
     a_start, a_length, b_start, b_length = (
         np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
@@ -168,9 +172,10 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
     if layout.cls_last:
         is_cls = column == length - 1
         input_ids[is_cls] = vocabulary.cls_id
-        segment_ids = np.where(is_cls, np.uint8(2), segment_ids.astype(np.uint8))
-    elif layout.before:
-        input_ids[:, :layout.before] = vocabulary.cls_id
+        if not layout.before:
+            segment_ids = np.where(is_cls, np.uint8(2), segment_ids.astype(np.uint8))
+    if layout.before:
+        input_ids[:, :layout.before] = vocabulary.start_id
     kept = in_a | in_b
     input_ids[kept] = tokens[source[kept]]
     return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
@@ -184,6 +189,7 @@ class Marks:
     cls_id: int = 0
     sep_id: int = 0
     pad_id: int = 0
+    start_id: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

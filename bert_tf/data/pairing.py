@@ -7,7 +7,7 @@ import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from bert_tf.data.blocks import doc_blocks, doc_sentences, full_sentences
+from bert_tf.data.blocks import doc_blocks, doc_sentences, full_sentences, runs
 from bert_tf.data.corpus import Documents
 from bert_tf.data.electra_segments import electra_segments
 from bert_tf.data.pair_drawing import random_sentence, truncate
@@ -135,6 +135,7 @@ PAIRINGS = {
     "full_sentences": Pairing(full_sentences, num_labels=0, segments=1),
     "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
     "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
+    "runs": Pairing(runs, num_labels=0, segments=1),
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
     "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
     "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2),

@@ -17,8 +17,9 @@ from bert_tf.data.token_labels import in_rest_of_document
 from bert_tf.data.unit_coins import CoinMasks
 from bert_tf.data.word_order import WordOrder, num_labels
 from bert_tf.recipes import Recipe
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
+BARE = Layout(0, 0, 0)      # no special tokens
 _BLOCK = 8192       # sequences that become arrays together
 # What gives the labels of tokens, from documents and slices; None where the text has given them.
 TOKEN_LABELS = {"": None, "capitalization": None, "token_document": in_rest_of_document}
@@ -62,6 +63,7 @@ class Instances:
         joins: uint8 [T], 0 where a unit begins; needed where the records have boundaries of units.
         task_id: of the recipe's tasks, if it has several.
         slots: P.
+        layout: the places of special tokens.
     """
 
     documents: Documents
@@ -76,6 +78,7 @@ class Instances:
     joins: np.ndarray | None = None
     task_id: int = 0
     slots: int = 0
+    layout: Layout = Layout()
 
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
@@ -91,10 +94,12 @@ class Instances:
         """
         def marked(marks):
             return pack_pairs(marks, *runs, max_seq_length,
-                              Marks(vocabulary.layout))["input_ids"] > 0
+                              Marks(self.layout))["input_ids"] > 0
 
         *runs, labels = self.slices[rows].T
-        found = pack_pairs(self.documents.tokens, *runs, max_seq_length, vocabulary)
+        found = pack_pairs(self.documents.tokens, *runs, max_seq_length, Marks(
+            self.layout, *(getattr(vocabulary, f"{role}_id") for role in (
+                "cls", "sep", "pad", "start"))))
         if "token_boundary" in self.names:
             # A special token or the first of a unit.
             found["token_boundary"] = found["input_mask"] & ~marked(self.joins)
@@ -133,10 +138,11 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     """
     stream = PythonRandom(seed)
     pairing = PAIRINGS[recipe.segments.pairing]
-    room = vocabulary.layout.room(options.max_seq_length, pair=pairing.segments == 2)
+    layout = BARE if recipe.segments.bare else vocabulary.layout
+    room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
     drawn = pairing.draw(documents, stream, room, options, recipe.segments)
     # Where there may be one segment or two, one has the room of a separator more.
-    most = room + pairing.in_order * vocabulary.layout.between
+    most = room + pairing.in_order * layout.between
     masks = _make_masks(documents, vocabulary, stream, recipe.corruption, options, most)
     order_of_words = WordOrder(recipe, vocabulary.layout, seed, options.max_seq_length,
                                options.max_predictions_per_seq)
@@ -164,7 +170,8 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
                      np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe),
                      recipe.segments.next_label, getattr(masks, "cut", 0),
                      documents.joins(units if units != "subwords" else "words"),
-                     recipe.task_id if recipe.task else 0, options.max_predictions_per_seq)
+                     recipe.task_id if recipe.task else 0, options.max_predictions_per_seq,
+                     layout)
 
 
 def _make_masks(documents, vocabulary, stream, masking, options, room):

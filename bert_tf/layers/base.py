@@ -25,8 +25,11 @@ class FromConfig:
         self.config: Any = config
 
     def initializer(self) -> keras.initializers.Initializer:
-        """A new truncated normal: an initializer that is used twice gives equal weights twice."""
-        return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range)
+        """A new normal, mostly truncated: an initializer that is used twice gives equal weights
+        twice."""
+        kind = (keras.initializers.TruncatedNormal if self.config.truncates_initializer
+                else keras.initializers.RandomNormal)
+        return kind(stddev=self.config.initializer_range)
 
     def dense(self, units: int, name: str = "dense", activation: Any = None,
               initializer: Any = None, use_bias: bool = True) -> keras.layers.Dense:

@@ -54,7 +54,7 @@ class BertEncoder(FromConfig, keras.Model):
                  embeddings: Embeddings | None = None, **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         if embeddings is None:
-            embeddings = Embeddings(config, name="embeddings", dtype=self.dtype_policy)
+            embeddings = self.make_embeddings(name="embeddings", dtype=self.dtype_policy)
         for size in _SIZES_OF_EMBEDDINGS:
             if getattr(embeddings.config, size) != getattr(config, size):
                 raise InputError(f"the shared embeddings have {size} "
@@ -70,6 +70,16 @@ class BertEncoder(FromConfig, keras.Model):
         # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
+
+    def make_embeddings(self, **kwargs: Any) -> Any:
+        """The embeddings; a subclass may have another kind of them."""
+        return Embeddings(self.config, **kwargs)
+
+    def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        """The outputs before the first layer: `embedding_output` [B, S, E], and what a subclass
+        has besides."""
+        return {"embedding_output": self.embeddings(
+            inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("task_ids"))}
 
     def _make_layers(self):
         """The layers as they are passed, each part of which is made once."""
@@ -146,9 +156,8 @@ class BertEncoder(FromConfig, keras.Model):
             dropout_seed = self.seed_generator.next()
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
         bias = self.make_bias(inputs, attention_bias)
-        x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seeds[0],
-                            inputs.get("task_ids"))
-        outputs: dict[str, Any] = {"embedding_output": x, "layer_outputs": []}
+        outputs: dict[str, Any] = {**self.embed(inputs, seeds[0]), "layer_outputs": []}
+        x = outputs["embedding_output"]
         if self.embeddings_project:
             x = self.embeddings_project(x)
         attention_probs = []

@@ -41,6 +41,7 @@ class Objective(FromConfig, keras.layers.Layer):
         reads: names of the features that records to train on must have for it.
         positional: names of its answers that are about positions, [B, S, ...].
         measures: the names of what `measure` returns.
+        auxiliary: whether it only helps to train the others, and is no part of what is saved.
         loss_weight: the factor of its mean loss in the total.
         extra_count: what is added to the count of a whole batch before its sum is divided by it.
         label_smoothing: e of a target that is e / K for each of the K classes, and 1 - e more for
@@ -53,6 +54,7 @@ class Objective(FromConfig, keras.layers.Layer):
     reads: tuple[str, ...] = ()
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
+    auxiliary = False
     extra_count: float = 0.0
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None

@@ -90,9 +90,13 @@ class NextToken(Objective):
 
     A subclass defines `vectors_and_table(x, embedding_table)`, which gives float [T, E] from
     float [T, H], the matrix [V, E] that they are multiplied by, and a bias, float32 [V].
+
+    Attributes:
+        by_row: whether the loss is the mean of the sequences' means, not that of all tokens.
     """
 
     reads = ("input_ids", "input_mask")
+    by_row = False
 
     def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
         raise NotImplementedError
@@ -101,7 +105,8 @@ class NextToken(Objective):
              dropout_seed: Tensor | None = None) -> Tensor:
         """
         Args:
-            outputs: with `sequence_output`, float [B, S, H], of a left-to-right network.
+            outputs: with `sequence_output`, float [B, S, H], of a left-to-right network; with
+                `output_table`, if the network has one that takes the place of `embedding_table`.
             batch: with `input_ids`, integer [B, S] or [B, C, S].
             embedding_table: float [V, E].
             dropout_seed: not used.
@@ -112,7 +117,7 @@ class NextToken(Objective):
         x = outputs["sequence_output"][:, :-1]                              # [B, S - 1, H]
         labels, _ = self.targets(batch)
         vectors, table, bias = self.vectors_and_table(
-            ops.reshape(x, (-1, x.shape[-1])), embedding_table)
+            ops.reshape(x, (-1, x.shape[-1])), outputs.get("output_table", embedding_table))
         found = predict_tokens(vectors, table, bias, ops.reshape(labels, (-1,)))
         return ops.reshape(found, (-1, ops.shape(labels)[1], 2))
 
@@ -120,7 +125,14 @@ class NextToken(Objective):
         """The next tokens and their weights, [B, S - 1]."""
         ids, mask = (ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))
                      for name in self.reads)
-        return ops.cast(ids[:, 1:], "int32"), ops.cast(mask[:, 1:], "float32")
+        weights = ops.cast(mask[:, 1:], "float32")
+        if self.by_row:
+            if "is_real_example" in batch:
+                real = ops.cast(ops.reshape(batch["is_real_example"], (-1, 1)), "float32")
+                rows, examples = ops.shape(weights)[0], ops.shape(real)[0]
+                weights = weights * ops.repeat(real, rows // examples, axis=0)
+            weights = weights / ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1.0)
+        return ops.cast(ids[:, 1:], "int32"), weights
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The sum of the cross-entropies, and their number, from what `call` returns."""
@@ -153,3 +165,31 @@ class NextTokenLM(NextToken, MaskedLM):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "metrics_name": self._metrics_name}
+
+
+@register
+class TiedLM(NextToken):
+    """The next token by the embedding table alone, as GPT predicts it.
+
+    Args:
+        config: of the network.
+        by_row: see `NextToken`; openai/finetune-transformer-lm has it in fine-tuning.
+        auxiliary: whether it only helps to train another objective.
+    """
+
+    def __init__(self, config: Any, by_row: bool = False, auxiliary: bool = False,
+                 name: str = "tied_lm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.by_row, self.auxiliary = by_row, auxiliary
+        self.built = True
+
+    @property
+    def metrics_name(self) -> str:
+        return "next_token"
+
+    def vectors_and_table(self, x: Tensor, embedding_table: Tensor) -> tuple:
+        table = ops.cast(embedding_table, x.dtype)
+        return x, table, ops.zeros((table.shape[0],), "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "by_row": self.by_row, "auxiliary": self.auxiliary}

@@ -3,8 +3,10 @@
 import lazy_loader
 
 # All tokenizers: class -> (module, how the names of its vocabularies end, the names that they have
-# in a folder). The first whose ending fits reads a file; a new tokenizer is a file and a row.
+# in a folder). The first whose ending fits and that `reads` a file reads it; a new tokenizer is a
+# file and a row.
 TOKENIZERS = {
+    "GptTokenizer": ("gpt_bpe", (".json",), ("encoder_bpe_40000.json",)),
     "ByteBpeTokenizer": ("byte_bpe", (".json",), ("vocab.json", "encoder.json")),
     "SentencepieceTokenizer": ("sentencepiece", (".model",), ("spiece.model", "*.model")),
     "WordpieceTokenizer": ("wordpiece", ("",), ("vocab.txt",)),

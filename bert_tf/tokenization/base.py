@@ -45,6 +45,12 @@ class Tokenizer:
         return functools.partial(type(self), **self.settings), (self.vocabulary,
                                                                 self.do_lower_case)
 
+    @classmethod
+    def reads(cls, path: str) -> bool:
+        """Whether a file whose ending fits is of this kind, where several have that ending."""
+        del path
+        return True
+
     @staticmethod
     def read_vocabulary(path: str) -> Vocabulary:
         """The vocabulary in a file of this kind of tokenizer.
@@ -166,8 +172,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
     Args:
         path: a vocab.txt (WordPiece); a spiece.model or other file that ends in .model
             (SentencePiece of ALBERT or T5); a vocab.json with a merges.txt beside it (byte-level
-            BPE; also encoder.json with vocab.bpe, and with fairseq's dict.txt); or a folder that
-            holds one of these.
+            BPE, or GPT's where tokens end in "</w>"; also encoder.json with vocab.bpe, and with
+            fairseq's dict.txt); or a folder that holds one of these.
         do_lower_case: whether to lower-case text; as the vocabulary's tokens suggest if None.
             Byte-level BPE and T5 never do.
         settings: further ones of the tokenizer, such as WordPiece's `strip_accents`; those that a
@@ -183,7 +189,7 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
             raise InputError(f"there is no vocabulary in {path}; name its file.")
         path = found
     kind = next(name for name, (_, endings, _) in tokenization.TOKENIZERS.items()
-                if str(path).endswith(endings))
+                if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
     if not settings and os.path.isfile(beside):

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -190,37 +190,42 @@ class ByteBpeTokenizer(Tokenizer):
         return b"".join(self._words[word.group()] for word in find_words(text))
 
     def _encode_word(self, word):
-        return pack(map(self.vocabulary.ids.__getitem__, self._merge(spell(word))))
+        return pack(map(self.vocabulary.ids.__getitem__, merge_pairs(spell(word), self._ranks)))
 
-    def _merge(self, symbols):
-        """Merges the pair of the lowest rank, at all places from left to right, until no pair has a
-        rank.
-        """
-        ranks, count = self._ranks, len(symbols)
-        before, after = list(range(-1, count - 1)), list(range(1, count + 1))
-        heap = [(ranks[pair], place) for place, pair in enumerate(zip(symbols, symbols[1:]))
-                if pair in ranks]
-        heapq.heapify(heap)
-        while heap:
-            rank, places = heap[0][0], []
-            while heap and heap[0][0] == rank:
-                places.append(heapq.heappop(heap)[1])
-            for place in places:
-                right = after[place]
-                if (not symbols[place] or right == count
-                        or ranks.get((symbols[place], symbols[right])) != rank):
-                    continue        # a neighbour was merged in the meantime
-                symbols[place] += symbols[right]
-                symbols[right] = ""
-                after[place] = right = after[right]
-                if right < count:
-                    before[right] = place
-                for left in (before[place], place):
-                    if left >= 0 and after[left] < count:
-                        new = ranks.get((symbols[left], symbols[after[left]]))
-                        if new is not None:
-                            heapq.heappush(heap, (new, left))
-        return list(filter(None, symbols))
+
+def merge_pairs(symbols: list[str], ranks: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Merges the pair of the lowest rank, at all places from left to right, until no pair has a
+    rank.
+
+    Args:
+        symbols: the pieces to begin with; it is changed.
+        ranks: {pair: rank}.
+    """
+    count = len(symbols)
+    before, after = list(range(-1, count - 1)), list(range(1, count + 1))
+    heap = [(ranks[pair], place) for place, pair in enumerate(zip(symbols, symbols[1:]))
+            if pair in ranks]
+    heapq.heapify(heap)
+    while heap:
+        rank, places = heap[0][0], []
+        while heap and heap[0][0] == rank:
+            places.append(heapq.heappop(heap)[1])
+        for place in places:
+            right = after[place]
+            if (not symbols[place] or right == count
+                    or ranks.get((symbols[place], symbols[right])) != rank):
+                continue        # a neighbour was merged in the meantime
+            symbols[place] += symbols[right]
+            symbols[right] = ""
+            after[place] = right = after[right]
+            if right < count:
+                before[right] = place
+            for left in (before[place], place):
+                if left >= 0 and after[left] < count:
+                    new = ranks.get((symbols[left], symbols[after[left]]))
+                    if new is not None:
+                        heapq.heappush(heap, (new, left))
+    return list(filter(None, symbols))
 
 
 def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: bytes) -> Vocabulary:

@@ -30,12 +30,14 @@ class Layout:
         between: separators between A and B.
         after: special tokens after the last text.
         cls_last: whether the last token of the sequence is the class token, not a separator.
+        halves: whether each of two texts may have half of a sequence, less two tokens (GPT).
     """
 
     before: int = 1
     between: int = 1
     after: int = 1
     cls_last: bool = False
+    halves: bool = False
 
     def special(self, pair):
         """The number of special tokens."""
@@ -66,6 +68,7 @@ class Vocabulary:
         special: {role: token} of the special tokens that there are.
         unk_id, cls_id, sep_id, mask_id: ids of the tokens of these roles; None where the vocabulary
             has no such token.
+        start_id: that of the first token of a sequence: of the role start, else cls.
         pad_id: the id that fills sequences up; 0 where no token has the role pad.
         special_ids: `pad_id` and the ids of all special tokens but that of mask (a list).
         layout: `Layout` of sequences.
@@ -99,6 +102,7 @@ class Vocabulary:
         self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             special_ids.get(role) for role in ("unk", "cls", "sep", "mask"))
         self.pad_id = special_ids.get("pad", 0)
+        self.start_id = special_ids.get("start", self.cls_id)
         self.special_ids = sorted({self.pad_id, *special_ids.values()} - {self.mask_id})
 
     @classmethod

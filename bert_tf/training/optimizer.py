@@ -6,6 +6,7 @@ variables out of weight decay only by their last name. Here gradients are made d
 the replicas, clipped by their global norm, and then applied.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -33,9 +34,16 @@ def _roberta_decay(step, warmup_steps, total_steps):
     return 1.0 - ops.minimum((step - warmup_steps) / falling, 1.0)
 
 
+def _cosine_decay(step, warmup_steps, total_steps):
+    """openai/finetune-transformer-lm opt.py, warmup_cosine: half a wave from step 0 on."""
+    del warmup_steps
+    return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / total_steps, 1.0)))
+
+
 # How the rate falls after the warm-up: the factor of the peak, by the form's name.
 DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
-          "spanbert": _bert_decay, "model_garden": _bert_decay}
+          "spanbert": _bert_decay, "model_garden": _bert_decay, "gpt": _bert_decay,
+          "cosine": _cosine_decay}
 
 
 @register
@@ -48,6 +56,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     step 0 on: the rate is that line times min(1, t / warmup_steps) (google-research/electra
     model/optimization.py). With "spanbert" it is "bert" but for two steps, in which it is the peak:
     the first, before which SpanBERT's code sets no rate, and the last of the warm-up.
+    "gpt" is "electra" one step later: its code counts a step before it takes it. "cosine" falls as
+    half a wave, peak * (1 + cos(pi * t / total_steps)) / 2.
     With "model_garden" the warm-up leads to where bert's line is at its end
     (tensorflow/models official/modeling/optimization/lr_schedule.py).
 
@@ -73,10 +83,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return rate + self.end if self.end else rate
 
     def __call__(self, step):
-        step = ops.cast(step, "float32")
+        step = ops.cast(step, "float32") + (self.form == "gpt")
         rate = self._falling(step)
         if self.warmup_steps:
-            rising = {"electra": rate, "model_garden": self._falling(
+            rising = {"electra": rate, "gpt": rate, "model_garden": self._falling(
                 ops.cast(self.warmup_steps, "float32"))}.get(self.form, self.peak)
             step = step - self.warmup_start if self.warmup_start else step
             warmup = (rising - self.start) * step / self.warmup_steps
@@ -109,6 +119,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         skip_nonfinite: whether to take no step where the gradient's norm is not finite (needed
             with a loss scale).
         not_decayed: regular expressions searched in the variables' paths.
+        corrects_decay: whether the decay, too, is multiplied by the corrections of both moments.
         per_prediction: whether gradients of mean losses are divided by the number of predictions
             once more, before they are clipped, as by the trainer of SpanBERT; see
             `bert_tf.training.trainer`.
@@ -122,11 +133,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             bias_correction: bool = True, clip_norm: float = 1.0, skip_nonfinite: bool = False,
             not_decayed: Sequence[str] = NOT_DECAYED,
             rate_factors: Sequence[tuple[str, float]] = (), epsilon_hat: bool = False,
-            per_prediction: bool = False, name: str = "adamw", **kwargs) -> None:
+            per_prediction: bool = False, corrects_decay: bool = False, name: str = "adamw",
+            **kwargs) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
+        self.corrects_decay = corrects_decay
         self.clip_norm, self.per_prediction = clip_norm, per_prediction
         self.skip_nonfinite = skip_nonfinite
         self.not_decayed = tuple(not_decayed)
@@ -186,13 +199,22 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             if self.epsilon_hat:
                 epsilon = epsilon / ops.sqrt(correction)
         delta = m / (ops.sqrt(v) + epsilon)
-        return delta + self.decay * variable if self._is_decayed[index] else delta
+        if not self._is_decayed[index]:
+            return delta
+        decay = self.decay * variable
+        if self.corrects_decay:
+            step = ops.cast(self.iterations + 1, variable.dtype)
+            first, second = (1 - ops.power(ops.cast(beta, variable.dtype), step)
+                             for beta in (self.beta_1, self.beta_2))
+            decay = decay * ops.sqrt(second) / first
+        return delta + decay
 
     def get_config(self):
         config = super().get_config()
         config.update(
             weight_decay=self.decay, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
             bias_correction=self.bias_correction, epsilon_hat=self.epsilon_hat,
+            corrects_decay=self.corrects_decay,
             clip_norm=self.clip_norm, per_prediction=self.per_prediction,
             skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
             rate_factors=[list(pair) for pair in self.rate_factors])
@@ -247,6 +269,8 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
                                         "per_prediction": True, "not_decayed": ()}),
     # PaddlePaddle/ERNIE optimization.py.
     "ernie_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True}),
+    # openai/finetune-transformer-lm opt.py.
+    "gpt_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
 }
 
 
@@ -255,6 +279,7 @@ def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
     (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
     clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
-    number of predictions) or "ernie_adam" (epsilon is added before the correction)."""
+    number of predictions), "ernie_adam" (epsilon is added before the correction) or "gpt_adam"
+    (the same, and the correction is the decay's too)."""
     variant, settings = _VARIANTS[name]
     return variant(learning_rate, **{**settings, **options})

@@ -11,8 +11,8 @@ from bert_tf.flags import REQUIRED, option
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
-              "ernie_adam")
-SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden")
+              "ernie_adam", "gpt_adam")
+SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 NEW_LAYERS = ("copied", "identity", "random")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
@@ -48,15 +48,16 @@ class TrainSettings:
         "adamw", "adamw; bert_adamw, the original's, without bias correction; lamb; "
         "albert_lamb, without bias correction; fairseq_adam, RoBERTa's, which decays LayerNorm and "
         "biases too and clips no gradient; spanbert_adam, SpanBERT's, which decays the same and "
-        "divides gradients by the number of predictions; or ernie_adam, whose epsilon is "
-        "corrected too.",
+        "divides gradients by the number of predictions; ernie_adam, whose epsilon is "
+        "corrected too; or gpt_adam, whose decay is corrected besides.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
         "0. roberta: from the peak, which is reached at the end of the warm-up. electra: on bert's "
         "line, which the rate of the warm-up follows too. spanbert: bert's, with the peak at the "
         "first step and at the end of the warm-up. model_garden: on bert's line, to which the "
-        "warm-up leads without a leap.",
+        "warm-up leads without a leap. gpt: electra's, one step later. cosine: as half a wave from "
+        "step 0.",
         choices=SCHEDULES)
     warmup_init_lr: float = option(0.0, "Rate with which the warm-up begins.")
     end_learning_rate: float = option(0.0, "Rate at --num_train_steps.")
@@ -267,9 +268,9 @@ class FineTuneSettings(TrainSettings):
             eval_steps=self.eval_steps or every)
 
     def _warmup(self, steps):
-        """The steps of the warm-up by their share, which ELECTRA's code does not round."""
+        """The steps of the warm-up by their share; the codes of ELECTRA and GPT do not round."""
         warmup = steps * self.warmup_proportion
-        return warmup if self.learning_rate_schedule == "electra" else int(warmup)
+        return warmup if self.learning_rate_schedule in ("electra", "gpt") else int(warmup)
 
     def trials(self) -> dict[str, "FineTuneSettings"]:
         """The settings of each trial, under a name that no other trial has.

@@ -106,7 +106,7 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     assert data.RecordSet.open([path], "input_file").size < STEPS * BATCH    # several epochs
     whole = train(path, do_eval=True, **options)
     said = capsys.readouterr().out
-    assert said.startswith(f"recipe {name} (arXiv:{recipe.paper}), as the manifest")
+    assert said.startswith(f"recipe {name} ({recipe.source}), as the manifest")
     assert ("masks are drawn while training, at most 3" in said) == (
         recipe.corruption.hides and ("dynamic" in case or recipe.corruption.dynamic))
     # As after a kill: the last checkpoint is gone.

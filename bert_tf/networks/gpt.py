@@ -1,0 +1,72 @@
+"""GPT (Radford et al. 2018, Improving Language Understanding by Generative Pre-Training;
+openai/finetune-transformer-lm, train.py).
+
+Shapes: B batch, S sequence, H hidden, V vocabulary, P positions.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.masks import causal_bias
+from bert_tf.layers.transformer import dropout
+from bert_tf.networks.encoder import BertEncoder
+
+
+@register
+class GPTEmbeddings(FromConfig, keras.layers.Layer):
+    """The sum of a word's and a position's row of one table. Dropout is that of the table."""
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings, self.position_embeddings = (
+            self.add_weight((rows, config.hidden_size), self.initializer(), name=name,
+                            autocast=False)
+            for name, rows in (("word_embeddings", config.vocab_size),
+                               ("position_embeddings", config.max_position_embeddings)))
+
+    def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """From integer [B, S] to float [B, S, H], and the table [V + P, H] with its dropout.
+
+        Raises:
+            ValueError: S is larger than P.
+        """
+        length, most = ops.shape(input_ids)[1], self.config.max_position_embeddings
+        if isinstance(length, int) and length > most:
+            raise ValueError(f"a sequence of {length} tokens is longer than "
+                             f"max_position_embeddings ({most})")
+        table = ops.concatenate([ops.cast(self.word_embeddings, self.compute_dtype),
+                                 ops.cast(self.position_embeddings, self.compute_dtype)])
+        table = dropout(table, self.config.embedding_dropout_prob, dropout_seed)
+        words = self.config.vocab_size
+        return ops.take(table, input_ids, axis=0) + table[words:words + length], table
+
+
+@register
+class GPT(BertEncoder):
+    """Layers as BERT's, from left to right, without segments, a norm of the embeddings or a pooler.
+
+    Beside what `BertEncoder` returns there is `output_table` [V + P, H], by which a language model
+    predicts: positions are among what it can predict, as in the original. `pooled_output` is the
+    output at the last token, _classify_. No position is masked: padding is on the right.
+    """
+
+    reads = ("input_ids", "input_mask")
+    also_reads = ()
+
+    def __init__(self, config: Any, name: str = "gpt", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    def make_embeddings(self, **kwargs: Any) -> GPTEmbeddings:
+        return GPTEmbeddings(self.config, **kwargs)
+
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
+        causal = causal_bias(ops.shape(inputs["input_ids"])[1])             # [1, 1, S, S]
+        return causal if attention_bias is None else causal + ops.cast(attention_bias, "float32")
+
+    def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        x, table = self.embeddings(inputs["input_ids"], seed)
+        return {"embedding_output": x, "output_table": table}

@@ -1,0 +1,191 @@
+"""The byte pair encoding of GPT (openai/finetune-transformer-lm, text_utils.py).
+
+Text is standardised, cut into words, and lower-cased; the last piece of a word ends in "</w>". The
+original repairs text by ftfy and cuts it by spaCy's English rules. Here curled quotes and
+ligatures are replaced as ftfy does, and the main ones of those rules are followed: punctuation
+around a word, hyphens within it, contractions, usual abbreviations. Text that ftfy would repair in
+another way, and rare abbreviations, emoticons and addresses, may give other tokens.
+"""
+
+import functools
+import json
+import os
+import re
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.byte_bpe import MERGES_FILE, VOCAB_FILE, merge_pairs
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.wordpiece import Memory, pack, unpack
+
+END = "</w>"
+# The special tokens, which the original adds after those of its file.
+ROLES = {"start": "_start_", "sep": "_delimiter_", "cls": "_classify_"}
+LAYOUT = Layout(1, 1, 1, cls_last=True, halves=True)
+_ORIGINAL_FILES = ("encoder_bpe_40000.json", "vocab_40000.bpe")
+
+# text_standardize, and what ftfy does to single characters.
+_REPLACED = {**dict.fromkeys("\u2014\u2013\u2015", "-"), "\u2026": "...", "\u00b4": "'",
+             **dict.fromkeys("\u02bc\u2018\u2019\u201b", "'"), **dict.fromkeys("\u201c\u201d", '"'),
+             "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}
+_RUN = re.compile(r'(-+|~+|!+|"+|;+|\?+|\++|,+|\)+|\(+|\\+|/+|\*+|\[+|\]+|}+|{+|\|+|_+)')
+# spaCy's rules for what remains between blanks.
+_PREFIX = re.compile("[\u00a7%=#&<>:'`$\u00a3\u20ac\u00bf\u00a1]|\\.\\.+")
+_SUFFIX = re.compile("('s|n't|'m|'re|'ve|'ll|'d|[:<>#&'`%=]|\\.\\.+|(?<=[a-z0-9%'])\\."
+                     "|(?<=[0-9])[$\u00a3\u20ac])$", re.IGNORECASE)
+_INFIX = re.compile(r"(?<=[a-z])(\.)(?=[A-Z])|(?<=[A-Za-z0-9])([:<>=])(?=[A-Za-z])|(\.\.+)")
+_KEPT = frozenset(
+    "mr. mrs. ms. dr. prof. st. jr. sr. vs. etc. e.g. i.e. a.m. p.m. inc. co. corp. ltd. gen. gov. "
+    "sen. rep. rev. jan. feb. aug. sept. oct. nov. dec.".split())
+
+
+def _spans(text):
+    """Where the words of a run without blanks begin and end: list of (start, end)."""
+    found = []
+    for part in _RUN.split(text):
+        start = found[-1][1] if found else 0
+        if part:
+            found.append((start, start + len(part)))
+    return [span for start, end in found for span in (
+        [(start, end)] if _RUN.fullmatch(text[start:end]) else _cut(text, start, end))]
+
+
+def _cut(text, start, end):
+    """The words between two marks, as spaCy cuts them."""
+    first, last = [], []
+    while start < end and text[start:end].lower() not in _KEPT:
+        prefix = _PREFIX.match(text, start, end)
+        suffix = _SUFFIX.search(text[start:end])
+        if prefix and prefix.end() < end and not _SUFFIX.fullmatch(text[start:end]):
+            first.append(prefix.span())
+            start = prefix.end()
+        elif suffix and suffix.start() and not re.fullmatch(r"(\w\.)+", text[start:end]):
+            last.append((start + suffix.start(), end))
+            end = start + suffix.start()
+        else:
+            break
+    inside, begin = [], start
+    for match in _INFIX.finditer(text, start, end):
+        if begin < match.start():
+            inside.append((begin, match.start()))
+        inside.append(match.span())
+        begin = match.end()
+    return [*first, *inside, *([(begin, end)] if begin < end else []), *reversed(last)]
+
+
+class GptTokenizer(Tokenizer):
+    """Text -> ids of GPT's byte pair encoding; an unknown piece is token 0."""
+
+    name = "gpt_bpe"
+
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
+        """
+        Args:
+            vocabulary: `Vocabulary` whose files hold a merges.txt.
+            do_lower_case: has no effect: text is always lower-cased.
+        """
+        del do_lower_case
+        super().__init__(vocabulary, True)
+        lines = vocabulary.files[MERGES_FILE].decode("utf-8").split("\n")
+        pairs = [tuple(line.split()) for line in lines[lines[0].startswith("#version"):]]
+        self._ranks = {pair: rank for rank, pair in enumerate(pairs) if len(pair) == 2}
+        self._words = Memory(self._encode_word)
+        self._chunks = Memory(lambda chunk: b"".join(
+            self._words[word] for word, _ in self._cut_chunk(chunk)))
+
+    @classmethod
+    def reads(cls, path):
+        """Whether the file holds tokens that end words."""
+        try:
+            with open(path, "rb") as file:
+                return f'{END}"'.encode() in file.read()
+        except OSError:
+            return False
+
+    @staticmethod
+    def read_vocabulary(path):
+        """Reads a vocab.json with a merges.txt beside it, or encoder_bpe_40000.json with
+        vocab_40000.bpe; the three special tokens are added unless it has them.
+
+        Raises:
+            InputError: a file can't be read, or is no vocabulary.
+        """
+        folder, name = os.path.split(path)
+        beside = _ORIGINAL_FILES[1] if name == _ORIGINAL_FILES[0] else MERGES_FILE
+        try:
+            with open(path, "rb") as ids, open(os.path.join(folder, beside), "rb") as merges:
+                content, pairs = ids.read(), merges.read()
+            known = json.loads(content)
+            tokens = sorted(known, key=known.__getitem__)
+            if sorted(known.values()) != list(range(len(tokens))):
+                raise ValueError("its ids are not 0, 1, 2, ...")
+        except OSError as error:
+            raise InputError(f"{error.filename} can't be read ({error.strerror}); GPT's tokenizer "
+                             f"has {VOCAB_FILE} and {MERGES_FILE} in one folder.") from error
+        except (ValueError, AttributeError, TypeError) as error:
+            raise InputError(f"vocabulary {path!r} is not a JSON object of tokens and their ids "
+                             f"({error}); give a vocab.json of GPT.") from error
+        tokens += [token for token in ROLES.values() if token not in known]
+        return Vocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content, MERGES_FILE: pairs},
+                          {**ROLES, "unk": tokens[0], "pad": tokens[0]}, LAYOUT)
+
+    def encode(self, text):
+        return unpack(b"".join(map(self._chunks.__getitem__, text.split())))
+
+    def encode_lines(self, lines):
+        found = [b"".join(map(self._chunks.__getitem__, line.split())) for line in lines]
+        ids = np.frombuffer(b"".join(found), np.int32)
+        return ids, np.array([len(packed) // ids.itemsize for packed in found], np.int32)
+
+    def encode_with_offsets(self, text):
+        ids, offsets = [], []
+        for chunk in re.finditer(r"\S+", text):
+            for word, places in self._cut_chunk(chunk.group()):
+                pieces = unpack(self._words[word])
+                end = 0
+                for piece in self._pieces(word):
+                    start, end = end, end + len(piece.removesuffix(END))
+                    covered = places[start:end] or places[-1:]
+                    offsets.append((chunk.start() + covered[0], chunk.start() + covered[-1] + 1))
+                ids += pieces
+        return ids, offsets
+
+    def continuations(self, lines, ids, lengths):
+        before = np.concatenate([[True], self._ends[ids[:-1]]])[:len(ids)]
+        before[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+        return ~before
+
+    @functools.cached_property
+    def _ends(self):
+        """bool [V]: whether each token ends a word; an unknown one is taken to."""
+        return np.array([token.endswith(END) or index == self.vocabulary.unk_id
+                         for index, token in enumerate(self.vocabulary.tokens)], bool)
+
+    def _continues(self, token):
+        return False        # the token before shows it
+
+    @staticmethod
+    def _cut_chunk(chunk):
+        """The words of a run without blanks, lower-cased, each with the places of its characters:
+        list of (str, list of int)."""
+        pairs = [(char, place) for place, given in enumerate(chunk)
+                 for char in _REPLACED.get(given, given)]
+        text = "".join(char for char, _ in pairs)
+        found = []
+        for start, end in _spans(text):
+            lowered = [(char, place) for given, place in pairs[start:end] for char in given.lower()]
+            found.append(("".join(char for char, _ in lowered), [place for _, place in lowered]))
+        return found
+
+    def _pieces(self, word):
+        return merge_pairs([*word[:-1], word[-1] + END], self._ranks)
+
+    def _encode_word(self, word):
+        return pack(self.vocabulary.ids.get(piece, 0) for piece in self._pieces(word))
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, lower-cased, whose ends get "</w>"."""
+    return [word for chunk in text.split() for word, _ in GptTokenizer._cut_chunk(chunk)]
