@@ -381,7 +381,7 @@ class GPTConfig(EncoderSizes):
         super().__post_init__()
         _check_sizes(self)
 
-    preset = classmethod(_preset)
+    preset: ClassVar[Any] = classmethod(_preset)
 
 
 # What google-research/albert takes for a key that its file lacks.

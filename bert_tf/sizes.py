@@ -120,6 +120,11 @@ class Sizes:
         return {name: value for name, value in dataclasses.asdict(self).items()
                 if name not in self.added_keys or value != getattr(type(self), name)}
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token attends to itself and to the tokens on its left only."""
+        return getattr(self, "directionality", "") == "left_to_right"
+
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes the file that `from_json_file` reads, whole or not at all."""
         write_json(path, self.to_dict())
@@ -198,11 +203,6 @@ class EncoderSizes(Sizes):
     def has_pooler(self) -> bool:
         """Whether the pooled output has weights of its own."""
         return self.pooler_type == "first_token_transform"
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether a token attends to itself and to the tokens on its left only."""
-        return self.directionality == "left_to_right"
 
     @property
     def depth(self) -> int:
