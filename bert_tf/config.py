@@ -375,7 +375,7 @@ class GPTConfig(EncoderSizes):
     type_vocab_size, inner_group_num, use_task_id = 0, 1, False
     embedding_size = num_hidden_groups = task_type_vocab_size = None
     shared_parts, pooler_type, directionality = "all", "first_token", "left_to_right"
-    truncates_initializer = False
+    truncates_initializer, has_tied_lm = False, True
 
     def __post_init__(self):
         super().__post_init__()

@@ -73,6 +73,11 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
                ("cola", 3e-5, 64, 3.0), ("mnli", 3e-5, 64, 3.0), ("mrpc", 3e-5, 16, 4.0),
                ("qnli", 2e-5, 32, 4.0), ("qqp", 3e-5, 32, 3.0), ("sst-2", 2e-5, 32, 4.0),
                ("sts-b", 5e-5, 16, 3.0), ("wnli", 2e-5, 8, 4.0))}},
+    # The paper's and openai/finetune-transformer-lm train.py.
+    "openai-gpt": {
+        "": {"learning_rate": 6.25e-5, "train_batch_size": 32, "num_train_epochs": 3.0,
+             "warmup_proportion": 0.002, "optimizer": "gpt_adam", "max_seq_length": 512,
+             "learning_rate_schedule": "gpt", "lm_coef": 0.5}},
 }
 
 

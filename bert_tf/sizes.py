@@ -120,6 +120,9 @@ class Sizes:
         return {name: value for name, value in dataclasses.asdict(self).items()
                 if name not in self.added_keys or value != getattr(type(self), name)}
 
+    # Whether a language model on top of the network needs no weights of its own.
+    has_tied_lm: ClassVar[bool] = False
+
     @property
     def is_causal(self) -> bool:
         """Whether a token attends to itself and to the tokens on its left only."""

@@ -34,7 +34,7 @@ from bert_tf.training.settings import POLICIES
 
 tf = lazy_loader.load("tensorflow")
 
-_POOLINGS = ("none", "cls", "mean", "max", "pooler")
+_POOLINGS = ("none", "cls", "last", "mean", "max", "pooler")
 # So many lines are sorted by length together, or as many as have vectors of so many bytes.
 _PIECE_LINES = 4096
 _PIECE_BYTES = 1 << 28
@@ -79,8 +79,9 @@ class ExtractFeaturesFlags(EncoderFlags):
         ["-1", "-2", "-3", "-4"], "Which layers: -1 is the last and 0 the first; embeddings is "
         "what the first reads.")
     pooling: str = option(
-        "none", "none: the vectors of all tokens. One vector a text: cls, that of [CLS]; mean or "
-        "max of all tokens, [CLS] and [SEP] too; pooler, the layer that was trained on top of the "
+        "none", "none: the vectors of all tokens. One vector a text: cls, that of [CLS]; last, "
+        "that of the last token, for models from left to right; mean or max of all tokens, [CLS] "
+        "and [SEP] too; pooler, the layer that was trained on top of the "
         "last (--layers has no effect).", choices=_POOLINGS)
     normalize: bool = option(False, "Give each vector the length 1.")
     output_format: str | None = option(None, "By default that of the ending of --output_file.",
@@ -308,6 +309,9 @@ def main(job: ExtractFeaturesFlags) -> None:
     make_folder(os.path.dirname(job.output_file), "output_file")
     total = count_lines(job.input_file)
     config, tokenizer = read_model(job)
+    if config.is_causal and job.pooling == "cls":
+        raise InputError("--pooling=cls takes the first token, which in a model from left to right "
+                         "has seen no other; give --pooling=last.")
     layers = (["pooler"] if job.pooling == "pooler"
               else read_layers(job.layers, config.depth))
     run_model = compile_model(job, config, layers)

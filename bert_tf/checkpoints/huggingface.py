@@ -6,7 +6,7 @@ import re
 import numpy as np
 from safetensors.numpy import save
 
-from bert_tf.checkpoints import names, rules, safetensors_files
+from bert_tf.checkpoints import huggingface_gpt, names, rules, safetensors_files
 from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
 from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
@@ -230,6 +230,8 @@ def read(file: str, task: str | None = None) -> Source:
     path = rules.beside(file, "config.json")
     values = read_json(path) if path else {}
     found = safetensors_files.tensors(file)
+    if values.get("model_type") == huggingface_gpt.TYPE:
+        return huggingface_gpt.read(file, values, found)
     kind = _find_type(values, found, path)
     model = MODELS[kind]
     config = _read_config(values, kind, path) if path else None
@@ -263,6 +265,8 @@ def table_for(weights: Weights) -> Format:
     Raises:
         InputError: Hugging Face has no model with all of its heads.
     """
+    if weights.config.model_type == huggingface_gpt.TYPE:
+        return huggingface_gpt.table_for(weights)
     if weights.config.model_type not in MODEL_OF:
         raise InputError(f"{weights.source}: the format huggingface has no "
                          f"{weights.config.model_type} yet; choose another format.")
@@ -348,6 +352,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         weights: `Weights`.
         tensors: a dict of `Tensor` by Hugging Face's names.
     """
+    if weights.config.model_type == huggingface_gpt.TYPE:
+        huggingface_gpt.write(folder, weights, tensors)
+        return
     described, model = _describe(weights), MODEL_OF[weights.config.model_type]
     unused = _unused_positions(model, described)
     values = {name: np.ascontiguousarray(

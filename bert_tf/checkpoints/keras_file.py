@@ -33,6 +33,11 @@ def _encoder_parts(config, layer="TransformerLayer"):
             *([("Dense", "pooler")] if config.has_pooler else [])]
 
 
+def _gpt_parts(config):
+    """The parts of a `GPT`."""
+    return [("GPTEmbeddings", "embeddings"), *_encoder_parts(config)[1:]]
+
+
 def _universal_parts(config):
     """The parts of a `UniversalTransformer`."""
     return [("ScaledEmbeddings", "embeddings"), ("UniversalLayer", "layer_0"),
@@ -70,13 +75,18 @@ _UNIVERSAL = (
     ("encoder/LayerNorm", "encoder/norm", _NORM),
     ("pooler/dense", "encoder/pooler", _DENSE),
 )
+_GPT = (
+    ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
+                                               ("/position_embeddings", "/1"))),
+    *(row for row in _ENCODER if row[0].startswith("encoder/")),
+)
 # For each network: its parts in the order of its `layers`, a function of the configuration that
 # returns a list of (class, name in the table); and the rows of its table. Keras names the groups of
 # an HDF5 file after classes, but for attributes that come before the list of layers.
 _NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
              "FixedPatternEncoder": (
                  functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
-             "UniversalTransformer": (_universal_parts, _UNIVERSAL)}
+             "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT)}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
 
 

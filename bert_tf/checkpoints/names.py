@@ -74,6 +74,12 @@ def _encoder(config):
     }
 
 
+def _gpt(config):
+    """Those of `GPT`."""
+    kept = ("embeddings/word", "embeddings/position", "encoder/")
+    return {name: shape for name, shape in _encoder(config).items() if name.startswith(kept)}
+
+
 def _universal(config):
     """Those of `UniversalTransformer`."""
     layer = {
@@ -95,7 +101,8 @@ def _universal(config):
 
 # The names of each network's own weights with their shapes, by the name of its configuration:
 # functions of that.
-NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal}
+NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
+                  "GPTConfig": _gpt}
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})

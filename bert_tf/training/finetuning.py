@@ -15,6 +15,7 @@ from bert_tf import checkpoints, networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_json
+from bert_tf.objectives.next_token import TiedLM
 from bert_tf.training import batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights
@@ -59,11 +60,14 @@ class _Models:
         self._keep_head = keep_head
         self._chief = is_chief(strategy)
 
-    def make_trainer(self, settings: FineTuneSettings) -> Trainer:
-        """A Trainer for one trial."""
+    def make_trainer(self, settings: FineTuneSettings, trains: bool = True) -> Trainer:
+        """A Trainer for one trial, with auxiliary objectives if it is to train."""
         def make_learner(dtype):
-            learner = Learner(networks.build(self._config, dtype=dtype),
-                              [self._goal.make_objective(self._config, dtype=dtype)])
+            heads = [self._goal.make_objective(self._config, dtype=dtype)]
+            if trains and settings.lm_coef:
+                heads.append(TiedLM(self._config, by_row=True, auxiliary=True, dtype=dtype,
+                                    loss_weight=settings.lm_coef))
+            learner = Learner(networks.build(self._config, dtype=dtype), heads)
             transfer.freeze(learner.encoder, settings.frozen_layers)
             return learner
 
@@ -90,7 +94,7 @@ class _Models:
         """
         keras.backend.clear_session()
         settings = self._settings.resolve(self._goal.defaults, 1)
-        trainer = self.make_trainer(settings)
+        trainer = self.make_trainer(settings, trains=False)
         _load_all(path, trainer.learner)
         return trainer
 
@@ -137,6 +141,9 @@ class FineTuning(_Models):
         results = {}
         for name, trial in settings.items():
             trial.check_warmup()
+            if trial.lm_coef and not self._config.has_tied_lm:
+                raise InputError("--lm_coef is for GPT, whose language model has no weights of its "
+                                 "own; leave it out.")
             transfer.check(self._config, trial.frozen_layers, trial.reinit_layers,
                            trial.layer_decay)
             trial.check_replicas(self._strategy.num_replicas_in_sync,
@@ -247,7 +254,7 @@ class FineTuning(_Models):
         headline = self._goal.headline
         if all(trials.rank_result(result, headline) > trials.rank_result(other, headline)
                for other in earlier.values()):
-            save_model(self._settings.output_dir, learner)
+            save_model(self._settings.output_dir, learner.parts()["model"])
             curves = os.path.join(folder.path, "metrics.jsonl")
             if os.path.exists(curves):
                 with replace_aside(os.path.join(self._settings.output_dir,
@@ -259,7 +266,7 @@ class FineTuning(_Models):
 def _load_all(path, learner):
     """Loads a checkpoint that must hold the head too; returns its `Account`."""
     account = checkpoints.load(path, learner)
-    (objective,) = learner.objectives
+    objective = learner.objectives[0]
     missing = [name for name in account.missing if name.startswith(f"{objective.name}/")]
     if missing:
         raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "

@@ -147,7 +147,9 @@ class Learner(keras.Model):
 
     def parts(self) -> dict[str, "Learner"]:
         """The models that a run leaves, by the names of their files."""
-        return {"model": self}
+        kept = [objective for objective in self.objectives if not objective.auxiliary]
+        return {"model": self if len(kept) == len(self.objectives) else Learner(
+            self.encoder, kept)}
 
     def describe(self) -> dict[str, Any]:
         """The JSON values by which another run's learner is recognised as the same."""

@@ -217,6 +217,9 @@ class FineTuneSettings(TrainSettings):
         0, "How many top layers start from random weights, and the pooler with them.")
     frozen_layers: int = option(0, "How many of the lowest layers are not trained, and the "
                                    "embeddings with them; -1: the whole encoder.")
+    lm_coef: float = option(
+        0.0, "Weight of the loss of the next token, which GPT may learn beside the task; in its "
+        "code 0.5.")
     label_smoothing: float = option(0.0, "Probability that is spread evenly over all labels.")
     class_weights: list[str] = option(
         [], "Weight of each label in the loss, in the order of the labels; or balanced, by which "
@@ -234,7 +237,7 @@ class FineTuneSettings(TrainSettings):
     def check(self) -> None:
         self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
                           "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1,
-                          "layer_decay_top": 0})
+                          "layer_decay_top": 0, "lm_coef": 0})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
                            ("random_seed", (1 << 31) - self.num_trials)):
             if not 0 <= getattr(self, name) <= most:

@@ -7,14 +7,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import checkpoints
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import GPTConfig
+from bert_tf.data.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
 from bert_tf.networks.gpt import GPT
 from bert_tf.objectives.classification import MultipleChoice
 from bert_tf.objectives.next_token import TiedLM
+from bert_tf.tokenization import open_tokenizer
+from bert_tf.tokenization.gpt_bpe import LAYOUT, split_words
 from bert_tf.training.learner import Learner
 from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from data_prep import build_vocab
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 TINY = GPTConfig(vocab_size=11, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
@@ -93,7 +98,10 @@ def test_forward_losses_gradients_and_steps_are_the_originals(golden):
             loss = learner.total_loss(measures)
         grads = [tf.convert_to_tensor(g) for g in tape.gradient(
             loss, [v.value for v in learner.trainable_variables])]
-        assert np.abs(logits["multiple_choice"] - golden[f"step{step}/logits"]).max() < 1e-5
+        # The bias of the head, which has no part in the loss, drifts by noise.
+        margins = [np.diff(values) for values in (logits["multiple_choice"],
+                                                  golden[f"step{step}/logits"])]
+        assert np.abs(margins[0] - margins[1]).max() < 2e-5
         row_means = (np.array(logits["tied_lm"])[..., 0]
                      * np.array(learner.targets(batch)["tied_lm"][1])).sum(1)
         assert np.abs(row_means - golden[f"step{step}/lm_losses"]).max() < 1e-5
@@ -138,3 +146,102 @@ def test_the_released_size_is_the_published_one():
     assert GPTConfig().num_weights == (40_481 + 512) * 768 + 12 * 12 * 768 * 768
     with pytest.raises(InputError, match="unknown key 'type_vocab_size'"):
         GPTConfig.from_dict({"type_vocab_size": 2})
+
+
+# Weights
+
+@pytest.fixture(name="released")
+def fixture_released(tmp_path):
+    """The files of the original of a tiny model, and the arrays in them."""
+    rng, width, folder = np.random.default_rng(2), 8, tmp_path / "released"
+    folder.mkdir()
+    shapes = [[6, width], [11, width]]      # positions, words
+    for _ in range(2):
+        shapes += [[1, width, 24], [24], [1, width, width], [width], [width], [width],
+                   [1, width, 32], [32], [1, 32, width], [width], [width], [width]]
+    arrays = [rng.normal(size=shape).astype("float32") for shape in shapes]
+    flat = np.concatenate([array.ravel() for array in arrays])
+    for number, part in enumerate(np.array_split(flat, 10)):
+        np.save(folder / f"params_{number}.npy", part)
+    (folder / "params_shapes.json").write_text(json.dumps(shapes))
+    return folder, arrays
+
+
+def test_released_weights_come_in_and_out(released, tmp_path):
+    folder, arrays = released
+    config = checkpoints.read_config(folder)
+    assert (config.vocab_size, config.hidden_size, config.num_hidden_layers) == (14, 8, 2)
+    network = GPT(config)
+    account = checkpoints.load(folder, network)
+    assert not account.missing and "3 rows of words are drawn anew" in str(account)
+    values = {name: variable.numpy() for name, variable in variables(network).items()}
+    assert np.array_equal(values["embeddings/position_embeddings"], arrays[0])
+    assert np.array_equal(values["embeddings/word_embeddings"][:11], arrays[1])
+    for number, part in enumerate(("query", "key", "value")):
+        assert np.array_equal(values[f"encoder/layer_1/attention/self/{part}/kernel"],
+                              arrays[14][0][:, 8 * number:8 * number + 8])
+    assert np.array_equal(values["encoder/layer_0/output/dense/kernel"], arrays[10][0])
+    for form in ("keras", "huggingface", "openai"):
+        source = {"openai": tmp_path / "huggingface"}.get(form, folder)
+        checkpoints.convert(str(source), str(tmp_path / form), form)
+        again = GPT(config)
+        checkpoints.load(tmp_path / form, again)
+        assert all(np.array_equal(variable.numpy(), values[name])
+                   for name, variable in variables(again).items()), form
+    assert (tmp_path / "openai" / "params_9.npy").read_bytes() == (
+        folder / "params_9.npy").read_bytes()
+    with pytest.raises(InputError, match="model_type is openai-gpt"):
+        checkpoints.convert(str(folder), str(tmp_path / "google"), "google")
+
+
+def test_heads_of_a_conversion(tmp_path):
+    learner = Learner(GPT(TINY), [MultipleChoice(TINY)])
+    learner.save(tmp_path / "model.keras")
+    checkpoints.convert(str(tmp_path), str(tmp_path / "hf"), "huggingface")
+    again = Learner(GPT(TINY), [MultipleChoice(TINY)])
+    account = checkpoints.load(tmp_path / "hf", again)
+    assert not account.missing
+    assert all(np.array_equal(a, b) for a, b in zip(learner.get_weights(), again.get_weights()))
+    with pytest.raises(InputError, match="no place for multiple_choice.*--leave_out"):
+        checkpoints.convert(str(tmp_path), str(tmp_path / "npy"), "openai")
+
+
+# Texts
+
+def test_text_becomes_pieces_and_special_tokens(tmp_path):
+    (tmp_path / "text.txt").write_text("the well-known house isn't (here) or there.\n" * 9)
+    build_vocab.main(build_vocab.BuildVocabFlags(
+        input_file=[str(tmp_path / "text.txt")], output_file=str(tmp_path / "vocab.json"),
+        tokenizer="gpt_bpe", vocab_size=60))
+    tokenizer = open_tokenizer(str(tmp_path))
+    assert tokenizer.name == "gpt_bpe" and tokenizer.vocabulary.tokens[-3:] == [
+        "_start_", "_delimiter_", "_classify_"]
+    text = "The HOUSE \u2014 isn\u2019t here\u2026"
+    words = "".join(tokenizer.tokenize(text)).split("</w>")
+    assert words == ["the", "house", "-", "is", "n't", "here", "...", ""] or "<unk>" in words[-2]
+    ids, offsets = tokenizer.encode_with_offsets(text)
+    assert ids == tokenizer.encode(text)
+    assert text[offsets[0][0]:offsets[0][1]].lower() in "the"
+    starts = ~tokenizer.continuations([text], np.array(ids), np.array([len(ids)]))
+    assert starts.sum() == len(split_words(text))
+    cut = [word for raw in ("don't", "(it's)", "U.S.", "end.", "a.m.", "$3.50", "I'm")
+           for word in split_words(raw)]
+    assert cut == ["do", "n't", "(", "it", "'s", ")", "u.s.", "end", ".", "a.m.", "$", "3.50",
+                   "i", "'m"]
+
+
+def test_stories_are_transformed_as_the_original_does(golden):
+    class Words:
+        layout, start_id, sep_id, cls_id, pad_id = LAYOUT, 40, 41, 42, 0
+
+    for row in range(4):
+        story, *endings = (json.loads(str(golden[f"step0/{name}"][row]))
+                           for name in ("story", "first", "second"))
+        for choice, ending in enumerate(endings):
+            tokens = np.array([*story, *ending], np.int32)
+            kept = truncate_pairs(np.array([len(story)]), np.array([len(ending)]), 14, LAYOUT)
+            found = pack_pairs(tokens, [0], kept[0], [len(story)], kept[1], 14, Words)
+            mask = golden["step0/mask"][row, choice]
+            ids = golden["step0/ids"][row, choice, :, 0]
+            assert np.array_equal(found["input_mask"][0], mask)
+            assert np.array_equal(found["input_ids"][0] * mask, ids * mask)

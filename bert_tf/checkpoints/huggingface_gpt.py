@@ -1,0 +1,89 @@
+"""Hugging Face's `openai-gpt`: `model.safetensors` beside a `config.json`."""
+
+import os
+
+from safetensors.numpy import save
+
+from bert_tf.checkpoints import openai_gpt, rules
+from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import GPTConfig
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+
+TYPE = "openai-gpt"
+_PREFIX = "transformer."
+_KEYS = {"vocab_size": "vocab_size", "n_embd": "hidden_size", "n_layer": "num_hidden_layers",
+         "n_head": "num_attention_heads", "n_positions": "max_position_embeddings",
+         "resid_pdrop": "hidden_dropout_prob", "attn_pdrop": "attention_probs_dropout_prob",
+         "embd_pdrop": "embedding_dropout_prob", "layer_norm_epsilon": "layer_norm_eps",
+         "initializer_range": "initializer_range"}
+# What transformers calls our activations: its "gelu" of this type is the tanh form.
+_ACTIVATIONS = {"gelu": "gelu", "relu": "relu"}
+_NOTE = ("transformers' language model predicts words only; the original's softmax, and ours, runs "
+         "over positions too.")
+
+
+def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+    """The `Source` of a checkpoint.
+
+    Args:
+        file: the safetensors file.
+        values: those of `config.json`.
+        found: the tensors of the file.
+
+    Raises:
+        InputError: the configuration describes another network.
+    """
+    path = rules.beside(file, "config.json")
+    act = values.get("afn", "gelu")
+    if act not in _ACTIVATIONS:
+        raise InputError(f"{path}: afn must be one of {', '.join(_ACTIVATIONS)}, not {act!r}.")
+    prefix = _PREFIX if any(name.startswith(_PREFIX) for name in found) else ""
+    ours = {mine: values[theirs] for theirs, mine in _KEYS.items() if theirs in values}
+    ours["intermediate_size"] = 4 * ours.get("hidden_size", GPTConfig.hidden_size)
+    notes: tuple[str, ...] = ()
+    words = f"{prefix}tokens_embed.weight"
+    if values.get("n_special") != openai_gpt.SPECIAL and words in found:
+        found = {**found, words: openai_gpt.add_special(found[words], found[words].shape[-1])}
+        ours["vocab_size"] = found[words].shape[0]
+        notes = (openai_gpt.SPECIAL_NOTE,)
+    try:
+        config = GPTConfig.from_dict({**ours, "hidden_act": _ACTIVATIONS[act]})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return Source(file, config, openai_gpt.split(found), openai_gpt.table(prefix),
+                  rules.vocabulary_beside(file), notes=notes)
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with.
+
+    Raises:
+        InputError: they are not GPT's, or have a head that no class of Hugging Face's has.
+    """
+    openai_gpt.check(weights, "huggingface", frozenset(["multiple_choice"]))
+    return openai_gpt.table(_PREFIX if weights.heads else "", (_NOTE,))
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by Hugging Face's names.
+    """
+    config = weights.config
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(save(openai_gpt.join(tensors), {"format": "pt"}))
+    write_json(os.path.join(folder, "config.json"), {
+        "architectures": [f"OpenAIGPT{'DoubleHeads' if weights.heads else ''}Model"],
+        "model_type": TYPE, **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
+        "afn": config.hidden_act, "n_special": openai_gpt.SPECIAL,
+        "summary_type": "cls_index", "summary_use_proj": True})
+    if weights.tokenizer:
+        weights.tokenizer.save(folder)
+        write_json(os.path.join(folder, "tokenizer_config.json"), {
+            "tokenizer_class": "OpenAIGPTTokenizer", "unk_token": weights.tokenizer.vocabulary.
+            special["unk"], "model_max_length": config.max_position_embeddings})

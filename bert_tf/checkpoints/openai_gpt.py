@@ -1,0 +1,191 @@
+"""Checkpoints of GPT: `params_0.npy` and on with `params_shapes.json`, as
+openai/finetune-transformer-lm has them, and what they share with Hugging Face's files.
+
+Names are those of Hugging Face's OpenAIGPTModel. The one matrix of query, key and value is three
+here, and the special tokens, which these files do not have, are drawn anew.
+"""
+
+import dataclasses
+import glob
+import json
+import math
+import os
+
+import numpy as np
+
+from bert_tf.checkpoints import rules
+from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import GPTConfig
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+
+SPECIAL = 3                     # _start_, _delimiter_, _classify_
+PARTS = ("query", "key", "value")
+_SHAPES, _FILES = "params_shapes.json", 10
+_TABLE = (("", ".weight"),)
+_DENSE = (("/kernel", ".weight"), ("/bias", ".bias"))
+_NORM = (("/gamma", ".weight"), ("/beta", ".bias"))
+_LAYER = {**{f"attention/self/{part}": (f"attn.{part}", _DENSE) for part in PARTS},
+          "attention/output/dense": ("attn.c_proj", _DENSE),
+          "attention/output/LayerNorm": ("ln_1", _NORM),
+          "intermediate/dense": ("mlp.c_fc", _DENSE), "output/dense": ("mlp.c_proj", _DENSE),
+          "output/LayerNorm": ("ln_2", _NORM)}
+# A layer's tensors in the order of the original's file.
+_ORDER = tuple(f"{module}.{end}" for module in (
+    "attn.c_attn", "attn.c_proj", "ln_1", "mlp.c_fc", "mlp.c_proj", "ln_2")
+    for end in ("weight", "bias"))
+
+
+def table(prefix: str = "", notes: tuple = ()) -> Format:
+    """The table of the network, whose names begin with `prefix`, and of the one head there is."""
+    return Format((
+        ("embeddings/word_embeddings", f"{prefix}tokens_embed", _TABLE),
+        ("embeddings/position_embeddings", f"{prefix}positions_embed", _TABLE),
+        *((f"encoder/layer_{{i}}/{ours}", f"{prefix}h.{{i}}.{theirs}", endings)
+          for ours, (theirs, endings) in _LAYER.items()),
+        ("multiple_choice/dense", "multiple_choice_head.summary",
+         (("/kernel", ".weight", "transpose"), ("/bias", ".bias")))),
+        ((r".*\.attn\.bias", "a constant, not a weight"),
+         (r"lm_head\.weight", "a copy of a tied tensor")), notes=notes)
+
+
+def split(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with three in place of each of query, key and value together."""
+    result = {}
+    for name, tensor in found.items():
+        if ".c_attn." not in name:
+            result[name] = tensor
+            continue
+        width = tensor.shape[-1] // 3
+        for number, part in enumerate(PARTS):
+            result[name.replace("c_attn", part)] = dataclasses.replace(
+                tensor, name=f"{tensor.name} ({part})", shape=(*tensor.shape[:-1], width),
+                read=lambda tensor=tensor, first=number * width, width=width:
+                    tensor.read()[..., first:first + width])
+    return result
+
+
+def join(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    """The values of tensors, with query, key and value together again."""
+    result: dict[str, np.ndarray] = {}
+    for name, tensor in tensors.items():
+        if ".attn.query." in name:
+            result[name.replace("query", "c_attn")] = np.concatenate(
+                [tensors[name.replace("query", part)].read() for part in PARTS], -1)
+        elif not any(f".attn.{part}." in name for part in PARTS):
+            result[name] = np.ascontiguousarray(tensor.read())
+    return result
+
+
+def add_special(words: Tensor, width: int) -> Tensor:
+    """A table of words with rows for the special tokens, drawn as the original draws them."""
+    def read():
+        drawn = np.random.default_rng(0).normal(0, 0.02, (SPECIAL, width))
+        values = words.read()
+        return np.concatenate([values, drawn.astype(values.dtype)])
+    return dataclasses.replace(words, shape=(words.shape[0] + SPECIAL, width), read=read)
+
+
+SPECIAL_NOTE = f"{SPECIAL} rows of words are drawn anew, those of the special tokens."
+
+
+def find(path: str) -> str | None:
+    """The first of the files at `path`, the folder or that file, or None."""
+    path = os.path.join(path, "params_0.npy") if os.path.isdir(path) else path
+    return path if os.path.basename(path) == "params_0.npy" and os.path.isfile(path) else None
+
+
+def read(file: str, task: str | None = None) -> Source:
+    """The `Source` of the original's files.
+
+    Args:
+        file: what `find` gave.
+        task: not used.
+
+    Raises:
+        InputError: a file is missing or they do not fit together.
+    """
+    folder = os.path.dirname(file)
+    try:
+        with open(os.path.join(folder, _SHAPES), encoding="utf-8") as text:
+            shapes = [tuple(map(int, shape)) for shape in json.load(text)]
+        count = len(glob.glob(os.path.join(glob.escape(folder), "params_[0-9]*.npy")))
+        flat = np.concatenate([np.load(os.path.join(folder, f"params_{n}.npy"), allow_pickle=False)
+                               for n in range(count)])
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{folder}: {_SHAPES} and params_0.npy and on can't be read "
+                         f"({error}).") from error
+    layers, rest = divmod(len(shapes) - 2, len(_ORDER))
+    if rest or layers < 1 or sum(map(math.prod, shapes)) != len(flat):
+        raise InputError(f"{folder}: {_SHAPES} does not describe the {len(flat):,} numbers of the "
+                         "other files; take all files of one model.")
+    values = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+    order = ["positions_embed.weight", "tokens_embed.weight",
+             *(f"h.{i}.{name}" for i in range(layers) for name in _ORDER)]
+    found = {}
+    for name, shape, value in zip(order, shapes, values):
+        shape = shape[1:] if len(shape) == 3 else shape      # [1, in, out]
+        found[name] = Tensor(name, shape, str(value.dtype),
+                             lambda value=value, shape=shape: value.reshape(shape))
+    width = found["tokens_embed.weight"].shape[1]
+    found["tokens_embed.weight"] = add_special(found["tokens_embed.weight"], width)
+    config = rules.config_beside(file) or GPTConfig(
+        vocab_size=found["tokens_embed.weight"].shape[0], hidden_size=width,
+        num_hidden_layers=layers, num_attention_heads=max(1, width // 64),
+        intermediate_size=4 * width, max_position_embeddings=shapes[0][0])
+    return Source(file, config, split(found), table(), rules.vocabulary_beside(file),
+                  notes=(SPECIAL_NOTE,))
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with.
+
+    Raises:
+        InputError: they are not GPT's.
+    """
+    check(weights, "openai")
+    return table(notes=(f"{SPECIAL} rows of words, those of the special tokens, are left out: the "
+                        "original draws them anew.",))
+
+
+def check(weights: Weights, form: str, heads: frozenset[str] = frozenset()) -> None:
+    """Raises InputError unless a format of GPT, which has a place for `heads`, can hold `weights`.
+    """
+    config = weights.config
+    if not isinstance(config, GPTConfig):
+        raise InputError(f"{weights.source}: the format {form} holds GPT only, not the model_type "
+                         f"{config.model_type}; choose another format.")
+    if config.hidden_act != "gelu" or config.intermediate_size != 4 * config.hidden_size:
+        raise InputError(f"{weights.source}: the code of this format has the tanh form of GELU and "
+                         "layers that are four times as wide inside; choose the format keras.")
+    others = set(weights.heads) - heads
+    if others:
+        raise InputError(f"{weights.source}: the format {form} has no place for "
+                         f"{', '.join(sorted(others))}; give --leave_out={','.join(others)}.")
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `params_*.npy`, `params_shapes.json`, the configuration and the vocabulary into
+    `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by the names of the table.
+    """
+    values = join(tensors)
+    layers = weights.config.num_hidden_layers
+    values["tokens_embed.weight"] = values["tokens_embed.weight"][:-SPECIAL]
+    ordered = [values[name] for name in (
+        "positions_embed.weight", "tokens_embed.weight",
+        *(f"h.{i}.{name}" for i in range(layers) for name in _ORDER))]
+    shapes = [[1, *value.shape] if value.ndim == 2 and number > 1 else list(value.shape)
+              for number, value in enumerate(ordered)]
+    flat = np.concatenate([np.ravel(value).astype(np.float32) for value in ordered])
+    for number, part in enumerate(np.array_split(flat, _FILES)):
+        np.save(os.path.join(folder, f"params_{number}.npy"), part)
+    write_json(os.path.join(folder, _SHAPES), shapes)
+    weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
+    if weights.tokenizer:
+        weights.tokenizer.save(folder)
