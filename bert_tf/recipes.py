@@ -389,7 +389,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            defaults={"dupe_factor": 1, "max_seq_length": 512, "train_batch_size": 64,
                      "learning_rate": 2.5e-4, "num_warmup_steps": 2000, "optimizer": "gpt_adam",
                      "learning_rate_schedule": "cosine"},
-           sizes={"model_type": "openai-gpt"}, presets={"base": {}}),
+           sizes={"model_type": "openai-gpt"}),
 )}
 
 

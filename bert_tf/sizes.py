@@ -120,6 +120,8 @@ class Sizes:
         return {name: value for name, value in dataclasses.asdict(self).items()
                 if name not in self.added_keys or value != getattr(type(self), name)}
 
+    # Whether initial matrices are of a normal distribution without its tails.
+    truncates_initializer: ClassVar[bool] = True
     # Whether a language model on top of the network needs no weights of its own.
     has_tied_lm: ClassVar[bool] = False
 
@@ -134,14 +136,7 @@ class Sizes:
 
 
 class EncoderSizes(Sizes):
-    """What follows from the sizes of an `EncoderConfig`, or of a network with layers as BERT's.
-
-    Attributes:
-        truncates_initializer: whether initial matrices are of a normal distribution without its
-            tails.
-    """
-
-    truncates_initializer: ClassVar[bool] = True
+    """What follows from the sizes of an `EncoderConfig`, or of a network with layers as BERT's."""
 
     vocab_size: int
     hidden_size: int

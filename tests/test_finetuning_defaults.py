@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from bert_tf import finetuning_defaults
-from bert_tf.config import EncoderConfig
+from bert_tf.config import CONFIGS, EncoderConfig
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
@@ -31,7 +31,7 @@ def test_rows_name_flags_tasks_and_sizes():
                                                        FineTuneSettings)
              for field in dataclasses.fields(kind)}
     for kind, rows in finetuning_defaults.DEFAULTS.items():
-        assert kind in EncoderConfig.choices["model_type"] and kind != "bert"
+        assert kind in CONFIGS and kind != "bert"
         assert set(rows) <= {"", "large", "squad", "squad_v2", *TASKS}
         for name, value in (pair for row in rows.values() for pair in row.items()):
             choices = flags[name].metadata["choices"]
