@@ -10,7 +10,9 @@ def takes_choices(model) -> bool:
     """Whether a model takes several choices for each example: features [B, C, S]."""
     heads = [OBJECTIVES.get(type(objective).__name__)
              for objective in getattr(model, "objectives", ())]
-    return any(head is not None and "C" in head.inputs for head in heads)
+    orders = [getattr(objective, "orders", 1) for objective in getattr(model, "objectives", ())]
+    return max(orders, default=1) > 1 or any(
+        head is not None and "C" in head.inputs for head in heads)
 
 
 def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

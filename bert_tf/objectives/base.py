@@ -142,13 +142,16 @@ class LinearHead(Objective):
         bilstm_size: width of each direction of a bidirectional LSTM that reads `sequence_output`
             and whose output takes its place; 0 for none (arXiv:1810.04805, table 5, "+ BiLSTM").
             Where `source` is the pooled output, what each direction ends with takes its place.
+        orders: how many sequences an example has, such as both orders of two texts; the sum of
+            their pooled outputs is classified.
     """
 
     source = "pooled_output"
     reads: tuple[str, ...] = ("label_ids",)
 
     def __init__(self, config: Sizes, units: int, dropout_rate: float = 0.1,
-                 reader: keras.layers.Layer | None = None, bilstm_size: int = 0, **kwargs: Any):
+                 reader: keras.layers.Layer | None = None, bilstm_size: int = 0, orders: int = 1,
+                 **kwargs: Any):
         super().__init__(config, **kwargs)
         if bilstm_size < 0:
             raise InputError(f"bilstm_size is {bilstm_size}; it must be at least 0.")
@@ -156,6 +159,7 @@ class LinearHead(Objective):
             reader = LstmReader(config, "last", bilstm_size, 1, name="bilstm",
                                 dtype=kwargs.get("dtype"))
         self.dropout_rate, self.bilstm_size = dropout_rate, bilstm_size
+        self.orders = orders
         self.reader: Any = reader
         self.classifier = self.dense(
             units, initializer=HEAD_INITIALIZERS.get(getattr(config, "model_type", "")))
@@ -175,6 +179,8 @@ class LinearHead(Objective):
             x = self._read(outputs, batch["input_mask"])
         else:
             x = outputs[self.source]
+        if self.orders > 1:
+            x = ops.sum(ops.reshape(x, (-1, self.orders, x.shape[-1])), axis=1)
         x = dropout(x, self.dropout_rate, dropout_seed)                         # [..., H]
         return ops.cast(self.classifier(x), "float32")
 
@@ -207,7 +213,8 @@ class LinearHead(Objective):
 
     def get_config(self) -> dict[str, Any]:
         reader = {"bilstm_size": self.bilstm_size} if self.bilstm_size else {}
-        return {**super().get_config(), "dropout_rate": self.dropout_rate, **reader}
+        orders = {"orders": self.orders} if self.orders > 1 else {}
+        return {**super().get_config(), "dropout_rate": self.dropout_rate, **reader, **orders}
 
 
 class SmoothedHead(LinearHead):

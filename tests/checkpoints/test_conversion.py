@@ -86,7 +86,8 @@ def test_our_names_are_those_of_the_model():
     ours = {name.replace("{i}", str(i)): tuple(sizes[letter] for letter in shape)
             for name, shape in names.shapes(config).items()
             # No form of this head has all of its weights; LSTMs are options of others.
-            if names.head(name) != "conditional_span" and "/bilstm/" not in name for i in names.numbers(name, config)}
+            if names.head(name) != "conditional_span" and "/bilstm/" not in name
+            for i in names.numbers(name, config)}
     held = variables(learner)
     assert ours.keys() == held.keys()
     for name, shape in ours.items():

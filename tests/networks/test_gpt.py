@@ -13,7 +13,7 @@ from bert_tf.config import GPTConfig
 from bert_tf.data.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
 from bert_tf.networks.gpt import GPT
-from bert_tf.objectives.classification import MultipleChoice
+from bert_tf.objectives.classification import Classification, MultipleChoice
 from bert_tf.objectives.next_token import TiedLM
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.gpt_bpe import LAYOUT, split_words
@@ -245,3 +245,18 @@ def test_stories_are_transformed_as_the_original_does(golden):
             ids = golden["step0/ids"][row, choice, :, 0]
             assert np.array_equal(found["input_mask"][0], mask)
             assert np.array_equal(found["input_ids"][0] * mask, ids * mask)
+
+
+def test_pairs_are_read_in_both_orders():
+    head = Classification(TINY, 2, orders=2)
+    learner, rng = Learner(GPT(TINY), [head]), np.random.default_rng(1)
+    batch = {"input_ids": rng.integers(1, 11, (3, 2, 6)).astype("int32"),
+             "input_mask": np.ones((3, 2, 6), "int32")}
+    turned = {name: value[:, ::-1] for name, value in batch.items()}
+    found = np.array(learner(batch)["classification"])
+    assert found.shape == (3, 2)
+    assert np.allclose(found, learner(turned)["classification"], atol=1e-6)
+    pooled = np.array(learner.encoder({name: value.reshape(6, 6) for name, value in batch.items()})
+                      ["pooled_output"]).reshape(3, 2, -1).sum(1)
+    assert np.allclose(found, head.classifier(pooled), atol=1e-5)
+    assert type(head).from_config(head.get_config()).orders == 2
