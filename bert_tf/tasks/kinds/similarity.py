@@ -1,5 +1,5 @@
-"""A label of two texts that have no order, which a model from left to right reads both ways (Radford
-et al. 2018, section 3.3).
+"""A label of two texts that have no order, which a model from left to right reads both ways
+(Radford et al. 2018, section 3.3).
 """
 
 from bert_tf.data.features import FINETUNING
