@@ -29,6 +29,7 @@ LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 16, 4
 # How the records of each case are made; the rows of the table first.
 CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
             for name, recipe in recipes.RECIPES.items()},
+         "gpt": {"recipe": "gpt", "dupe_factor": 1},
          "bert, dynamic": {"recipe": "bert", "masking": "dynamic"},
          "bert_wwm, dynamic": {"recipe": "bert_wwm", "masking": "dynamic"},
          "one segment": {"recipe": "bert", "segments": "doc_sentences"}}
