@@ -39,7 +39,8 @@ COMPILED = {(recipe.network, recipe.learner): name
 TERMS = {"one segment": ["masked_lm"]}
 OPTIMIZERS = {"albert": "lamb"}
 # Sizes with which a recipe trains all of its terms.
-NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2}}
+NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2},
+            "gpt": {"embedding_dropout_prob": 0}}
 
 
 @pytest.fixture(name="folder", scope="module")
