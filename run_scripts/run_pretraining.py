@@ -359,13 +359,9 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         if None not in hashes and hashes[0] != hashes[1]:
             raise InputError("--input_file and --eval_input_file were made with different "
                              "vocabularies, according to their manifests; make one of them again.")
-    if records.tasks and job.do_train:
-        records = records.scheduled(job.task_schedule or ["continual"], settings.num_train_steps)
-    elif job.task_schedule:
-        raise InputError("--task_schedule is for training on records of several tasks, such as "
-                         "those of ernie2; leave it out.")
-    terms = choose_terms(recipe, job.terms, records, config)
     stack = stack or StackingSettings()
+    records = schedule(job, settings, stack, records)
+    terms = choose_terms(recipe, job.terms, records, config)
     stages = [training.stacking.Stage(config, settings)]
     if job.do_train:
         learner = getattr(training, recipe.learner)
@@ -385,6 +381,24 @@ def main(job: PretrainingFlags, settings: TrainSettings,
                 make_learner, stage.config, recipe, terms, generator=generator),
                 strategy, records, eval_records)
         return trainer
+
+
+def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings,
+             records: "data.RecordSet | data.TaskMixture") -> "data.RecordSet | data.TaskMixture":
+    """The records; those of several tasks with their schedule, if they are trained on.
+
+    Raises:
+        InputError: a flag does not go with them.
+    """
+    if records.tasks and stack.stack_layers:
+        raise InputError("--stack_layers: its stages and those of --task_schedule do not go "
+                         "together; leave it out, or train on records of another recipe.")
+    if isinstance(records, data.TaskMixture) and job.do_train:
+        return records.scheduled(job.task_schedule or ["continual"], settings.num_train_steps)
+    if job.task_schedule:
+        raise InputError("--task_schedule is for training on records of several tasks, such as "
+                         "those of ernie2; leave it out.")
+    return records
 
 
 def pretrain(job, stack, stage, make, strategy, records, eval_records):

@@ -154,6 +154,8 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     assert tiny.largest_difference(whole, two) < 1e-5
     with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 8"):
         train("", output="bad", **{**options, "task_schedule": ["capitalization=3"]})
+    with pytest.raises(InputError, match="--task_schedule is for training on records of several"):
+        train(records("bert"), output="bad", task_schedule=["together"])
 
 
 def test_terms_can_be_left_out(records, train):
