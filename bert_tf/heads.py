@@ -101,7 +101,7 @@ HEADS = {head.name: head for head in (
     Head("span_boundary", "SpanBoundary", "span_boundary",
          {"position_embeddings": "RW", **dense("dense_0", "B", "H"), **norm("LayerNorm_0", "H"),
           **dense("dense_1", "H", "E"), **norm("LayerNorm_1", "E"), "output_bias": "V"},
-         task=False, exportable=False, rebuildable=False, huggingface=""),
+         task=False, exportable=False, huggingface=""),
     Head("replaced_token", "ReplacedToken", "replaced_token",
          {**dense("dense", "H", "H"), **dense("dense_1", "H", "1")},
          task=False, exportable=False, huggingface=""),

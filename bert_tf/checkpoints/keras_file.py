@@ -99,6 +99,11 @@ def _head_rows(name, head):
         return rows if head.name == "masked_lm" else (
             *rows[:2], (f"{name}/output_bias", f"{name}/vars/0", _SELF),
             (f"{name}/copy/dense", f"{name}/copy", _DENSE))
+    if head.name == "span_boundary":
+        return ((name, f"{name}/vars", (("/position_embeddings", "/0"), ("/output_bias", "/1"))),
+                *((f"{name}/{ours}_{i}", f"{name}/{theirs}_{i}", kind) for i in range(2)
+                  for ours, theirs, kind in (("dense", "dense", _DENSE),
+                                             ("LayerNorm", "norm", _NORM))))
     if head.name == "replaced_token":
         return ((f"{name}/dense", f"{name}/transform", _DENSE),
                 (f"{name}/dense_1", f"{name}/classifier", _DENSE))
@@ -309,6 +314,9 @@ def _learner(weights):
             options = {"config": weights.config.to_dict()}
             if head.is_labelled:
                 options["num_labels"] = weights.tensors[f"{head.name}/dense/bias"].shape[0]
+            if head.name == "span_boundary":
+                options["max_targets"] = weights.tensors[
+                    "span_boundary/position_embeddings"].shape[0]
             reader = f"{head.name}/{next(iter(BILSTM))}"
             if reader in weights.tensors:
                 options["bilstm_size"] = weights.tensors[reader].shape[1] // 4

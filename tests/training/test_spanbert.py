@@ -146,6 +146,12 @@ def test_weights_go_out_and_in_again(golden, tmp_path):
     assert (described["model_type"], described["kind_of_bert"], described["architectures"]) == (
         "bert", "spanbert", ["BertForMaskedLM"])
     assert checkpoints.read_config(str(output)) == golden.config
+    # By way of Keras's format.
+    convert(golden.folder, str(tmp_path / "keras"), "keras")
+    convert(str(tmp_path / "keras"), str(tmp_path / "again"), "huggingface")
+    again = load_file(tmp_path / "again" / "model.safetensors")
+    assert again.keys() == written.keys()
+    assert all(np.array_equal(again[name], written[name]) for name in written)
     with pytest.raises(InputError, match="the model_type is spanbert.*choose another"):
         convert(golden.folder, str(tmp_path / "google"), "google")
 
