@@ -24,6 +24,7 @@ import google_crc32c
 import numpy as np
 
 from bert_tf import flags, recipes
+from bert_tf.corruption import MaskTokens, Segments
 from bert_tf.data import corpus, manifest, statistics
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import create_instances, feature_names
@@ -248,7 +249,7 @@ def _fingerprint(job, recipe, options, vocabulary, folder):
     if masking.units == "words":
         masking = dataclasses.replace(masking, units="subwords")
     halves = recipe.segments, masking
-    if halves != (recipes.Segments(), recipes.MaskTokens()):    # no earlier version made these
+    if halves != (Segments(), MaskTokens()):    # no earlier version made these
         found["recipe"] = recipe.describe()
         del found["recipe"]["name"]
     return found

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import recipes
+from bert_tf.corruption import Segments
 from bert_tf.data.dynamic_masks import can_draw
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.errors import InputError
@@ -194,7 +195,7 @@ def _vary(recipe, job):
         segments = {"pairing": job.segments, "sentence_ends": ends}
     if job.random_next_sentence is not None:
         segments["negatives"] = "random" if job.random_next_sentence else "swapped"
-        segments["random_share"] = recipes.Segments.random_share
+        segments["random_share"] = Segments.random_share
     segments |= job.given(SHARE_FLAGS)
     corruption = job.given(("shuffle_prob",))
     for choose, (called, names) in CHOICE_FLAGS.items():

@@ -21,14 +21,14 @@ ALLOWED = {
     "registration": set(),
     "options": {"errors"}, "sizes": {"errors", "files", "options"}, "config": {"errors", "sizes"},
     "heads": set(), "finetuning_defaults": {"config"},
-    "recipes": {"errors"},
+    "corruption": {"errors"}, "recipes": {"errors", "corruption"},
     # One line: networks and what they are trained on.
     "layers": COMMON,
     "networks": COMMON | {"layers"},
     "objectives": COMMON | {"heads", "layers"},
     # The other: text and records.
     "tokenization": COMMON,
-    "data": COMMON | {"metrics", "tokenization", "recipes", "signals"},
+    "data": COMMON | {"metrics", "tokenization", "corruption", "recipes", "signals"},
     "metrics": COMMON,
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
@@ -43,7 +43,8 @@ ALLOWED = {
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "objectives", "tasks",
                            "tokenization", "training"},
     "": {"heads", "networks", "registration"},
-    "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
+    "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "corruption",
+                          "recipes"},
 }
 # Dataclasses of flags.
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/tasks/task_flags.py")

@@ -228,7 +228,7 @@ class Documents:
         """uint8 [T], 1 where a token goes on with the unit before it; None if each is a unit.
 
         Args:
-            units: as in `recipes.MaskTokens`.
+            units: as in `corruption.MaskTokens`.
         """
         if units == "subwords":
             return None

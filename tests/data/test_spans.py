@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import data, recipes
+from bert_tf.corruption import Segments
 from bert_tf.data import corpus, tfrecord
 from bert_tf.data.corpus import Documents
 from bert_tf.data.dynamic_spans import DynamicSpans
@@ -134,7 +135,7 @@ def test_blocks_pass_over_long_sentences(sentences, room, expected):
     draw = data.pairing.PAIRINGS["doc_blocks"].draw
     options = types.SimpleNamespace(dupe_factor=2)
     found = [(first, first + length) for first, length, *_ in draw(
-        documents, None, room, options, recipes.Segments("doc_blocks"))]
+        documents, None, room, options, Segments("doc_blocks"))]
     assert found == 2 * expected
     documents.is_open = True
     last = sum(len(document) for document in sentences[:-1])
