@@ -107,7 +107,7 @@ class CoinMasks:
         width = int(lengths.max(initial=1))
         joins = np.zeros_like(self._documents.tokens) if self._joins is None else (
             self._joins.astype(np.int32))
-        packed = pack_pairs(joins, *runs, width, Marks(layout, OUTSIDE, OUTSIDE, OUTSIDE))
+        packed = pack_pairs(joins, *runs, width, Marks(layout, *[OUTSIDE] * 4))
         labels = packed["input_ids"][packed["input_mask"]]
         # The rest of a unit that was cut is a unit.
         labels[1:][(labels[1:] == GOES_ON) & (labels[:-1] == OUTSIDE)] = BEGINS

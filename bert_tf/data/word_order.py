@@ -97,7 +97,7 @@ class WordOrder:
     def _visible(self, count, slices, masks):
         """bool [M, S]: tokens, of `count` in the text, that are neither special nor predicted."""
         packed = pack_pairs(np.zeros(count, np.int32), *slices[:, :4].T, self._size,
-                            Marks(self._layout, 1, 1, 1, 1))
+                            Marks(self._layout, *[1] * 4))
         visible = packed["input_ids"] == 0
         rows, used = np.arange(len(slices))[:, None], masks.used
         visible[np.broadcast_to(rows, used.shape)[used], masks.positions[used]] = False
