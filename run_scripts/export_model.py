@@ -153,7 +153,6 @@ def make_module(model, job: ExportFlags):
     """
     if job.format != "text":
         return export.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
-    getattr(model, "encoder", model).config.check_reads_texts(job.init_checkpoint)
     if job.task == "conditional_span":
         raise InputError("--format=text: answers are not found in beams inside the model; give "
                          "--format=ids, or use bert_tf.Predictor.")
@@ -163,8 +162,9 @@ def make_module(model, job: ExportFlags):
     if tokenizer.name != "wordpiece":
         raise InputError(f"--format=text: a tokenizer inside the model exists for WordPiece only, "
                          f"{job.vocab_file} is {tokenizer.name}; give --format=ids.")
-    tokenization.check_fits(tokenizer.vocabulary,
-                            getattr(model, "encoder", model).config.vocab_size,
+    config = getattr(model, "encoder", model).config
+    config.check_reads_texts(job.init_checkpoint)
+    tokenization.check_fits(tokenizer.vocabulary, config.vocab_size,
                             f"--vocab_file={job.vocab_file}")
     kind = export.TEXT_MODELS.get(job.task, export.TextModel)
     return kind(model, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,

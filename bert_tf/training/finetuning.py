@@ -63,11 +63,13 @@ class _Models:
     def make_trainer(self, settings: FineTuneSettings, trains: bool = True) -> Trainer:
         """A Trainer for one trial, with auxiliary objectives if it is to train."""
         def make_learner(dtype):
+            # The first: so its weights are those of earlier versions.
+            network = networks.build(self._config, dtype=dtype)
             heads = [self._goal.make_objective(self._config, dtype=dtype)]
             if trains and settings.lm_coef:
                 heads.append(TiedLM(self._config, by_row=True, auxiliary=True, dtype=dtype,
                                     loss_weight=settings.lm_coef))
-            learner = Learner(networks.build(self._config, dtype=dtype), heads)
+            learner = Learner(network, heads)
             transfer.freeze(learner.encoder, settings.frozen_layers)
             return learner
 

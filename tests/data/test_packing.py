@@ -33,7 +33,8 @@ def written_out(name, a, b):
 
 def packed(name, rng, longest=20):
     """Random runs as `pack_pairs` packs them, and as lists (a, b) that fit."""
-    vocabulary = types.SimpleNamespace(layout=LAYOUTS[name], cls_id=CLS, sep_id=SEP, pad_id=PAD)
+    vocabulary = types.SimpleNamespace(layout=LAYOUTS[name], cls_id=CLS, start_id=CLS, sep_id=SEP,
+                                       pad_id=PAD)
     tokens = np.arange(80, dtype=np.int32) + 1
     lengths = rng.integers(0, 20, [30, 2])
     lengths[::3, 1] = 0
@@ -76,10 +77,10 @@ def test_a_layout_knows_where_the_texts_are(name):
 def test_masks_never_fall_on_special_tokens(name, whole_words):
     layout = LAYOUTS[name]
     vocabulary = types.SimpleNamespace(ids={str(i): i for i in range(80)}, layout=layout,
-                                       cls_id=CLS, sep_id=SEP, pad_id=PAD)
+                                       cls_id=CLS, start_id=CLS, sep_id=SEP, pad_id=PAD)
     room = layout.room(16, pair=True)
     masks = static_masks(MaskTokens(units="words" if whole_words else "subwords"),
-                         types.SimpleNamespace(continues=np.zeros(80, np.uint8)),
+                         types.SimpleNamespace(joins=lambda units: np.zeros(80, np.uint8)),
                          PythonRandom(1), vocabulary,
                          quotas(16, 0.9, 16), 16, room)
     a = np.arange(1, room)

@@ -13,7 +13,7 @@ from bert_tf.tokenization.vocabulary import Layout
 
 @pytest.mark.parametrize("layout", [Layout(), Layout(1, 2, 1), Layout(0, 1, 2, cls_last=True)])
 def test_packs_as_outside_the_graph(layout):
-    vocabulary = types.SimpleNamespace(layout=layout, cls_id=90, sep_id=91, pad_id=92)
+    vocabulary = types.SimpleNamespace(layout=layout, cls_id=90, start_id=90, sep_id=91, pad_id=92)
     rng = np.random.default_rng(1)
     lengths = rng.integers(0, 15, [40, 2])
     lengths[::3, 1] = 0

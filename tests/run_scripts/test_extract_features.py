@@ -241,7 +241,7 @@ def test_the_command_and_its_errors(tmp_path, model):
         return subprocess.run([sys.executable, "-m", "run_scripts.extract_features", *arguments],
                               cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert "--pooling={none,cls,mean,max,pooler}" in command("--help").stdout
+    assert "--pooling={none,cls,last,mean,max,pooler}" in command("--help").stdout
     (tmp_path / "in.txt").write_text("a b\n")
     done = command(f"--input_file={tmp_path}/in.txt", f"--output_file={tmp_path}/new/o.jsonl",
                    f"--init_checkpoint={model}", "--max_seq_length=99")
