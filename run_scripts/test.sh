@@ -7,6 +7,6 @@ echo "== checking style (ruff) and types (mypy)"
 "$python" -m mypy
 echo "== running the tests, files side by side (one process a core and one more, at most 4)"
 # The one more works while others wait for the processes that they start.
-"$python" -m pytest --numprocesses=$(($(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses=4 --dist=loadfile --no-loadscope-reorder \
-    --durations=25 "$@"
+"$python" -m pytest --numprocesses=$(($(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses=4 \
+    --dist=loadfile --no-loadscope-reorder --durations=25 "$@"
 echo "== the tests passed; next, pre-train a small BERT: bash run_scripts/quickstart.sh"
