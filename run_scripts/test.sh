@@ -5,8 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh" "[test]"
 echo "== checking style (ruff) and types (mypy)"
 "$python" -m ruff check .
 "$python" -m mypy
-echo "== running the tests, files side by side (one process a core and one more, at most 4)"
-# The one more works while others wait for the processes that they start.
-"$python" -m pytest --numprocesses=$(($(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses=4 \
-    --dist=loadfile --no-loadscope-reorder --durations=25 "$@"
+echo "== running the tests, files side by side (one process a core, at most 4)"
+"$python" -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder \
+    --durations=25 "$@"
 echo "== the tests passed; next, pre-train a small BERT: bash run_scripts/quickstart.sh"
