@@ -2,7 +2,8 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
 from bert_tf.errors import InputError
@@ -10,7 +11,37 @@ from bert_tf.files import write_json
 from bert_tf.options import read_json
 
 T = TypeVar("T")
-TASK_TYPES = 3     # in transformers' ErnieConfig
+S = TypeVar("S", bound="Sizes")
+
+# "gelu" is the tanh approximation of google-research/bert, whatever other libraries mean by it;
+# the exact form, which Hugging Face calls "gelu", is "gelu_erf" here.
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
+
+# name: layers, width. Heads are 64 wide and the feed-forward layer is four times the width
+# (arXiv:1908.08962, table 1; base and large as in arXiv:1810.04805).
+PRESETS = {
+    "tiny": (2, 128),
+    "mini": (4, 256),
+    "small": (4, 512),
+    "medium": (8, 512),
+    "base": (12, 768),
+    "large": (24, 1024),
+}
+
+# More weights than this are a slip that would exhaust the memory.
+_MOST_WEIGHTS = 50_000_000_000
+# The largest values of sizes, and what shares and the like must be below.
+WHOLE_NUMBERS = {
+    "vocab_size": 10_000_000, "hidden_size": 65_536, "num_hidden_layers": 1_024,
+    "num_attention_heads": 1_024, "intermediate_size": 1_048_576,
+    "max_position_embeddings": 1_048_576}
+FRACTIONS: dict[str, float] = {
+    "hidden_dropout_prob": 1, "attention_probs_dropout_prob": 1, "initializer_range": 10,
+    "layer_norm_eps": 1}
+# Keys that the shapes of a network's weights do not show.
+UNSEEN_KEYS = ("num_attention_heads", "hidden_act", "layer_norm_eps")
+# In transformers' ErnieConfig.
+TASK_TYPES = 3
 
 
 def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
@@ -231,3 +262,41 @@ class EncoderSizes(Sizes):
             return [(i, i) for i in shared]
         pairs = list(zip(map(shared.index, shared), passed))
         return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
+
+
+def check_sizes(config):
+    """Raises InputError unless all heads of attention have one width and the weights fit."""
+    if config.hidden_size % config.num_attention_heads:
+        raise InputError(f"num_attention_heads ({config.num_attention_heads}) must divide "
+                         f"hidden_size ({config.hidden_size}).")
+    if config.num_weights > _MOST_WEIGHTS:
+        raise InputError(f"these sizes make {config.num_weights:,} weights, more than any BERT's "
+                         f"({_MOST_WEIGHTS:,}).")
+
+
+def preset(cls: type[S], name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
+           presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+           **overrides: Any) -> S:
+    """The published size `name`, uncased English.
+
+    Args:
+        name: of a size of BERT (tiny, mini, small, medium, base, large), or in `presets`.
+        sizes: values that come before BERT's, those of `Recipe.sizes`.
+        presets: by name, values that come before both, those of `Recipe.presets`.
+        overrides: values that come before all of these.
+
+    Raises:
+        InputError: there is no such size, or a value is refused.
+    """
+    values: dict[str, Any] = {"vocab_size": 30522, "type_vocab_size": 2,
+                              "model_type": cls.model_type}     # type: ignore[attr-defined]
+    if "type_vocab_size" not in {field.name for field in dataclasses.fields(cls)}:  # type: ignore
+        del values["type_vocab_size"]
+    if name in PRESETS:
+        layers, width = PRESETS[name]
+        values |= {"hidden_size": width, "num_hidden_layers": layers,
+                   "num_attention_heads": width // 64, "intermediate_size": 4 * width}
+    elif name not in presets:
+        raise InputError(f"there is no size {name!r}; choose from "
+                         f"{', '.join(dict.fromkeys([*PRESETS, *presets]))}.")
+    return cls.from_dict({**values, **sizes, **presets.get(name, {}), **overrides})

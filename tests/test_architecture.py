@@ -19,7 +19,8 @@ COMMON = {"errors", "files", "options", "sizes", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "signals": set(), "flags": {"errors", "files", "signals"},
     "registration": set(),
-    "options": {"errors"}, "sizes": {"errors", "files", "options"}, "config": {"errors", "sizes"},
+    "options": {"errors"}, "sizes": {"errors", "files", "options"},
+    "other_configs": {"sizes"}, "config": {"errors", "sizes", "other_configs"},
     "heads": set(), "finetuning_defaults": {"config"},
     "corruption": {"errors"}, "recipes": {"errors", "corruption"},
     # One line: networks and what they are trained on.

@@ -1,0 +1,161 @@
+"""The sizes of networks that are more than BERT's encoder with other numbers."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+from bert_tf.sizes import (
+    ACTIVATIONS,
+    FRACTIONS,
+    UNSEEN_KEYS,
+    WHOLE_NUMBERS,
+    EncoderSizes,
+    Sizes,
+    check_sizes,
+    preset,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class UniversalConfig(Sizes):
+    """The sizes of a Universal Transformer's encoder, under BERT's names; what BERT has not, under
+    those of tensorflow/tensor2tensor.
+
+    Attributes:
+        num_hidden_layers: how many steps apply the one layer.
+        recurrence_type: "basic", all steps for all positions, or "act", adaptive halting.
+        step_timing_signal_type: the signal of a step, "learned" or "sinusoid".
+        act_type: how adaptive halting mixes the steps' outputs with weights u: "basic",
+            new * u + old * (1 - u), or "accumulated", their sum, as in arXiv:1603.08983.
+        act_max_steps: the most steps of adaptive halting; None: twice `num_hidden_layers`.
+        act_epsilon: a position ends when its probability of having ended is above 1 minus this.
+        act_loss_weight: what steps cost in the loss of pre-training.
+        act_halting_bias_init: first value of the bias of a step's probability to be the last.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {**WHOLE_NUMBERS, "type_vocab_size": 65_536, "act_max_steps": 1_024}
+    fractions: ClassVar = {**FRACTIONS, "act_epsilon": 1, "act_loss_weight": 100,
+                           "act_halting_bias_init": 100}
+    choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("universal",),
+                         "recurrence_type": ("basic", "act"),
+                         "step_timing_signal_type": ("learned", "sinusoid"),
+                         "act_type": ("basic", "accumulated")}
+    optional: ClassVar = ("act_max_steps",)
+    unused_keys: ClassVar = ()
+    distinctive_keys: ClassVar = ("recurrence_type", "step_timing_signal_type")
+    unseen_keys: ClassVar = (*UNSEEN_KEYS, "num_hidden_layers", "recurrence_type",
+                             "step_timing_signal_type", "act_type", "act_max_steps", "act_epsilon")
+    # As of an encoder whose layers share all their weights, and that knows no tasks.
+    shares_layers: ClassVar = True
+    inner_group_num: ClassVar = 1
+    task_types: ClassVar = 0
+
+    vocab_size: int
+    hidden_size: int = 1024
+    num_hidden_layers: int = 6
+    num_attention_heads: int = 16
+    intermediate_size: int = 4096
+    hidden_act: str = "relu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-6
+    model_type: str = "universal"
+    recurrence_type: str = "basic"
+    step_timing_signal_type: str = "learned"
+    act_type: str = "basic"
+    act_max_steps: int | None = None
+    act_epsilon: float = 0.01
+    act_loss_weight: float = 0.01
+    act_halting_bias_init: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_sizes(self)
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights in the matrices, which are nearly all."""
+        return self.hidden_size * (self.vocab_size + self.type_vocab_size + self.depth
+                                   + 5 * self.hidden_size + 2 * self.intermediate_size)
+
+    @property
+    def halts(self) -> bool:
+        """Whether each position ends by itself."""
+        return self.recurrence_type == "act"
+
+    @property
+    def depth(self) -> int:
+        """T, the most steps that a position takes."""
+        return (self.act_max_steps or 2 * self.num_hidden_layers) if self.halts else (
+            self.num_hidden_layers)
+
+    @property
+    def layer_weights(self) -> list[tuple[int, int]]:
+        """For each step the numbers of its weights (see `EncoderSizes`)."""
+        return [(0, 0)] * self.depth
+
+    @property
+    def head_size(self) -> int:
+        """The width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings."""
+        return self.hidden_size
+
+    @property
+    def learned_heads(self) -> int:
+        """The number of heads that have queries and keys."""
+        return self.num_attention_heads
+
+    preset: ClassVar[Any] = classmethod(preset)
+
+
+@dataclasses.dataclass(frozen=True)
+class GPTConfig(EncoderSizes):
+    """The sizes of GPT (Radford et al. 2018); the defaults are those of the released model.
+
+    Attributes:
+        vocab_size: V, the special tokens _start_, _delimiter_ and _classify_ included.
+        embedding_dropout_prob: dropout of the table of words and positions itself.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = WHOLE_NUMBERS
+    fractions: ClassVar = {"embedding_dropout_prob": 1, **FRACTIONS}
+    choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("openai-gpt",)}
+    unused_keys: ClassVar = ()
+
+    vocab_size: int = 40481
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    embedding_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-5
+    model_type: str = "openai-gpt"
+
+    # What else `EncoderSizes` and the layers ask for, which GPT has not.
+    type_vocab_size, inner_group_num, use_task_id = 0, 1, False
+    embedding_size = num_hidden_groups = task_type_vocab_size = None
+    shared_parts, pooler_type, directionality = "all", "first_token", "left_to_right"
+    truncates_initializer, has_tied_lm = False, True
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_sizes(self)
+
+    preset: ClassVar[Any] = classmethod(preset)
