@@ -20,9 +20,11 @@ from bert_tf.sizes import (
     preset,
     read_file,
 )
+from bert_tf.t5_config import T5Config
 
 __all__ = ["ALBERT", "CONFIGS", "PATTERNS", "PRESETS", "EncoderConfig", "FixedPatternConfig",
-           "GPTConfig", "Sizes", "UniversalConfig", "config_from_dict", "published", "read_config"]
+           "GPTConfig", "Sizes", "T5Config", "UniversalConfig", "config_from_dict", "published",
+           "read_config"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +193,8 @@ ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
 # The configuration of each `model_type`; the first is that of files which name none.
 CONFIGS: dict[str, Any] = {
     **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
-    "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig}
+    "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig,
+    "t5": T5Config}
 
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],

@@ -117,8 +117,10 @@ HEADS = {head.name: head for head in (
                               ("token_document", "TokenDocument"),
                               ("sentence_reordering", "SentenceReordering"),
                               ("sentence_distance", "SentenceDistance"))),
-    # It has no weights beside the network's.
+    # These have no weights beside the network's.
     Head("tied_lm", "TiedLM", "next_token", {}, task=False, exportable=False, huggingface=""),
+    Head("sequence_lm", "SequenceLM", "sequence", {},
+         task=False, exportable=False, huggingface=""),
     _task("classification", "Classification", "classification",
           problem_type="single_label_classification"),
     _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),

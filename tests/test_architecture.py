@@ -20,7 +20,8 @@ ALLOWED = {
     "errors": set(), "files": {"errors"}, "signals": set(), "flags": {"errors", "files", "signals"},
     "registration": set(),
     "options": {"errors"}, "sizes": {"errors", "files", "options"},
-    "other_configs": {"sizes"}, "config": {"errors", "sizes", "other_configs"},
+    "other_configs": {"sizes"}, "t5_config": {"errors", "sizes"},
+    "config": {"errors", "sizes", "other_configs", "t5_config"},
     "heads": set(), "finetuning_defaults": {"config"},
     "corruption": {"errors"}, "recipes": {"errors", "corruption"},
     # One line: networks and what they are trained on.

@@ -73,6 +73,18 @@ KNOWN = {feature.name: feature for feature in (
     Feature("token_label_weights", "int64", "S"),
     # 1 where a word begins: ALBERT's, and those of masks of words that are drawn while training.
     Feature("token_boundary", "int64", "S"),
+    # Of an encoder and a decoder: tokens, padded with 0; the decoder's are its targets, shifted
+    # right by one; 0 for targets without a loss; of packed rows the number of each token's example,
+    # from 1, and its place in it; of a prefix LM 1 for tokens that see each other on both sides.
+    Feature("encoder_input_tokens", "int64", "S", "V"),
+    Feature("encoder_segment_ids", "int64", "S"),
+    Feature("encoder_positions", "int64", "S"),
+    Feature("decoder_input_tokens", "int64", "T", "V"),
+    Feature("decoder_target_tokens", "int64", "T", "V"),
+    Feature("decoder_loss_weights", "int64", "T"),
+    Feature("decoder_segment_ids", "int64", "T"),
+    Feature("decoder_positions", "int64", "T"),
+    Feature("decoder_causal_attention", "int64", "T"),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.
     Feature("label_ids", "int64", 1),
     Feature("label_weights", "int64", "S"),

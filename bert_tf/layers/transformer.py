@@ -95,7 +95,7 @@ def uniform(shape: Sequence, seed: Tensor) -> Tensor:
     return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
 
 
-def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
+def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = None) -> Tensor:
     """`x` with elements set to zero at `rate` and the others scaled up, of the same shape.
 
     The mask is a pure function of the seed. So a resumed run draws the masks of an uninterrupted
@@ -105,11 +105,15 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
         x: float, any shape.
         rate: from 0 to below 1.
         seed: integer [2]; no dropout if None.
+        shared: an axis along which all elements have one mask.
     """
     if seed is None or not rate:
         return x
+    shape = list(ops.shape(x))
+    if shared is not None:
+        shape[shared] = 1
     # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
-    kept = uniform(ops.shape(x), seed) >= rate
+    kept = uniform(shape, seed) >= rate
     return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
 
 

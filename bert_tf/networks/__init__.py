@@ -9,11 +9,12 @@ if TYPE_CHECKING:
 
 # The network that each class of `bert_tf.config` describes, by the names of both.
 NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder",
-            "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT"}
+            "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT", "T5Config": "T5"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__, submod_attrs={"encoder": ["BertEncoder", "pool"],
                             "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"],
+                            "t5": ["T5"],
                             "universal": ["UniversalTransformer"]})
 __all__ += ["NETWORKS", "build"]
 

@@ -35,8 +35,8 @@ def _cut(size, *rows):
         for x in rows]
 
 
-@ops.custom_gradient
-def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> Any:
+def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
+                   z_loss: float = 0.0) -> Any:
     """How well tokens are predicted; their logits, [T, V], are never there all at once, neither
     here nor for the gradient, which computes them again.
 
@@ -45,9 +45,12 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> An
         table: float [V, E].
         bias: float32 [V].
         labels: integer [T].
+        z_loss: factor of the square of the logarithm of the softmax's denominator, which is added
+            to the loss.
 
     Returns:
-        float32 [T, 2]: the cross-entropy of each label, and whether its logit is the largest.
+        float32 [T, 2]: the loss, the cross-entropy of each label, and whether its logit is the
+        largest.
     """
     size = max(1, _MOST_LOGITS // table.shape[0])
 
@@ -55,34 +58,57 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> An
         vectors, wanted = piece
         logits = _logits(vectors, table, bias)
         losses = ops.sparse_categorical_crossentropy(wanted, logits, from_logits=True)
+        if z_loss:
+            losses = losses + z_loss * ops.square(ops.logsumexp(logits, axis=-1))
         hits = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), wanted)
         return ops.stack([losses, ops.cast(hits, "float32")], axis=-1)
 
-    labels = ops.cast(labels, "int32")
-    measured = ops.reshape(ops.map(measure, tuple(_cut(size, x, labels))), (-1, 2))
+    def slope_of(logits, wanted):
+        probabilities = ops.softmax(logits)
+        if z_loss:
+            probabilities = probabilities * (
+                1.0 + 2.0 * z_loss * ops.logsumexp(logits, axis=-1, keepdims=True))
+        return probabilities - ops.one_hot(wanted, table.shape[0], dtype="float32")
 
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
+    return _predict(x, table, bias, ops.cast(labels, "int32"), size, measure, slope_of)
 
-        pieces = _cut(size, x, labels, upstream)
 
-        def add(number, sums):
-            vectors, wanted, factors = (ops.take(piece, number, axis=0) for piece in pieces)
-            slope = ops.softmax(_logits(vectors, table, bias)) - ops.one_hot(
-                wanted, table.shape[0], dtype="float32")
-            slope = slope * factors[:, :1]                                  # [T, V]
-            rows = ops.cast(slope, vectors.dtype)
-            return (sums[0] + ops.cast(ops.matmul(ops.transpose(rows), vectors), "float32"),
-                    sums[1] + ops.sum(slope, axis=0), ops.slice_update(
-                        sums[2], (number, 0, 0), ops.matmul(rows, table)[None]))
+def _predict(x, table, bias, labels, size, measure, slope_of):
+    """What `predict_tokens` returns, piece by piece.
 
-        zeros = ops.zeros(table.shape, "float32"), ops.zeros_like(bias), ops.zeros_like(pieces[0])
-        of_table, of_bias, of_x = ops.fori_loop(0, ops.shape(pieces[0])[0], add, zeros)
-        count = ops.shape(x)[0]
-        return (ops.reshape(of_x, (-1, x.shape[1]))[:count], ops.cast(of_table, table.dtype),
-                of_bias, None)
+    Args:
+        x, table, bias, labels: as of `predict_tokens`.
+        size: the most tokens of a piece.
+        measure: function of vectors and labels that returns float32 [T, 2].
+        slope_of: function of logits and labels: the loss's derivative by the logits, [T, V].
+    """
 
-    return measured[:ops.shape(x)[0]], gradient
+    @ops.custom_gradient
+    def predict(x, table, bias, labels):
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+
+            pieces = _cut(size, x, labels, upstream)
+
+            def add(number, sums):
+                vectors, wanted, factors = (ops.take(piece, number, axis=0) for piece in pieces)
+                slope = slope_of(_logits(vectors, table, bias), wanted) * factors[:, :1]  # [T, V]
+                rows = ops.cast(slope, vectors.dtype)
+                return (sums[0] + ops.cast(ops.matmul(ops.transpose(rows), vectors), "float32"),
+                        sums[1] + ops.sum(slope, axis=0), ops.slice_update(
+                            sums[2], (number, 0, 0), ops.matmul(rows, table)[None]))
+
+            zeros = (ops.zeros(table.shape, "float32"), ops.zeros_like(bias),
+                     ops.zeros_like(pieces[0]))
+            of_table, of_bias, of_x = ops.fori_loop(0, ops.shape(pieces[0])[0], add, zeros)
+            count = ops.shape(x)[0]
+            return (ops.reshape(of_x, (-1, x.shape[1]))[:count], ops.cast(of_table, table.dtype),
+                    of_bias, None)
+
+        measured = ops.reshape(ops.map(measure, tuple(_cut(size, x, labels))), (-1, 2))
+        return measured[:ops.shape(x)[0]], gradient
+
+    return predict(x, table, bias, labels)
 
 
 class NextToken(Objective):

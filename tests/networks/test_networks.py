@@ -7,7 +7,7 @@ import pkgutil
 import keras
 import pytest
 
-from bert_tf import config, networks, other_configs
+from bert_tf import config, networks, other_configs, t5_config
 from bert_tf.data.features import KNOWN
 
 
@@ -23,7 +23,8 @@ def classes_of(package, base):
 def test_no_network_and_no_configuration_is_missing_from_the_tables():
     assert classes_of(networks, keras.Model) == set(networks.NETWORKS.values())
     configs = {cls.__name__ for cls in config.CONFIGS.values()}
-    known = classes_of(config, config.Sizes) | classes_of(other_configs, config.Sizes)
+    known = set.union(*(classes_of(module, config.Sizes)
+                        for module in (config, other_configs, t5_config)))
     assert known == configs == set(networks.NETWORKS)
 
 

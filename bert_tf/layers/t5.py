@@ -1,0 +1,266 @@
+"""The layers of T5 (arXiv:1910.10683; tensorflow/mesh, `transformer/transformer_layers.py`).
+
+Shapes: B batch, Q queries, S keys, H width, N heads, D width of a head, F width of the feed-forward
+layer, O buckets of relative positions. Nothing has a bias, and dropout has one mask for all
+positions of a sequence.
+"""
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_tf.config import T5Config
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.transformer import ACTIVATIONS, dropout, split_seed
+
+HIDDEN = -1e9           # added to the score of a key that a query does not see
+
+
+def normal(deviation: float) -> keras.initializers.Initializer:
+    """A normal distribution with all of its tails."""
+    return keras.initializers.RandomNormal(stddev=deviation)
+
+
+def truncated(deviation: float) -> keras.initializers.Initializer:
+    """A normal distribution of this standard deviation, the tails beyond two of which are cut."""
+    return keras.initializers.VarianceScaling(scale=deviation**2, mode="fan_in",
+                                              distribution="truncated_normal")
+
+
+def buckets(num_buckets: int, max_distance: int, both_sides: bool) -> np.ndarray:
+    """The bucket of each relative position, int32 [2 * max_distance + 1], from -max_distance to
+    max_distance; positions beyond have that of the end.
+
+    Half of the buckets of a side are single distances, the others grow logarithmically
+    (`attention.py`, `_relative_position_bucket`). Where only the past is seen, later keys are in
+    bucket 0.
+    """
+    distance = -np.arange(-max_distance, max_distance + 1)      # of a key to the left above 0
+    first = np.zeros_like(distance)
+    if both_sides:
+        num_buckets //= 2
+        first = np.where(distance < 0, num_buckets, 0)
+        distance = np.abs(distance)
+    distance = np.maximum(distance, 0)
+    exact = num_buckets // 2
+    ratio = np.log(np.maximum(distance, 1).astype("float32") / np.float32(exact))
+    wide = exact + (ratio / np.float32(math.log(max_distance / exact))
+                    * np.float32(num_buckets - exact)).astype("int32")
+    return (first + np.where(distance < exact, distance, np.minimum(wide, num_buckets - 1))
+            ).astype("int32")
+
+
+@register
+class RMSNorm(FromConfig, keras.layers.Layer):
+    """x / sqrt(mean(x^2) + epsilon) * scale over the last axis, in float32 for every input."""
+
+    def __init__(self, config: T5Config, name: str = "layer_norm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.scale = self.add_weight((self.config.d_model,), "ones", name="scale", autocast=False)
+
+    def call(self, x: Tensor) -> Tensor:
+        """From float [..., H] to [..., H] in the compute dtype."""
+        x = ops.cast(x, "float32")
+        variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
+        x = x * ops.rsqrt(variance + self.config.layer_norm_epsilon)
+        return ops.cast(x * ops.cast(self.scale, "float32"), self.compute_dtype)
+
+
+@register
+class RelativeBias(FromConfig, keras.layers.Layer):
+    """What each head adds to a score for how far the key is from the query.
+
+    Args:
+        config: `T5Config`.
+        both_sides: whether queries see keys on both sides.
+    """
+
+    def __init__(self, config: T5Config, both_sides: bool, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.both_sides = both_sides
+        self.buckets = buckets(config.relative_attention_num_buckets,
+                               config.relative_attention_max_distance, both_sides)
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.weight = self.add_weight(
+            (config.num_heads, config.relative_attention_num_buckets), "glorot_uniform",
+            name="weight", autocast=False)
+
+    def call(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """float32 [1, N, Q, S], from the positions of queries, integer [Q], and keys [S]."""
+        most = self.config.relative_attention_max_distance
+        distance = ops.clip(keys[None, :] - queries[:, None], -most, most) + most   # [Q, S]
+        bucket = ops.take(ops.convert_to_tensor(self.buckets), distance, axis=0)
+        bias = ops.take(ops.transpose(self.weight), bucket, axis=0)                 # [Q, S, N]
+        return ops.cast(ops.transpose(bias, (2, 0, 1)), "float32")[None]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "both_sides": self.both_sides}
+
+
+@register
+class T5Attention(FromConfig, keras.layers.Layer):
+    """x plus attention of its norm to itself, or to what an encoder returned.
+
+    Scores are not divided by the root of D: the initial queries are small instead.
+    """
+
+    def __init__(self, config: T5Config, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        factor, width = config.initializer_factor, config.d_model
+        heads = config.attention_width
+        self.layer_norm = RMSNorm(config, dtype=self.dtype_policy)
+        self.query, self.key, self.value, self.output_ = (
+            self.dense(units, name, initializer=normal(factor * inputs**-0.5), use_bias=False)
+            for name, units, inputs in (
+                ("query", heads, width * config.d_kv), ("key", heads, width),
+                ("value", heads, width), ("output", width, heads)))
+
+    def build(self, input_shape: Any = None) -> None:
+        self.layer_norm.build()
+        for layer in (self.query, self.key, self.value):
+            layer.build((None, None, self.config.d_model))
+        self.output_.build((None, None, self.config.attention_width))
+
+    def _split(self, x):
+        """From [B, S, N * D] to [B, N, S, D]."""
+        config, (batch, length) = self.config, ops.shape(x)[:2]
+        x = ops.reshape(x, (batch, length, config.num_heads, config.d_kv))
+        return ops.transpose(x, (0, 2, 1, 3))
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values [B, N, S, D] of normed vectors, or of an encoder's output, [B, S, H]."""
+        return self._split(self.key(memory)), self._split(self.value(memory))
+
+    def attend(self, normed: Tensor, keys: Tensor, values: Tensor, bias: Tensor,
+               dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """
+        Args:
+            normed: float [B, Q, H].
+            keys, values: float [B, N, S, D].
+            bias: float32, broadcast to [B, N, Q, S], added to the scores.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            float [B, Q, H], and the attention probabilities [B, N, Q, S], before dropout.
+        """
+        query = self._split(self.query(normed))                                     # [B, N, Q, D]
+        scores = ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2)))
+        probs = ops.cast(ops.softmax(ops.cast(scores, "float32") + bias), values.dtype)
+        dropped = dropout(probs, self.config.dropout_rate, dropout_seed, shared=2)
+        context = ops.transpose(ops.matmul(dropped, values), (0, 2, 1, 3))          # [B, Q, N, D]
+        batch, length = ops.shape(context)[:2]
+        return self.output_(ops.reshape(
+            context, (batch, length, self.config.attention_width))), probs
+
+    def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """
+        Args:
+            x: float [B, Q, H].
+            bias: as of `attend`.
+            memory: what to attend to, float [B, S, H]; x itself if None.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            float [B, Q, H], and the attention probabilities [B, N, Q, S].
+        """
+        seeds = split_seed(dropout_seed, 2)
+        normed = self.layer_norm(x)
+        keys, values = self.keys_and_values(normed if memory is None else memory)
+        y, probs = self.attend(normed, keys, values, bias, seeds[0])
+        y = dropout(y, self.config.dropout_rate, seeds[1], shared=1)
+        return x + ops.cast(y, x.dtype), probs
+
+
+@register
+class T5FeedForward(FromConfig, keras.layers.Layer):
+    """x plus two dense layers of its norm; the hidden one may be the product of two.
+
+    In float16 the second layer computes in float32: sums of released models exceed what float16
+    holds.
+    """
+
+    def __init__(self, config: T5Config, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        factor = config.initializer_factor
+        self.layer_norm = RMSNorm(config, dtype=self.dtype_policy)
+        names = ("wi_0", "wi_1") if config.is_gated else ("wi",)
+        self.hidden = [self.dense(config.d_ff, name, use_bias=False, initializer=truncated(factor))
+                       for name in names]
+        dtype = "float32" if self.compute_dtype == "float16" else self.dtype_policy
+        self.wo = keras.layers.Dense(config.d_model, use_bias=False, name="wo", dtype=dtype,
+                                     kernel_initializer=truncated(factor))
+
+    def build(self, input_shape: Any = None) -> None:
+        self.layer_norm.build()
+        for layer in self.hidden:
+            layer.build((None, None, self.config.d_model))
+        self.wo.build((None, None, self.config.d_ff))
+
+    def call(self, x: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """From float [B, S, H] to [B, S, H]; no dropout if the seed, integer [2], is None."""
+        seeds, rate = split_seed(dropout_seed, 2), self.config.dropout_rate
+        normed = self.layer_norm(x)
+        first, *others = (layer(normed) for layer in self.hidden)                   # [B, S, F]
+        y = ACTIVATIONS["gelu" if others else "relu"](first)
+        for other in others:
+            y = y * other
+        y = self.wo(dropout(y, rate, seeds[0], shared=1))
+        return x + ops.cast(dropout(y, rate, seeds[1], shared=1), x.dtype)
+
+
+@register
+class T5Layer(FromConfig, keras.layers.Layer):
+    """Self-attention, attention to an encoder if there is one, and a feed-forward network.
+
+    Args:
+        config: `T5Config`.
+        reads_encoder: whether it attends to an encoder's output too.
+    """
+
+    def __init__(self, config: T5Config, reads_encoder: bool = False, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy, self.reads_encoder = self.dtype_policy, reads_encoder
+        self.attention = T5Attention(config, name="attention", dtype=policy)
+        self.cross_attention = T5Attention(
+            config, name="cross_attention", dtype=policy) if reads_encoder else None
+        self.feed_forward = T5FeedForward(config, name="feed_forward", dtype=policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer in (self.attention, self.cross_attention, self.feed_forward):
+            if layer:
+                layer.build()
+
+    def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
+             memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> dict[str, Tensor]:
+        """
+        Args:
+            x: float [B, Q, H].
+            bias: float32, broadcast to [B, N, Q, Q].
+            memory: the encoder's output, float [B, S, H].
+            memory_bias: float32, broadcast to [B, N, Q, S].
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            A dict: what comes after each part, float [B, Q, H], by the part's name; and `probs` and
+            `cross_probs`, [B, N, Q, Q] and [B, N, Q, S], the probabilities of attention.
+        """
+        seeds, outputs = split_seed(dropout_seed, 3), {}
+        x, outputs["probs"] = self.attention(x, bias, None, seeds[0])
+        outputs["attention"] = x
+        if self.cross_attention:
+            x, outputs["cross_probs"] = self.cross_attention(x, memory_bias, memory, seeds[1])
+            outputs["cross_attention"] = x
+        outputs["feed_forward"] = self.feed_forward(x, seeds[2])
+        return outputs
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "reads_encoder": self.reads_encoder}

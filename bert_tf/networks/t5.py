@@ -1,0 +1,256 @@
+"""T5: an encoder and a decoder, or one of its language models (arXiv:1910.10683; tensorflow/mesh,
+`transformer/transformer.py`).
+
+Shapes: B batch, S tokens of the encoder, T tokens of the decoder, H width, N heads, L layers, V
+vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import T5Config
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.t5 import HIDDEN, RelativeBias, RMSNorm, T5Layer, normal, truncated
+from bert_tf.layers.transformer import dropout, split_seed
+
+
+def hide(visible: Tensor) -> Tensor:
+    """What is added to scores: 0 where `visible`, bool [...], is True, else -1e9 (float32)."""
+    return ops.where(visible, 0.0, HIDDEN)
+
+
+def same_segment(queries: Tensor, keys: Tensor) -> Tensor:
+    """bool [B, 1, Q, S], from the numbers of segments of queries [B, Q] and keys [B, S]."""
+    return ops.equal(queries[:, None, :, None], keys[:, None, None, :])
+
+
+@register
+class T5Embeddings(FromConfig, keras.layers.Layer):
+    """The table of words, without positions and without a norm."""
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings = self.add_weight(
+            (config.vocab_size, config.d_model), normal(config.initializer_factor),
+            name="word_embeddings", autocast=False)
+
+    def call(self, ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """From integer [B, S] to float [B, S, H]; no dropout if the seed, integer [2], is None."""
+        x = ops.take(ops.cast(self.word_embeddings, self.compute_dtype), ids, axis=0)
+        # In float16 residuals are added up in float32: those of released models are too large.
+        x = ops.cast(x, "float32") if self.compute_dtype == "float16" else x
+        return dropout(x, self.config.dropout_rate, dropout_seed, shared=1)
+
+
+@register
+class T5Stack(FromConfig, keras.layers.Layer):
+    """The layers of an encoder or of a decoder, their relative bias, and a norm.
+
+    Args:
+        config: `T5Config`.
+        is_encoder: which of the two.
+    """
+
+    def __init__(self, config: T5Config, is_encoder: bool, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy, self.is_encoder = self.dtype_policy, is_encoder
+        self.relative_bias = RelativeBias(
+            config, is_encoder or config.architecture == "prefix_lm",
+            name="relative_attention_bias", dtype=policy)
+        self.layers_: list[Any] = [
+            T5Layer(config, config.has_encoder and not is_encoder, name=f"layer_{i}", dtype=policy)
+            for i in range(config.num_layers if is_encoder else config.decoder_layers)]
+        self.layer_norm = RMSNorm(config, dtype=policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        parts: list[Any] = [self.relative_bias, *self.layers_, self.layer_norm]
+        for part in parts:
+            part.build()
+
+    def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
+             memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> dict[str, Any]:
+        """
+        Args:
+            x: embeddings, float [B, T, H].
+            bias: of the mask, float32, broadcast to [B, N, T, T].
+            memory, memory_bias: as of `T5Layer`.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            A dict: `output`, float [B, T, H], with the norm; `layers`, a list of the dicts that
+            `T5Layer` returns.
+        """
+        seeds, places = split_seed(dropout_seed, 1 + len(self.layers_)), ops.arange(ops.shape(x)[1])
+        bias, layers = self.relative_bias(places, places) + bias, []
+        for layer, seed in zip(self.layers_, seeds[1:]):
+            layers.append(layer(x, bias, memory, memory_bias, seed))
+            x = layers[-1]["feed_forward"]
+        x = dropout(self.layer_norm(x), self.config.dropout_rate, seeds[0], shared=1)
+        return {"output": x, "layers": layers}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "is_encoder": self.is_encoder}
+
+
+@register
+class T5(FromConfig, keras.Model):
+    """An encoder and a decoder, or a decoder alone, with one table of words.
+
+    Args:
+        config: `T5Config`.
+
+    Attributes:
+        reads: names of the features that `call` takes: those of the original's seqio.
+        also_reads: names of those that packed rows have, and rows of a prefix LM.
+        output_kernel: variable [H, V], by which tokens are predicted where `tie_word_embeddings` is
+            not; else None.
+    """
+
+    reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
+    also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
+                                   "decoder_causal_attention")
+
+    def __init__(self, config: T5Config, name: str = "t5", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        policy = self.dtype_policy
+        if not config.has_encoder:
+            self.reads, self.also_reads = self.reads[1:], self.also_reads[1:]
+        self.embeddings = T5Embeddings(config, name="embeddings", dtype=policy)
+        self.encoder_stack: Any = T5Stack(
+            config, True, name="encoder", dtype=policy) if config.has_encoder else None
+        self.decoder_stack = T5Stack(config, False, name="decoder", dtype=policy)
+        self.logits_layer = None if config.tie_word_embeddings else self.dense(
+            config.vocab_size, "logits", use_bias=False,
+            initializer=truncated(config.initializer_factor))
+        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer in (self.embeddings, self.encoder_stack, self.decoder_stack):
+            if layer:
+                layer.build()
+        if self.logits_layer:
+            self.logits_layer.build((None, None, self.config.d_model))
+
+    @property
+    def embedding_table(self) -> keras.Variable:
+        """The variable [V, H] of words."""
+        return self.embeddings.word_embeddings
+
+    def encode(self, tokens: Tensor, segments: Tensor | None = None,
+               dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        """The encoder.
+
+        Args:
+            tokens: integer [B, S], padded with 0.
+            segments: integer [B, S]: of packed rows, the number of each token's example from 1 on,
+                0 for padding; one example a row if None.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            A dict: `output`, float [B, S, H], 0 for padding; `segments`, integer [B, S];
+            `embeddings`; `layers`, as of `T5Stack`.
+        """
+        seeds = split_seed(dropout_seed, 2)
+        is_packed = segments is not None
+        segments = ops.cast(segments if is_packed else ops.not_equal(tokens, 0), "int32")
+        visible = same_segment(segments, segments) if is_packed else ops.not_equal(
+            segments, 0)[:, None, None, :]
+        x = self.embeddings(tokens, seeds[0])
+        outputs = self.encoder_stack(x, hide(visible), dropout_seed=seeds[1])
+        is_token = ops.cast(ops.not_equal(segments, 0), outputs["output"].dtype)
+        return {**outputs, "output": outputs["output"] * is_token[:, :, None],
+                "segments": segments, "embeddings": x}
+
+    def decode(self, tokens: Tensor, encoded: Mapping[str, Any] | None = None,
+               segments: Tensor | None = None, seen: Tensor | None = None,
+               dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        """The decoder, all positions at once.
+
+        Args:
+            tokens: integer [B, T], the targets, shifted right by one.
+            encoded: what `encode` returned.
+            segments: integer [B, T], of packed rows, as of `encode`.
+            seen: integer [B, T], of a prefix LM: 1 for the positions that see each other on both
+                sides, and that all later ones see.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            A dict as of `T5Stack`, with `embeddings`.
+        """
+        seeds, places = split_seed(dropout_seed, 2), ops.arange(ops.shape(tokens)[1])
+        if seen is not None and self.config.architecture == "prefix_lm":
+            # As in the original, a query sees keys of its own priority or a lower one.
+            places = ops.where(ops.cast(seen, "bool"), 0, places[None])             # [B, T]
+        else:
+            places = places[None]
+        visible = places[:, None, None, :] <= places[:, None, :, None]              # [B, 1, T, T]
+        memory = memory_bias = None
+        if segments is not None:
+            visible = ops.logical_and(visible, same_segment(segments, segments))
+        if encoded is not None:
+            memory, theirs = encoded["output"], encoded["segments"]
+            memory_bias = hide(
+                ops.not_equal(theirs, 0)[:, None, None, :]
+                if segments is None else same_segment(segments, theirs))
+        x = self.embeddings(tokens, seeds[0])
+        outputs = self.decoder_stack(x, hide(visible), memory, memory_bias, seeds[1])
+        return {**outputs, "embeddings": x}
+
+    def logits(self, x: Tensor) -> Tensor:
+        """float32 [..., V] from the decoder's output, float [..., H]."""
+        if self.logits_layer:
+            return ops.cast(self.logits_layer(x), "float32")
+        x = x * self.config.logit_scale
+        table = ops.cast(self.embedding_table, x.dtype)
+        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
+        """
+        Args:
+            inputs: dict of integer `encoder_input_tokens` [B, S] (if there is an encoder) and
+                `decoder_input_tokens` [B, T], padded with 0; of packed rows `encoder_segment_ids`
+                and `decoder_segment_ids`; of a prefix LM `decoder_causal_attention` [B, T], 1 where
+                tokens are seen from both sides. Others are ignored.
+            training: whether to apply dropout.
+            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
+                `seed_generator` if None.
+            return_attention: whether to return the probabilities of attention too.
+
+        Returns:
+            A dict: `sequence_output` [B, T, H], that of the decoder; `encoder_output` [B, S, H];
+            `layer_outputs` and `encoder_layer_outputs`, lists of L; `output_table` [V, H], by which
+            tokens are predicted, if it is not that of the embeddings; and on request
+            `attention_probs`, `cross_attention_probs` and `encoder_attention_probs`, lists of L.
+        """
+        if not training:
+            dropout_seed = None
+        elif dropout_seed is None:
+            dropout_seed = self.seed_generator.next()
+        seeds, outputs, encoded = split_seed(dropout_seed, 2), {}, None
+        if self.encoder_stack:
+            encoded = self.encode(inputs["encoder_input_tokens"],
+                                  inputs.get("encoder_segment_ids"), seeds[0])
+            outputs = {"encoder_output": encoded["output"], "encoder_layer_outputs": [
+                layer["feed_forward"] for layer in encoded["layers"]]}
+        decoded = self.decode(
+            inputs["decoder_input_tokens"], encoded, inputs.get("decoder_segment_ids"),
+            inputs.get("decoder_causal_attention"), seeds[1])
+        outputs |= {"sequence_output": decoded["output"], "layer_outputs": [
+            layer["feed_forward"] for layer in decoded["layers"]]}
+        if self.logits_layer:
+            outputs["output_table"] = ops.transpose(self.logits_layer.kernel)
+        if return_attention:
+            outputs["attention_probs"] = [layer["probs"] for layer in decoded["layers"]]
+            if encoded:
+                outputs["cross_attention_probs"] = [
+                    layer["cross_probs"] for layer in decoded["layers"]]
+                outputs["encoder_attention_probs"] = [
+                    layer["probs"] for layer in encoded["layers"]]
+        return outputs

@@ -1,0 +1,202 @@
+"""The sizes of T5 (arXiv:1910.10683), under the names of its gin files and of Hugging Face's files.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from bert_tf.errors import InputError
+from bert_tf.sizes import PRESETS, Sizes
+
+_ROWS = 128     # the table of words has a multiple of so many rows
+# What tests and commands for all networks call the sizes.
+_COMMON_NAMES = {"hidden_size": "d_model", "intermediate_size": "d_ff",
+                 "num_hidden_layers": "num_layers", "num_attention_heads": "num_heads",
+                 "hidden_dropout_prob": "dropout_rate"}
+_ABSENT_NAMES = ("attention_probs_dropout_prob", "max_position_embeddings", "type_vocab_size")
+
+
+def _size(width, feed_forward, head_size, heads, layers, **values):
+    return {"d_model": width, "d_ff": feed_forward, "d_kv": head_size, "num_heads": heads,
+            "num_layers": layers, **values}
+
+
+# The second releases were trained without dropout; it is switched on again to fine-tune.
+_SECOND = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "dropout_rate": 0.0}
+T5_PRESETS: dict[str, dict[str, Any]] = {
+    "small": _size(512, 2048, 64, 8, 6),
+    "base": _size(768, 3072, 64, 12, 12),
+    "large": _size(1024, 4096, 64, 16, 24),
+    "3b": _size(1024, 16384, 128, 32, 24),
+    "11b": _size(1024, 65536, 128, 128, 24),
+    "small_v1_1": _size(512, 1024, 64, 6, 8, **_SECOND),
+    "base_v1_1": _size(768, 2048, 64, 12, 12, **_SECOND),
+    "large_v1_1": _size(1024, 2816, 64, 16, 24, **_SECOND),
+    "xl_v1_1": _size(2048, 5120, 64, 32, 24, **_SECOND),
+    "xxl_v1_1": _size(4096, 10240, 64, 64, 24, **_SECOND),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class T5Config(Sizes):
+    """The sizes of T5; the defaults are those of its first release, small.
+
+    Attributes:
+        vocab_size: V, the rows of the table of words. The original's is a multiple of 128; the rows
+            that no piece has take part in the softmax.
+        d_model: H.
+        d_kv: D, the width of a head; N D need not be H.
+        d_ff: F.
+        num_layers: of each stack.
+        num_decoder_layers: of the decoder; None: `num_layers`.
+        architecture: "encoder_decoder"; or one stack of decoder layers that read no encoder,
+            "language_model", or "prefix_lm", in which the tokens of a given part see each other on
+            both sides (section 3.2).
+        feed_forward_proj: "relu", or "gated-gelu", of the second releases (T5.1.1).
+        tie_word_embeddings: whether the output matrix is the table of words, as in the first.
+        initializer_factor: of the standard deviations of all initial matrices.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {
+        "vocab_size": 10_000_000, "d_model": 65_536, "d_kv": 65_536, "d_ff": 1_048_576,
+        "num_layers": 1_024, "num_decoder_layers": 1_024, "num_heads": 1_024,
+        "relative_attention_num_buckets": 65_536, "relative_attention_max_distance": 1_048_576}
+    fractions: ClassVar = {"dropout_rate": 1, "layer_norm_epsilon": 1, "initializer_factor": 1000}
+    choices: ClassVar = {"model_type": ("t5",), "feed_forward_proj": ("relu", "gated-gelu"),
+                         "tie_word_embeddings": (False, True),
+                         "architecture": ("encoder_decoder", "language_model", "prefix_lm")}
+    optional: ClassVar = ("num_decoder_layers",)
+    unused_keys: ClassVar = ()
+    distinctive_keys: ClassVar = ("d_kv",)
+    unseen_keys: ClassVar = ("num_heads", "relative_attention_max_distance", "layer_norm_epsilon",
+                             "architecture")
+    # What other networks have, and T5 has not: T5 tells segments apart by their text alone.
+    type_vocab_size: ClassVar = 0
+    task_types: ClassVar = 0
+    inner_group_num: ClassVar = 1
+    shares_layers: ClassVar = False
+    # Positions are relative: no length is too long.
+    max_position_embeddings: ClassVar = 1 << 20
+    truncates_initializer: ClassVar = True
+    has_tied_lm: ClassVar = True
+
+    vocab_size: int = 32_128
+    d_model: int = 512
+    d_kv: int = 64
+    d_ff: int = 2048
+    num_layers: int = 6
+    num_decoder_layers: int | None = None
+    num_heads: int = 8
+    relative_attention_num_buckets: int = 32
+    relative_attention_max_distance: int = 128
+    dropout_rate: float = 0.1
+    layer_norm_epsilon: float = 1e-6
+    initializer_factor: float = 1.0
+    feed_forward_proj: str = "relu"
+    tie_word_embeddings: bool = True
+    architecture: str = "encoder_decoder"
+    model_type: str = "t5"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.has_encoder is False and self.num_decoder_layers is not None:
+            raise InputError("num_decoder_layers is for a decoder beside an encoder; give the "
+                             "layers of a single stack as num_layers.")
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether there is an encoder, which the decoder attends to."""
+        return self.architecture == "encoder_decoder"
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the feed-forward network multiplies two hidden layers."""
+        return self.feed_forward_proj == "gated-gelu"
+
+    @property
+    def decoder_layers(self) -> int:
+        """The number of layers of the decoder."""
+        return self.num_decoder_layers or self.num_layers
+
+    @property
+    def stacks(self) -> dict[str, int]:
+        """The number of layers of each stack, by its name."""
+        return {**({"encoder": self.num_layers} if self.has_encoder else {}),
+                "decoder": self.decoder_layers}
+
+    @property
+    def logit_scale(self) -> float:
+        """By what the decoder's output is multiplied before the table of words predicts."""
+        return self.d_model**-0.5 if self.tie_word_embeddings else 1.0
+
+    @property
+    def attention_width(self) -> int:
+        """The width of all heads together."""
+        return self.num_heads * self.d_kv
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights of the network."""
+        width, attention = self.d_model, 4 * self.d_model * self.attention_width
+        feed_forward = width * self.d_ff * (3 if self.is_gated else 2)
+        tables = self.vocab_size * width * (1 if self.tie_word_embeddings else 2)
+        biases = self.num_heads * self.relative_attention_num_buckets + width     # and a norm
+        reading = int(self.has_encoder)
+        decoder = self.decoder_layers * (
+            (1 + reading) * (attention + width) + feed_forward + width)
+        encoder = reading * self.num_layers * (attention + feed_forward + 2 * width)
+        return tables + biases * len(self.stacks) + encoder + decoder
+
+    # The names that code for all networks asks for.
+    hidden_size = property(lambda self: self.d_model)
+    embedding_width = property(lambda self: self.d_model)
+    intermediate_size = property(lambda self: self.d_ff)
+    head_size = property(lambda self: self.d_kv)
+    num_hidden_layers = property(lambda self: self.num_layers)
+    num_attention_heads = property(lambda self: self.num_heads)
+    learned_heads = property(lambda self: self.num_heads)
+    depth = property(lambda self: self.num_layers)
+    layer_norm_eps = property(lambda self: self.layer_norm_epsilon)
+    # Of heads on top, which T5 has not.
+    initializer_range: ClassVar = 0.02
+    hidden_act: ClassVar = "relu"
+
+    @property
+    def layer_weights(self) -> list[tuple[int, int]]:
+        """For each layer of a stack the numbers of its weights (see `EncoderSizes`)."""
+        return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]
+
+    @classmethod
+    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
+               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+               **overrides: Any) -> Self:
+        """The published size `name`, or a small one of BERT's layers and widths.
+
+        Args:
+            name: of a size in `T5_PRESETS`, or of BERT.
+            sizes: values that come before those, those of `Recipe.sizes`.
+            presets: by name, values that come before both, those of `Recipe.presets`.
+            overrides: values that come before all of these, such as `vocab_size`, which is
+                rounded up to a multiple of 128. Names of BERT's sizes stand for T5's.
+
+        Raises:
+            InputError: there is no such size, or a value is refused.
+        """
+        values: dict[str, Any] = {}
+        if name in T5_PRESETS:
+            values |= T5_PRESETS[name]
+        elif name in PRESETS:
+            layers, width = PRESETS[name]
+            values |= _size(width, 4 * width, 64, width // 64, layers)
+        elif name not in presets:
+            raise InputError(f"there is no size {name!r}; choose from "
+                             f"{', '.join(dict.fromkeys([*PRESETS, *T5_PRESETS, *presets]))}.")
+        values |= {**sizes, **presets.get(name, {}), **overrides}
+        if type(values.get("vocab_size")) is int:
+            values["vocab_size"] = -(-values["vocab_size"] // _ROWS) * _ROWS
+        return cls.from_dict({_COMMON_NAMES.get(key, key): value for key, value in values.items()
+                              if key not in _ABSENT_NAMES})
