@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import lazy_loader
 
-from bert_tf.checkpoints import electra, names, rules, tensor_bundle
+from bert_tf.checkpoints import electra, names, rules, t5, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
@@ -112,6 +112,8 @@ def read(prefix: str, task: str | None = None) -> Source:
         InputError: a file is damaged.
     """
     tensors = tensor_bundle.tensors(prefix)
+    if t5.is_mesh(tensors):
+        return t5.read_mesh(prefix, tensors)
     model = next(model for model in _MODELS.values()
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
     source = Source(prefix, _config_beside(prefix, model), tensors,
@@ -173,6 +175,8 @@ def table_for(weights: Weights) -> Format:
         InputError: the original's code would compute something else from them.
     """
     kind = weights.config.model_type
+    if kind == t5.TYPE:
+        return t5.mesh_table_for(weights)
     check_original(weights, kind if kind in _MODELS else "bert")
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
@@ -215,6 +219,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         weights: `Weights`.
         tensors: a dict of `Tensor` by Google's names.
     """
+    if weights.config.model_type == t5.TYPE:
+        t5.write_mesh(folder, weights, tensors)
+        return
     model = _MODELS[weights.config.model_type]
     tf.raw_ops.SaveV2(prefix=os.path.join(folder, model.prefix), tensor_names=list(tensors),
                       shape_and_slices=[""] * len(tensors),

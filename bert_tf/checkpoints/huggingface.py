@@ -6,7 +6,7 @@ import re
 import numpy as np
 from safetensors.numpy import save
 
-from bert_tf.checkpoints import huggingface_gpt, names, rules, safetensors_files
+from bert_tf.checkpoints import huggingface_gpt, names, rules, safetensors_files, t5
 from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
 from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
@@ -21,6 +21,8 @@ _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
+# The modules of models that have not BERT's names.
+_OWN_FILES = {module.TYPE: module for module in (huggingface_gpt, t5)}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
                 key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
@@ -230,8 +232,8 @@ def read(file: str, task: str | None = None) -> Source:
     path = rules.beside(file, "config.json")
     values = read_json(path) if path else {}
     found = safetensors_files.tensors(file)
-    if values.get("model_type") == huggingface_gpt.TYPE:
-        return huggingface_gpt.read(file, values, found)
+    if own := _OWN_FILES.get(str(values.get("model_type"))):
+        return own.read(file, values, found)
     kind = _find_type(values, found, path)
     model = MODELS[kind]
     config = _read_config(values, kind, path) if path else None
@@ -265,8 +267,8 @@ def table_for(weights: Weights) -> Format:
     Raises:
         InputError: Hugging Face has no model with all of its heads.
     """
-    if weights.config.model_type == huggingface_gpt.TYPE:
-        return huggingface_gpt.table_for(weights)
+    if weights.config.model_type in _OWN_FILES:
+        return _OWN_FILES[weights.config.model_type].table_for(weights)
     if weights.config.model_type not in MODEL_OF:
         raise InputError(f"{weights.source}: the format huggingface has no "
                          f"{weights.config.model_type} yet; choose another format.")
@@ -352,8 +354,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         weights: `Weights`.
         tensors: a dict of `Tensor` by Hugging Face's names.
     """
-    if weights.config.model_type == huggingface_gpt.TYPE:
-        huggingface_gpt.write(folder, weights, tensors)
+    if weights.config.model_type in _OWN_FILES:
+        _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return
     described, model = _describe(weights), MODEL_OF[weights.config.model_type]
     unused = _unused_positions(model, described)

@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterable
 
-from bert_tf.checkpoints import google, hdf5, names, rules, training_checkpoint
+from bert_tf.checkpoints import google, hdf5, names, rules, t5, training_checkpoint
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
@@ -86,7 +86,11 @@ _GPT = (
 _NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
              "FixedPatternEncoder": (
                  functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
-             "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT)}
+             "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT),
+             "T5": (t5.keras_parts, t5.KERAS)}
+# For networks whose parts have lists of their own: the groups of these, a function of the
+# configuration that returns {path: name in the table}.
+_LISTS = {"T5": t5.keras_lists}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
 
 
@@ -246,8 +250,11 @@ def _groups(network, config, objectives, heads):
     inside = "" if objectives is None else "encoder/"
     groups = {f"{inside}layers/{group}": f"encoder/{part}"
               for group, (_, part) in zip(_group_names(kind for kind, _ in parts), parts)}
+    if network in _LISTS:
+        groups |= {f"{inside}{path}": f"encoder/{name}"
+                   for path, name in _LISTS[network](config).items()}
     # Attributes whose names come before that of the list.
-    for name in ("embeddings", "embeddings_project"):
+    for name in ("embeddings", "embeddings_project", "encoder_stack", "decoder_stack"):
         groups[f"{inside}{name}"] = f"encoder/{name}"
     # The first layer of a Learner is its encoder.
     classes = [network, *(name for name, _ in objectives or ())]

@@ -5,10 +5,10 @@ weights begin with the head's. "{i}" is the number of a layer; layers that share
 numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T segments, M tasks, P
 positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of attention,
 D their width, A that of all heads that learn where to look, J two vectors of width H, L steps of
-one layer; a digit is itself. Not in a configuration are C, labels, Q, the hidden layers of a head,
-and, of a head that reads features with LSTMs, F, their width, U, an LSTM's width, G, four times
-that, and K, how many layers are weighted. R are the places of a span, W the width of their vectors,
-and B the width of one with two of width H.
+one layer, O buckets of relative positions; a digit is itself. Not in a configuration are C, labels,
+Q, the hidden layers of a head, and, of a head that reads features with LSTMs, F, their width, U, an
+LSTM's width, G, four times that, and K, how many layers are weighted. R are the places of a span, W
+the width of their vectors, and B the width of one with two of width H.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
 _LOOKS = ("attention/self/query", "attention/self/key")
 
 # How the names of the encoder proper begin.
-NETWORK = ("embeddings", "embeddings_project", "encoder")
+NETWORK = ("embeddings", "embeddings_project", "encoder", "decoder", "logits")
 # The parts that are not of the encoder proper, and may be absent.
 HEADS = ("pooler", *heads.HEADS)
 # The heads to which Google's and Hugging Face's files all give one name.
@@ -99,10 +99,29 @@ def _universal(config):
     }
 
 
+def _t5(config):
+    """Those of `T5`."""
+    attention = {"layer_norm/scale": "H", "query/kernel": "HA", "key/kernel": "HA",
+                 "value/kernel": "HA", "output/kernel": "AH"}
+    hidden = ("wi_0", "wi_1") if config.is_gated else ("wi",)
+    feed_forward = {"layer_norm/scale": "H", **{f"{name}/kernel": "HI" for name in hidden},
+                    "wo/kernel": "IH"}
+    found = {"embeddings/word_embeddings": "VH",
+             **({} if config.tie_word_embeddings else {"logits/kernel": "HV"})}
+    for stack in config.stacks:
+        crosses = stack == "decoder" and config.has_encoder
+        parts = {"attention": attention, **({"cross_attention": attention} if crosses else {}),
+                 "feed_forward": feed_forward}
+        found |= {f"{stack}/relative_attention_bias/weight": "NO", f"{stack}/layer_norm/scale": "H",
+                  **{f"{stack}/layer_{{i}}/{part}/{name}": shape
+                     for part, weights in parts.items() for name, shape in weights.items()}}
+    return found
+
+
 # The names of each network's own weights with their shapes, by the name of its configuration:
 # functions of that.
 NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
-                  "GPTConfig": _gpt}
+                  "GPTConfig": _gpt, "T5Config": _t5}
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
@@ -135,6 +154,7 @@ def sizes(config: EncoderConfig) -> dict[str, int | None]:
             "P": config.max_position_embeddings, "E": config.embedding_width,
             "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
             "D": config.head_size, "A": config.learned_heads * config.head_size,
+            "O": getattr(config, "relative_attention_num_buckets", None),
             "J": 2 * config.hidden_size, "L": config.depth, "1": 1, "2": 2,
             **dict.fromkeys("CFUGKQRWB")}
 
@@ -144,14 +164,18 @@ def numbers(name: str, config: EncoderConfig) -> list[int]:
     where `name` has no "{i}"."""
     if "{i}" not in name:
         return [0]
+    stacks = getattr(config, "stacks", {})
+    if head(name) in stacks:
+        return list(range(stacks[head(name)]))
     attentions, feed_forwards = zip(*config.layer_weights)
     return sorted(set(attentions if "/attention/" in name else feed_forwards))
 
 
 def numbered(name: str, number: int, config: EncoderConfig) -> str:
-    """`name` with the number of a layer for "{i}"; "{g}" is the group that the layer stands for,
-    and "{j}" its number in that group."""
+    """`name` with the number of a layer for "{i}", or in three digits for "{i:03}"; "{g}" is the
+    group that the layer stands for, and "{j}" its number in that group."""
     group, inner = divmod(number, config.inner_group_num)
-    for letter, value in (("{i}", number), ("{g}", group), ("{j}", inner)):
+    for letter, value in (("{i}", number), ("{i:03}", f"{number:03}"), ("{g}", group),
+                          ("{j}", inner)):
         name = name.replace(letter, str(value))
     return name

@@ -1,0 +1,281 @@
+"""T5's weights in three formats: checkpoints of the original, which tensorflow/mesh wrote, Hugging
+Face's files and Keras's.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+
+import lazy_loader
+import numpy as np
+from safetensors.numpy import save
+
+from bert_tf.checkpoints import rules
+from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import T5Config
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+
+tf = lazy_loader.load("tensorflow")
+
+TYPE = "t5"
+_SELF = (("", ""),)
+_SAVED = "encoder/"         # how names of what Keras saves begin
+_ATTENTION = ("query", "key", "value", "output")
+_HIDDEN = ("wi", "wi_0", "wi_1")
+_SCALE = (("/scale", "/vars/0"),)
+
+
+def _parts(stack, reads_encoder=True):
+    """The parts of a layer of a stack, in their order."""
+    return ["attention", *(["cross_attention"] if stack == "decoder" and reads_encoder else []),
+            "feed_forward"]
+
+
+# Keras
+
+def keras_parts(config: T5Config) -> list[tuple[str, str]]:
+    """The parts in the order of the network's `layers`: (class, name in the table)."""
+    stacks = [("T5Stack", f"{stack}_stack") for stack in config.stacks]
+    return [("T5Embeddings", "embeddings"), *stacks, ("Dense", "logits")]
+
+
+def keras_lists(config: T5Config) -> dict[str, str]:
+    """Keras's groups of what is in lists inside the parts: their names in the table."""
+    return {f"{stack}_stack/layers_/t5_layer{f'_{i}' if i else ''}": f"{stack}_stack/layer_{i}"
+            for stack, layers in config.stacks.items() for i in range(layers)}
+
+
+def _keras_rows():
+    """The rows of Keras's table."""
+    dense = (("/kernel", "/vars/0"),)
+    rows: list[tuple] = [
+        ("embeddings/word_embeddings", f"{_SAVED}embeddings/vars/0", _SELF),
+        ("logits", f"{_SAVED}logits", dense)]
+    for stack in ("encoder", "decoder"):
+        saved, layer = f"{_SAVED}{stack}_stack", f"{_SAVED}{stack}_stack/layer_{{i}}"
+        rows += [(f"{stack}/relative_attention_bias/weight", f"{saved}/relative_bias/vars/0",
+                  _SELF), (f"{stack}/layer_norm", f"{saved}/layer_norm", _SCALE)]
+        for part in _parts(stack):
+            ours = f"{stack}/layer_{{i}}/{part}"
+            rows.append((f"{ours}/layer_norm", f"{layer}/{part}/layer_norm", _SCALE))
+            names = {"wi": "hidden/dense", "wi_0": "hidden/dense", "wi_1": "hidden/dense_1",
+                     "wo": "wo"} if part == "feed_forward" else {
+                         name: "output_" if name == "output" else name for name in _ATTENTION}
+            rows += [(f"{ours}/{name}", f"{layer}/{part}/{theirs}", dense)
+                     for name, theirs in names.items()]
+    return tuple(rows)
+
+
+KERAS = _keras_rows()
+
+
+# The original
+
+# The name that a version of its code gives a norm inside a layer, and the last of a stack.
+_NORMS = {False: ("rms_norm", "rms_norm"), True: ("layer_norm", "final_layer_norm")}
+
+
+def _mesh_table(has_encoder, is_legacy):
+    """The table of the original's checkpoints; of today's code, or of that of the first release."""
+    inner, last = _NORMS[is_legacy]
+    rows: list[tuple] = [
+        ("embeddings/word_embeddings", f"{'shared' if has_encoder else 'decoder'}/embedding",
+         _SELF), ("logits/kernel", "decoder/logits/kernel", _SELF)]
+    for stack in ("encoder", "decoder"):
+        block = f"{stack}/block_{{i:03}}"
+        rows += [(f"{stack}/relative_attention_bias/weight",
+                  f"{stack}/block_000/layer_000/SelfAttention/relative_attention_bias", _SELF),
+                 (f"{stack}/layer_norm/scale", f"{stack}/{last}/scale", _SELF)]
+        for number, part in enumerate(_parts(stack, has_encoder)):
+            ours, layer = f"{stack}/layer_{{i}}/{part}", f"{block}/layer_{number:03}"
+            rows.append((f"{ours}/layer_norm", f"{layer}/{inner}", (("/scale", "/scale"),)))
+            if part == "feed_forward":
+                rows += [(f"{ours}/{name}/kernel", f"{layer}/DenseReluDense/{name}/kernel", _SELF)
+                         for name in (*_HIDDEN, "wo")]
+            else:
+                kind = "SelfAttention" if part == "attention" else "EncDecAttention"
+                rows += [(f"{ours}/{name}/kernel", f"{layer}/{kind}/{name[0]}", _SELF)
+                         for name in _ATTENTION]
+    return Format(tuple(rows), ((r"global_step|.*_slot_(v|vr|vc|m)", "state of the optimizer"),))
+
+
+def is_mesh(tensors: Mapping[str, Tensor]) -> bool:
+    """Whether a checkpoint of TensorFlow 1 is one of T5."""
+    return "shared/embedding" in tensors or "decoder/embedding" in tensors
+
+
+def _mesh_config(prefix, tensors):
+    """The configuration that the shapes of a checkpoint show.
+
+    Raises:
+        InputError: they are not those of a T5.
+    """
+    def shape(*ends):
+        return next((tensor.shape for name, tensor in tensors.items()
+                     if name.endswith(ends) and len(tensor.shape) == 2), (0, 0))
+
+    def layers(stack):
+        return len({name.split("/")[1] for name in tensors
+                    if re.match(rf"{stack}/block_\d+/", name)})
+
+    has_encoder = "shared/embedding" in tensors
+    words, bias = shape("shared/embedding", "decoder/embedding"), shape("relative_attention_bias")
+    query, hidden = shape("SelfAttention/q"), shape("wi/kernel", "wi_0/kernel")
+    is_gated = any(name.endswith("wi_1/kernel") for name in tensors)
+    encoder, decoder = layers("encoder"), layers("decoder")
+    try:
+        return T5Config(
+            vocab_size=words[0], d_model=words[1], d_ff=hidden[1], num_heads=bias[0],
+            d_kv=query[1] // max(bias[0], 1), relative_attention_num_buckets=bias[1],
+            num_layers=encoder if has_encoder else decoder,
+            num_decoder_layers=decoder if has_encoder and encoder != decoder else None,
+            feed_forward_proj="gated-gelu" if is_gated else "relu",
+            tie_word_embeddings="decoder/logits/kernel" not in tensors,
+            architecture="encoder_decoder" if has_encoder else "language_model")
+    except InputError as error:
+        raise InputError(f"{prefix}: these are not the tensors of a T5 ({error})") from None
+
+
+def read_mesh(prefix: str, tensors: dict[str, Tensor]) -> Source:
+    """The `Source` of a checkpoint of the original.
+
+    Args:
+        prefix: what `google.find` gave.
+        tensors: those of the file.
+
+    Raises:
+        InputError: they are not those of a T5.
+    """
+    config = rules.config_beside(prefix)
+    if config is not None and not isinstance(config, T5Config):
+        raise InputError(f"{prefix}: the {rules.CONFIG} beside it is not that of a T5; remove it.")
+    notes = () if config else (
+        "The configuration is that of the shapes; dropout_rate is 0.1, what they do not show.",)
+    config = config or _mesh_config(prefix, tensors)
+    is_legacy = any("/layer_norm/" in name for name in tensors)
+    return Source(prefix, config, tensors, _mesh_table(config.has_encoder, is_legacy),
+                  rules.vocabulary_beside(prefix), notes=notes)
+
+
+def mesh_table_for(weights: Weights) -> Format:
+    """The table to write `weights` with, that of the code of their release."""
+    return _mesh_table(weights.config.has_encoder, not weights.config.is_gated)
+
+
+def write_mesh(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by the original's names.
+    """
+    tf.raw_ops.SaveV2(prefix=os.path.join(folder, "model.ckpt"), tensor_names=list(tensors),
+                      shape_and_slices=[""] * len(tensors),
+                      tensors=[tensor.read() for tensor in tensors.values()])
+    weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
+    if weights.tokenizer:
+        weights.tokenizer.save(folder)
+
+
+# Hugging Face
+
+_KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
+         "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
+         "layer_norm_epsilon", "initializer_factor", "feed_forward_proj", "tie_word_embeddings")
+_TURNED = (("/kernel", ".weight", "transpose"),)
+
+
+def _hf_table():
+    """The table of Hugging Face's T5ForConditionalGeneration."""
+    rows: list[tuple] = [("embeddings/word_embeddings", "shared.weight", _SELF),
+                         ("logits", "lm_head", _TURNED)]
+    for stack in ("encoder", "decoder"):
+        rows += [(f"{stack}/relative_attention_bias/weight", f"{stack}.block.0.layer.0."
+                  "SelfAttention.relative_attention_bias.weight", (("", "", "transpose"),)),
+                 (f"{stack}/layer_norm/scale", f"{stack}.final_layer_norm.weight", _SELF)]
+        for number, part in enumerate(_parts(stack)):
+            ours, layer = f"{stack}/layer_{{i}}/{part}", f"{stack}.block.{{i}}.layer.{number}"
+            rows.append((f"{ours}/layer_norm/scale", f"{layer}.layer_norm.weight", _SELF))
+            if part == "feed_forward":
+                rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", _TURNED)
+                         for name in (*_HIDDEN, "wo")]
+            else:
+                kind = "SelfAttention" if part == "attention" else "EncDecAttention"
+                rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", _TURNED)
+                         for name in _ATTENTION]
+    return Format(tuple(rows), (
+        (r"copies\..*", "a copy of a tied tensor"),
+        (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+         "not used by any version of the network")))
+
+
+def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+    """The `Source` of Hugging Face's files.
+
+    Args:
+        file: the safetensors file.
+        values: those of `config.json`.
+        found: the tensors of the file.
+
+    Raises:
+        InputError: the configuration describes another network, or a copy differs from its tensor.
+    """
+    path = rules.beside(file, "config.json")
+    try:
+        config = T5Config.from_dict({key: values[key] for key in _KEYS if key in values})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if config.num_decoder_layers == config.num_layers:
+        config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
+    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+              *(["lm_head.weight"] if config.tie_word_embeddings else [])]
+    found = dict(found)
+    for copy in copies:
+        if copy not in found:
+            continue
+        original = found.setdefault("shared.weight", found[copy])
+        if not np.array_equal(found[copy].read(), original.read()):
+            raise InputError(f"{file}: tensor {copy!r} differs from 'shared.weight', but its "
+                             "configuration ties them.")
+        tensor = found.pop(copy)
+        if tensor is not original:
+            found[f"copies.{copy}"] = tensor
+    return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file))
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with, as Hugging Face's files.
+
+    Raises:
+        InputError: Hugging Face has no such model.
+    """
+    if not weights.config.has_encoder:
+        raise InputError(f"{weights.source}: architecture is {weights.config.architecture}, but "
+                         "Hugging Face's T5 is an encoder_decoder; choose another format.")
+    return _hf_table()
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by Hugging Face's names.
+    """
+    config = weights.config
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(save({name: np.ascontiguousarray(tensor.read())
+                         for name, tensor in tensors.items()}, {"format": "pt"}))
+    write_json(os.path.join(folder, "config.json"), {
+        "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,
+        **{key: getattr(config, key) for key in _KEYS},
+        "num_decoder_layers": config.decoder_layers, "is_encoder_decoder": True,
+        "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1})
+    if weights.tokenizer:
+        weights.tokenizer.save(folder)
+        write_json(os.path.join(folder, "tokenizer_config.json"), {
+            "tokenizer_class": "T5Tokenizer", "extra_ids": 100})

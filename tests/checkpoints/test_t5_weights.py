@@ -1,0 +1,86 @@
+"""T5's weights come in from checkpoints of the original and of transformers, and go out again."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import tensor_bundle
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import T5Config
+from bert_tf.errors import InputError
+from bert_tf.networks.t5 import T5
+from bert_tf.objectives.sequence import SequenceLM
+from bert_tf.training.learner import Learner
+from tests.original_t5 import config_of, our_weights
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+VERSIONS = ("t5_v1_0", "t5_v1_1", "t5_lm")
+
+
+def write_mesh(folder, arrays):
+    """A checkpoint as the original leaves it."""
+    arrays = {**arrays, "global_step": np.int64(3)}
+    tf.raw_ops.SaveV2(prefix=str(folder / "model.ckpt-3"), tensor_names=list(arrays),
+                      shape_and_slices=[""] * len(arrays),
+                      tensors=[tf.constant(value) for value in arrays.values()])
+
+
+def arrays_of(prefix):
+    return {name: tensor.read() for name, tensor in tensor_bundle.tensors(str(prefix)).items()}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_checkpoint_of_the_original_comes_in_and_out(version, test_data, tmp_path):
+    golden = np.load(test_data / "golden" / "t5" / f"{version}_seed1.npz")
+    theirs = {name[8:]: golden[name] for name in golden.files if name.startswith("weights/")}
+    slots = {name[15:]: golden[name] for name in golden.files
+             if name.startswith("adafactor_slot/")}
+    for name in ("mesh", "out"):
+        (tmp_path / name).mkdir()
+    write_mesh(tmp_path / "mesh", {**theirs, **slots})
+    config = checkpoints.read_config(tmp_path / "mesh")
+    wanted = config_of(json.loads(str(golden["config"])), dropout_rate=0.1, architecture=(
+        "language_model" if version == "t5_lm" else "encoder_decoder"))
+    assert config == wanted
+    network = T5(config)
+    account = checkpoints.load(tmp_path / "mesh", network)
+    assert not account.missing and len(account.mapped) == len(theirs)
+    assert len(account.ignored) == len(slots) + 1
+    values = our_weights(golden)
+    assert values.keys() == variables(network).keys()
+    assert all(np.array_equal(variable.numpy(), values[name])
+               for name, variable in variables(network).items())
+    forms = ("keras", "google") if version == "t5_lm" else ("huggingface", "keras", "google")
+    source = tmp_path / "mesh"
+    for form in forms:
+        checkpoints.convert(str(source), str(tmp_path / form), form)
+        source = tmp_path / form
+        assert checkpoints.read_config(source) == wanted
+    again = arrays_of(tmp_path / "google" / "model.ckpt")
+    assert again.keys() == theirs.keys()
+    assert all(np.array_equal(again[name], theirs[name]) for name in theirs)
+    if version == "t5_lm":
+        with pytest.raises(InputError, match="language_model, but Hugging Face's T5"):
+            checkpoints.convert(str(source), str(tmp_path / "hf"), "huggingface")
+
+
+def test_a_trained_model_is_read_with_all_that_a_stack_may_be(tmp_path):
+    config = T5Config(vocab_size=128, d_model=8, d_kv=3, d_ff=16, num_layers=2, num_heads=2,
+                      num_decoder_layers=3)
+    learner = Learner(T5(config), [SequenceLM(config)])
+    learner.save(tmp_path / "model.keras")
+    for form, source in (("huggingface", ""), ("google", "huggingface"), ("keras", "google")):
+        checkpoints.convert(str(tmp_path / source), str(tmp_path / form), form)
+    other = Learner(T5(config), [SequenceLM(config)])
+    assert not checkpoints.load(tmp_path / "keras", other).missing
+    assert all(np.array_equal(a, b) for a, b in zip(learner.get_weights(), other.get_weights()))
+    values = json.loads((tmp_path / "huggingface" / "config.json").read_text())
+    assert values["num_decoder_layers"] == 3 and values["is_encoder_decoder"]
+    for key, value, message in (("feed_forward_proj", "gated-silu", "feed_forward_proj must be"),
+                                ("d_kv", 4, "has shape")):
+        (tmp_path / "huggingface" / "config.json").write_text(json.dumps({**values, key: value}))
+        with pytest.raises(InputError, match=message):
+            checkpoints.read(tmp_path / "huggingface")

@@ -1,0 +1,159 @@
+"""T5 computes what tensorflow/mesh computes with the same weights."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import T5Config
+from bert_tf.layers.t5 import buckets
+from bert_tf.networks.t5 import T5
+from bert_tf.objectives.sequence import SequenceLM
+from bert_tf.t5_config import T5_PRESETS
+from bert_tf.training.learner import Learner
+from tests.original_t5 import config_of, our_weights
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+# arXiv:1910.10683, section 2.1 and 3.7, to the last weight as transformers counts them; the second
+# releases have no table in a paper.
+PUBLISHED = {
+    "small": 60_506_624, "base": 222_903_552, "large": 737_668_096, "3b": 2_851_598_336,
+    "11b": 11_307_321_344, "small_v1_1": 76_961_152, "base_v1_1": 247_577_856,
+    "large_v1_1": 783_150_080, "xl_v1_1": 2_849_757_184, "xxl_v1_1": 11_135_332_352}
+TINY = T5Config(vocab_size=20, d_model=8, d_kv=3, d_ff=12, num_layers=2, num_heads=2)
+
+
+@pytest.fixture(name="load", scope="module")
+def fixture_load(test_data):
+    def load(name, **options):
+        golden = np.load(test_data / "golden" / "t5" / f"{name}_seed1.npz")
+        config = config_of(json.loads(str(golden["config"])), **options)
+        learner = Learner(T5(config), [SequenceLM(config)])
+        learner.epsilon, wanted = 0.0, our_weights(golden)
+        for path, variable in variables(learner).items():
+            variable.assign(wanted.pop(path))
+        assert not wanted
+        return golden, learner
+    return load
+
+
+def batch_of(golden):
+    """The features of a reference file's inputs and targets."""
+    targets = golden["targets"].astype("int32")
+    shifted = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
+    batch = {"encoder_input_tokens": golden["inputs"], "decoder_input_tokens": shifted,
+             "decoder_target_tokens": targets}
+    if "targets_segmentation" in golden.files:
+        batch |= {"decoder_input_tokens": np.where(golden["targets_position"] == 0, 0, shifted),
+                  "encoder_segment_ids": golden["inputs_segmentation"],
+                  "decoder_segment_ids": golden["targets_segmentation"]}
+    return {name: tf.constant(value, tf.int32) for name, value in batch.items()}
+
+
+def check(learner, batch, golden, prefix=""):
+    """The logits of targets, and the loss of an evaluation."""
+    logits = learner.encoder.logits(learner.encoder(batch)["sequence_output"])
+    is_token = golden["targets"] > 0
+    assert np.abs(np.array(logits) - golden[f"{prefix}logits"])[is_token].max() < 5e-5
+    loss = learner.total_loss(learner.measure(batch))
+    assert abs(float(loss) - float(golden[f"{prefix}loss"])) < 2e-6
+
+
+@pytest.mark.parametrize("version", ("t5_v1_0", "t5_v1_1"))
+def test_layers_losses_and_gradients_are_the_originals(version, load):
+    golden, learner = load(version)
+    batch, network = batch_of(golden), learner.encoder
+    check(learner, batch, golden, "eval/")
+    encoded = network.encode(batch["encoder_input_tokens"])
+    decoded = network.decode(batch["decoder_input_tokens"], encoded)
+    for name, found, tokens in (("encoder", encoded, golden["inputs"]),
+                                ("decoder", decoded, golden["targets"])):
+        parts = [found["embeddings"], *(layer[part] for layer in found["layers"] for part in (
+            "attention", "cross_attention", "feed_forward") if part in layer)]
+        for number, part in enumerate([*parts[:-1], found["output"]]):
+            off = np.abs(np.array(part) - golden[f"eval/{name}_layer/{number}"])[tokens != 0]
+            assert off.max() < 2e-4, (name, number)
+    assert not np.array(encoded["output"])[golden["inputs"] == 0].any()
+    with tf.GradientTape() as tape:
+        # There is no dropout, but the term of the softmax's denominators.
+        loss = learner.total_loss(learner.measure(batch, True, tf.constant([1, 2])))
+    assert abs(float(loss) - float(golden["train/loss"])) < 2e-6
+    named, wanted = variables(learner), our_weights(golden, "grad/")
+    grads = tape.gradient(loss, [variable.value for variable in named.values()])
+    for name, grad in zip(named, grads):
+        assert np.abs(tf.convert_to_tensor(grad) - wanted[name]).max() < 5e-5, name
+
+
+def test_examples_of_a_packed_row_do_not_see_each_other(load):
+    golden, learner = load("t5_packed")
+    batch = batch_of(golden)
+    check(learner, batch, golden)
+    before = np.array(learner.encoder(batch)["sequence_output"])
+    first = golden["inputs_segmentation"] == 1
+    changed = {**batch, "encoder_input_tokens": np.where(first, 7, golden["inputs"])}
+    after = np.array(learner.encoder(changed)["sequence_output"])
+    others = golden["targets_segmentation"] > 1
+    assert np.array_equal(before[others], after[others])
+    assert np.abs(before - after)[golden["targets_segmentation"] == 1].max() > 0.1
+
+
+def test_language_models_are_the_originals(load):
+    golden, learner = load("t5_lm", architecture="language_model")
+    check(learner, batch_of(golden), golden)
+    golden, learner = load("t5_prefix_lm", architecture="prefix_lm")
+    targets = golden["targets"]
+    ends = np.cumsum(targets == 1, axis=1) - (targets == 1)     # before each position
+    # The original's unpacked rows show padding to all tokens; the last input is read at the place
+    # that predicts the first target.
+    seen = (ends % 2 == 0) | np.pad(ends % 2 == 0, ((0, 0), (1, 0)))[:, :-1]
+    batch = {**batch_of(golden), "decoder_causal_attention": tf.constant(seen, tf.int32),
+             "decoder_loss_weights": tf.constant((ends > 0) & (targets > 0), tf.int32)}
+    check(learner, batch, golden)
+
+
+def test_buckets_of_relative_positions(test_data):
+    golden = np.load(test_data / "golden" / "t5" / "relative_position_buckets.npz")
+    for name in set(golden.files) - {"relative_position"}:
+        side, count, most = name.split("_")
+        places = np.clip(golden["relative_position"], -int(most), int(most)) + int(most)
+        found = buckets(int(count), int(most), side == "both")
+        assert np.array_equal(found[places], golden[name]), name
+
+
+def test_dropout_has_one_mask_for_all_positions():
+    keras.utils.set_random_seed(1)
+    batch = {"encoder_input_tokens": np.ones((9, 5), "int32"),
+             "decoder_input_tokens": np.ones((9, 4), "int32")}
+    outputs = T5(TINY)(batch, training=True, dropout_seed=np.array([1, 2]))
+    dropped = np.array(outputs["sequence_output"]) == 0
+    assert dropped.any() and (dropped == dropped[:, :1]).all()
+    assert (dropped != dropped[:1]).any()
+
+
+@pytest.mark.parametrize("size", PUBLISHED)
+def test_published_sizes(size):
+    assert T5Config.preset(size, vocab_size=32_100).num_weights == PUBLISHED[size]
+    assert PUBLISHED.keys() == T5_PRESETS.keys()
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"tie_word_embeddings": False, "feed_forward_proj": "gated-gelu"},
+    {"architecture": "prefix_lm"}, {"num_decoder_layers": 3}])
+def test_a_network_has_as_many_weights_as_its_configuration_says(options):
+    config = T5Config.from_dict({**TINY.to_dict(), **options})
+    assert T5(config).count_params() == config.num_weights
+
+
+def test_float16_does_not_overflow_where_released_models_do():
+    """Sums beyond 65,504 in a feed-forward network, as in huggingface/transformers, #4586."""
+    network = T5(TINY, dtype="mixed_float16")
+    for path, variable in variables(network).items():
+        if "/wo/" in path:
+            variable.assign(variable + 1e5)
+    batch = {"encoder_input_tokens": np.ones((1, 4), "int32"),
+             "decoder_input_tokens": np.zeros((1, 3), "int32")}
+    outputs = network(batch)["sequence_output"]
+    assert outputs.dtype == "float16" and np.isfinite(np.array(outputs)).all()
