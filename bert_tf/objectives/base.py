@@ -43,6 +43,8 @@ class Objective(FromConfig, keras.layers.Layer):
         measures: the names of what `measure` returns.
         auxiliary: whether it only helps to train the others, and is no part of what is saved.
         loss_weight: the factor of its mean loss in the total.
+        in_order: whether a row of a batch goes on where that row of the batch before ended, so that
+            what the network carries is handed on.
         extra_count: what is added to the count of a whole batch before its sum is divided by it.
         label_smoothing: e of a target that is e / K for each of the K classes, and 1 - e more for
             the label (arXiv:1512.00567, section 7); 0 unless a subclass takes it.
@@ -55,6 +57,7 @@ class Objective(FromConfig, keras.layers.Layer):
     positional: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("loss", "accuracy")
     auxiliary = False
+    in_order = False
     extra_count: float = 0.0
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None

@@ -79,6 +79,12 @@ class Learner(keras.Model):
         return [config]
 
     @property
+    def carries(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of one row of what each step hands to the next; see carried.py."""
+        in_order = any(objective.in_order for objective in self.objectives)
+        return dict(getattr(self.encoder, "carries", {})) if in_order else {}
+
+    @property
     def measure_names(self) -> list[tuple[str, str]]:
         """(objective, measure) of all that `measure` returns."""
         return [(objective.name, kind) for objective in self.objectives
@@ -90,7 +96,8 @@ class Learner(keras.Model):
 
         Args:
             batch: dict of features; those the encoder reads are [B, S], or [B, C, S] for C choices
-                that the encoder takes one by one.
+                that the encoder takes one by one. With `carried`, a dict of what the step before
+                returned as such, the result has it too.
             training: whether to apply dropout; an encoder without a trainable weight gets none.
             dropout_seed: integer [2], of which all dropout masks are a pure function; drawn from
                 the encoder's generator if None.
@@ -102,10 +109,12 @@ class Learner(keras.Model):
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))    # [B * C, S]
                 for name in (*self.encoder.reads, *getattr(self.encoder, "also_reads", ()))
                 if batch.get(name) is not None}
+        carried = {"carried": batch["carried"]} if "carried" in batch else {}
         training = training and any(v.trainable for v in self.encoder.weights)
-        outputs = self.encoder(rows, training=training, dropout_seed=encoder_seed)
-        return {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
-                for objective, seed in zip(self.objectives, seeds)}
+        outputs = self.encoder({**rows, **carried}, training=training, dropout_seed=encoder_seed)
+        logits = {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
+                  for objective, seed in zip(self.objectives, seeds)}
+        return {**logits, **{name: outputs[name] for name in carried}}
 
     def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
         """A dict of each objective's (labels, weights) and what else it measures by."""

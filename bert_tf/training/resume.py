@@ -23,6 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.options import differing_options
 from bert_tf.training.settings import TrainSettings
 
+_CARRIED = "trainer/carried/"
 _NAME = "checkpoint-{:09d}.safetensors"
 _PATTERN = re.compile(r"checkpoint-(\d+)\.safetensors$")
 # Settings that may always differ. Evaluations change no weight, unless one of them ends training.
@@ -127,7 +128,8 @@ def checkpoints(folder: str) -> list[str]:
     return paths
 
 
-def save_checkpoint(folder: str, trainer, extra: dict, keep: int) -> str:
+def save_checkpoint(folder: str, trainer, extra: dict, keep: int,
+                    carried: dict[str, np.ndarray] | None = None) -> str:
     """Writes the checkpoint of the trainer's step and removes all but the last `keep`.
 
     Args:
@@ -135,6 +137,7 @@ def save_checkpoint(folder: str, trainer, extra: dict, keep: int) -> str:
         trainer: `Trainer`.
         extra: JSON object to be kept with it; its `run` is what `describe` returned.
         keep: how many to keep.
+        carried: `tensors()` of the trainer's `CarriedState`.
 
     Returns:
         The path of the new checkpoint.
@@ -143,6 +146,7 @@ def save_checkpoint(folder: str, trainer, extra: dict, keep: int) -> str:
         InputError: a weight is not a finite number; names it.
     """
     tensors = {name: np.array(variable.numpy()) for name, variable in variables(trainer).items()}
+    tensors |= {_CARRIED + name: value for name, value in (carried or {}).items()}
     for name, value in tensors.items():
         if not np.isfinite(value).all():
             raise InputError(f"{name} is not finite after step {int(trainer.step.numpy())}, which "
@@ -186,11 +190,15 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
         if tuple(tensors[name].shape) != tuple(variable.shape):
             raise InputError(f"{path}: {name} has shape {tensors[name].shape}, the model's has "
                              f"{tuple(variable.shape)}: check --bert_config_file.")
+    carried = {name.removeprefix(_CARRIED): tensors.pop(name) for name in list(tensors)
+               if name.startswith(_CARRIED)}
     for name in tensors:
         if name not in named:
             raise InputError(f"{path} holds {name}, which the model does not have: it is of "
                              "another model or optimizer.")
     for name, variable in named.items():
         variable.assign(tensors[name])
+    if not weights_only:
+        trainer.state.assign(carried)
     trainer.settle_loss_scale()
     return extra

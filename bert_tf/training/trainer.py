@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.training import distribution
+from bert_tf.training import carried, distribution
 from bert_tf.training.learner import Learner
 from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES, TrainSettings
@@ -26,10 +26,11 @@ class _Replica:
 
     Args:
         learner, optimizer, seed, jit_compile, accumulation, sums_losses: see `Trainer`.
+        state: `CarriedState` of the training.
     """
 
-    def __init__(self, learner, optimizer, seed, jit_compile, accumulation, sums_losses):
-        self._learner, self._optimizer = learner, optimizer
+    def __init__(self, learner, optimizer, seed, jit_compile, accumulation, sums_losses, state):
+        self._learner, self._optimizer, self._state = learner, optimizer, state
         self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:3], "big") << 7
         self._accumulation, self._sums_losses = accumulation, sums_losses
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
@@ -41,16 +42,20 @@ class _Replica:
         self.answer = tf.function(self._answer, jit_compile=jit_compile, autograph=False)
 
     def _compute_gradients(self, batch, seed, counts, loss_scale):
-        """The measures of a part of a batch, and its addend of the gradient."""
+        """The measures of a part of a batch, its addend of the gradient, and what it carries on."""
         with tf.GradientTape() as tape:
-            measures = self._learner.measure(batch, training=True, dropout_seed=seed)
+            logits = self._learner(batch, training=True, dropout_seed=seed)
+            measures = self._learner.measure_logits(logits, batch)
             loss = self._learner.total_loss(measures, counts) * loss_scale
         variables = [v.value for v in self._learner.trainable_variables]
         grads = tape.gradient(loss, variables, unconnected_gradients="zero")
-        return self._pack(measures), [distribution.dense(g) for g in grads]
+        return (self._pack(measures), [distribution.dense(g) for g in grads],
+                logits.get("carried", {}))
 
     def _measure(self, batch):
-        return self._pack(self._learner.measure(batch))
+        logits = self._learner(batch)
+        return (self._pack(self._learner.measure_logits(logits, batch)),
+                logits.get("carried", {}))
 
     def _answer(self, batch, measures):
         """The measures of a batch (zeros if they are not wanted), and each objective's answers."""
@@ -65,6 +70,14 @@ class _Replica:
         return tf.stack([tf.stack(measures[name][kind])
                          for name, kind in self._learner.measure_names])
 
+    def carry(self, batch, state):
+        """A batch with what is carried into it."""
+        return {**batch, "carried": state} if self._learner.carries else batch
+
+    def begin(self, batch):
+        """What is carried into the first batch."""
+        return carried.zeros(self._learner.carries, batch)
+
     def step(self, batch, number, loss_scale):
         """Updates the weights; returns the packed measures and the gradient's norm."""
         names = [objective.name for objective in self._learner.objectives]
@@ -74,16 +87,21 @@ class _Replica:
             counts = dict.fromkeys(names, 1.0)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         parts = self._accumulation
-        pieces = {name: tf.split(value, parts) for name, value in batch.items()}
+        batch = self.carry(batch, self._state.read())
+        pieces = zip(*(tf.split(value, parts) for value in tf.nest.flatten(batch)))
         sums = grads = None
-        for part in range(parts):
+        states = []
+        for part, piece in enumerate(pieces):
             # Seeds of 2**7 replicas and parts of a step differ in the low bits of the first word.
             seed = tf.stack([tf.cast(self._seed + part, tf.int32)
                              + tf.cast(replica, tf.int32) * parts, tf.cast(number, tf.int32)])
-            measures, gradient = self.gradients(
-                {name: values[part] for name, values in pieces.items()}, seed, counts, loss_scale)
+            measures, gradient, state = self.gradients(
+                tf.nest.pack_sequence_as(batch, piece), seed, counts, loss_scale)
+            states.append(state)
             sums = measures if sums is None else sums + measures
             grads = gradient if grads is None else [a + b for a, b in zip(grads, gradient)]
+        self._state.write({name: tf.concat([state[name] for state in states], 0)
+                           for name in self._learner.carries})
         if self.uses_loss_scale:
             grads = [g / loss_scale for g in grads]
         if self._optimizer.per_prediction:
@@ -107,15 +125,20 @@ class Trainer:
         jit_compile: whether XLA compiles the forward and backward pass.
         accumulation: parts in which a replica takes its batch, one after the other.
         sums_losses: whether gradients are those of the sum of a batch's losses, not of their mean.
+        batch_size: rows of a global batch; not needed where the learner carries nothing from step
+            to step.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
                  strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
-                 accumulation: int = 1, sums_losses: bool = False) -> None:
+                 accumulation: int = 1, sums_losses: bool = False,
+                 batch_size: int | None = None) -> None:
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself.
         jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
-        self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses)
+        self.state = carried.CarriedState(learner.carries, batch_size, strategy)
+        self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
+                                self.state)
         with strategy.scope():
             optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
@@ -197,15 +220,19 @@ class Trainer:
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
 
     @tf.function(autograph=False)
-    def _evaluate_step(self, batch):
-        return self.strategy.reduce("SUM", self.strategy.run(self.replica.measure, args=(batch,)),
-                                    axis=None)
+    def _evaluate_step(self, batch, state):
+        sums, state = self.strategy.run(
+            lambda *args: self.replica.measure(self.replica.carry(*args)), args=(batch, state))
+        return self.strategy.reduce("SUM", sums, axis=None), state
 
     def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`."""
-        sums = 0.0
+        sums, state = 0.0, None
         for batch in batches:
-            sums += self._evaluate_step(batch).numpy()
+            if state is None:
+                state = self.strategy.run(self.replica.begin, args=(batch,))
+            step_sums, state = self._evaluate_step(batch, state)
+            sums += step_sums.numpy()
         return self.means(sums)
 
     @tf.function(autograph=False)
@@ -296,4 +323,4 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
             settings.optimizer, rate, weight_decay=settings.weight_decay,
             skip_nonfinite=settings.dtype == "float16", rate_factors=rate_factors)
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
-                   settings.gradient_accumulation_steps, sums_losses)
+                   settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size)

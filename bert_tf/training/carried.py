@@ -1,0 +1,100 @@
+"""What a network carries from step to step, such as XLNet's memory or the state of an LSTM.
+
+How a network declares it: the attribute `carries` is a dict of names and the shapes of one row. Its
+`call` takes `carried` among its inputs, a dict by those names of float32 [B, ...], and without it
+begins at zero; it returns `carried` among its outputs, which gradients must not pass. How an
+objective asks for it: `in_order` is true where row r of a batch goes on where row r of the batch
+before ended. What is carried is zero at step 0, is kept in training checkpoints, and an evaluation
+begins with zeros of its own.
+
+Shapes: B batch of a replica, R rows of a global batch; row r of it is row r % B of replica r // B.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.errors import InputError
+
+
+class CarriedState:
+    """The rows that each replica carries, in variables of its own.
+
+    Args:
+        shapes: of one row, by name.
+        rows: R; not needed where nothing is carried.
+        strategy: the devices.
+
+    Raises:
+        InputError: R is not given, or the replicas can't divide it.
+    """
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]], rows: int | None,
+                 strategy: tf.distribute.Strategy) -> None:
+        self._strategy, self._rows = strategy, rows or 0
+        replicas = strategy.num_replicas_in_sync
+        if shapes and (not rows or rows % replicas):
+            raise InputError(f"the network carries {', '.join(shapes)} from step to step, which "
+                             f"needs a batch size that {replicas} devices divide; it is {rows}.")
+        self._shapes = {name: (self._rows, *shape) for name, shape in shapes.items()}
+        with strategy.scope():
+            self._variables = {name: tf.Variable(
+                tf.zeros([self._rows // replicas, *shape]), trainable=False, name=name,
+                synchronization=tf.VariableSynchronization.ON_READ,
+                aggregation=tf.VariableAggregation.NONE) for name, shape in shapes.items()}
+
+    def read(self) -> dict[str, tf.Tensor]:
+        """The rows of this replica, [B, ...]; of a step."""
+        return {name: variable.read_value() for name, variable in self._variables.items()}
+
+    def write(self, values: Mapping[str, tf.Tensor]) -> None:
+        """Keeps the rows of this replica for the next step; of a step."""
+        for name, variable in self._variables.items():
+            variable.assign(values[name])
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """float32 [R, ...] by name, of all replicas of all workers, each of which must call this.
+        """
+        if isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            return {name: value.numpy() for name, value in self._gather().items()}
+        return {name: np.concatenate([part.numpy() for part in self._parts(variable)])
+                for name, variable in self._variables.items()}
+
+    def _parts(self, variable):
+        """The variables of the replicas of this worker."""
+        return self._strategy.experimental_local_results(variable)
+
+    @tf.function(autograph=False)
+    def _gather(self):
+        return {name: self._strategy.gather(value, axis=0)
+                for name, value in self._strategy.run(self.read).items()}
+
+    def assign(self, tensors: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `tensors` returned, on any number of replicas; begins at zero where that
+        is of batches with another number of rows."""
+        if self._shapes != {name: value.shape for name, value in tensors.items()}:
+            print(f"batches have another number of rows: {', '.join(self._shapes or tensors)} "
+                  "begins at zero", flush=True)
+            tensors = self._zeros()
+        resolver = self._strategy.cluster_resolver
+        worker = (resolver.task_id or 0) if resolver else 0
+        for name, variable in self._variables.items():
+            parts = self._parts(variable)
+            for index, part in enumerate(parts, worker * len(parts)):
+                rows = part.shape[0]
+                part.assign(tensors[name][index * rows:(index + 1) * rows])
+
+    def reset(self) -> None:
+        """Begins at zero."""
+        self.assign(self._zeros())
+
+    def _zeros(self):
+        return {name: np.zeros(shape, np.float32) for name, shape in self._shapes.items()}
+
+
+def zeros(shapes: Mapping[str, tuple[int, ...]], batch: Mapping[str, tf.Tensor]
+          ) -> dict[str, tf.Tensor]:
+    """What is carried into a batch that no other one goes before."""
+    rows = tf.shape(next(iter(batch.values())))[0]
+    return {name: tf.zeros([rows, *shape]) for name, shape in shapes.items()}
