@@ -40,10 +40,36 @@ def _cosine_decay(step, warmup_steps, total_steps):
     return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / total_steps, 1.0)))
 
 
+def _rsqrt_decay(step, warmup_steps, total_steps):
+    """tensorflow/mesh learning_rate_schedules.py, `truncated_rsqrt`: the peak until the end of the
+    warm-up, then it falls with the root of the step."""
+    del total_steps
+    return ops.rsqrt(ops.maximum(step, max(warmup_steps, 1.0)) / max(warmup_steps, 1.0))
+
+
+def _noam_decay(step, warmup_steps, total_steps):
+    """`learning_rate_schedule_noam` as its class has it: the same, and a line down to 0 in the last
+    tenth of the steps."""
+    falling = ops.minimum((total_steps - step) / (0.1 * total_steps), 1.0)
+    return _rsqrt_decay(step, warmup_steps, total_steps) * falling
+
+
+def _slanted_decay(step, warmup_steps, total_steps):
+    """`slanted_triangular` (arXiv:1801.06146, section 3.2): from 1/32 of the peak up to it, and
+    down again in nine times as many steps, whatever the run has."""
+    del total_steps
+    rising = max(warmup_steps, 1.0)
+    part = ops.where(step < warmup_steps, step / rising,
+                     1.0 - (step - warmup_steps) / (9.0 * rising))
+    return (1.0 + 31.0 * part) / 32.0
+
+
+# Forms whose function has the warm-up too.
+_WHOLE = {"rsqrt": _rsqrt_decay, "noam": _noam_decay, "slanted_triangular": _slanted_decay}
 # How the rate falls after the warm-up: the factor of the peak, by the form's name.
 DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
           "spanbert": _bert_decay, "model_garden": _bert_decay, "gpt": _bert_decay,
-          "cosine": _cosine_decay}
+          "cosine": _cosine_decay, **_WHOLE}
 
 
 @register
@@ -60,6 +86,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     half a wave, peak * (1 + cos(pi * t / total_steps)) / 2.
     With "model_garden" the warm-up leads to where bert's line is at its end
     (tensorflow/models official/modeling/optimization/lr_schedule.py).
+
+    Of T5 and its code are "rsqrt", the peak until the end of the warm-up, then peak * sqrt(
+    warmup_steps / t); "noam", the same with a line to 0 in the last tenth of the steps; and
+    "slanted_triangular".
 
     With a start and an end the warm-up is start + (peak - start) * t / warmup_steps, and a factor f
     of the peak becomes end + (peak - end) * f.
@@ -85,7 +115,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step):
         step = ops.cast(step, "float32") + (self.form == "gpt")
         rate = self._falling(step)
-        if self.warmup_steps:
+        if self.warmup_steps and self.form not in _WHOLE:
             rising = {"electra": rate, "gpt": rate, "model_garden": self._falling(
                 ops.cast(self.warmup_steps, "float32"))}.get(self.form, self.peak)
             step = step - self.warmup_start if self.warmup_start else step
@@ -150,12 +180,15 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self._momentums, self._velocities = self.add_optimizer_variables(
-            variables, ["momentum", "velocity"])
+        self._add_state(variables)
         self._is_decayed = [not any(re.search(pattern, v.path) for pattern in self.not_decayed)
                             for v in variables]
         self._rate_factors = [next((factor for pattern, factor in self.rate_factors
                                     if re.search(pattern, v.path)), 1.0) for v in variables]
+
+    def _add_state(self, variables):
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"])
 
     def apply(self, grads: list, trainable_variables: list | None = None):
         """Reduces, clips and applies the gradients; returns their global norm before clipping.
@@ -180,7 +213,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         if self._rate_factors[index] != 1:
             rate = rate * self._rate_factors[index]
         delta = self._delta(index, variable, new_m, new_v)
-        updates = [(m, new_m), (v, new_v), (variable, variable - rate * delta)]
+        self._assign(gradient, [(m, new_m), (v, new_v), (variable, variable - rate * delta)])
+
+    def _assign(self, gradient, updates):
+        """Assigns new values, pairs of a variable and its value."""
         if self.skip_nonfinite:
             # Clipping has made all of the gradient NaN if its norm was not finite.
             is_finite = ops.all(ops.isfinite(gradient))
@@ -279,7 +315,10 @@ def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
     (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
     clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
-    number of predictions), "ernie_adam" (epsilon is added before the correction) or "gpt_adam"
-    (the same, and the correction is the decay's too)."""
+    number of predictions), "ernie_adam" (epsilon is added before the correction), "gpt_adam"
+    (the same, and the correction is the decay's too) or "adafactor" (T5's)."""
+    if name == "adafactor":
+        from bert_tf.training.adafactor import Adafactor  # which is made of `AdamWeightDecay`
+        return Adafactor(learning_rate, **options)
     variant, settings = _VARIANTS[name]
     return variant(learning_rate, **{**settings, **options})

@@ -11,8 +11,11 @@ from bert_tf.flags import REQUIRED, option
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
-              "ernie_adam", "gpt_adam")
-SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine")
+              "ernie_adam", "gpt_adam", "adafactor")
+SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
+             "rsqrt", "noam", "slanted_triangular")
+# Whose warm-up may be longer than the run: the rate is the peak there.
+_FLAT_SCHEDULES = ("rsqrt", "noam")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 NEW_LAYERS = ("copied", "identity", "random")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
@@ -49,7 +52,8 @@ class TrainSettings:
         "albert_lamb, without bias correction; fairseq_adam, RoBERTa's, which decays LayerNorm and "
         "biases too and clips no gradient; spanbert_adam, SpanBERT's, which decays the same and "
         "divides gradients by the number of predictions; ernie_adam, whose epsilon is "
-        "corrected too; or gpt_adam, whose decay is corrected besides.",
+        "corrected too; gpt_adam, whose decay is corrected besides; or adafactor, T5's, whose "
+        "steps are as long as the weights and which has no decay.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
@@ -57,7 +61,9 @@ class TrainSettings:
         "line, which the rate of the warm-up follows too. spanbert: bert's, with the peak at the "
         "first step and at the end of the warm-up. model_garden: on bert's line, to which the "
         "warm-up leads without a leap. gpt: electra's, one step later. cosine: as half a wave from "
-        "step 0.",
+        "step 0. rsqrt: from the peak, where it is during the warm-up, with the root of the step. "
+        "noam: the same, and to 0 in the last tenth of the steps. slanted_triangular: to 1/32 of "
+        "the peak, with which it begins too, in nine times the steps of the warm-up.",
         choices=SCHEDULES)
     warmup_init_lr: float = option(0.0, "Rate with which the warm-up begins.")
     end_learning_rate: float = option(0.0, "Rate at --num_train_steps.")
@@ -102,7 +108,8 @@ class TrainSettings:
 
     def check_warmup(self) -> None:
         """Raises InputError if the rate would still rise at the end."""
-        if self.num_warmup_steps > self.num_train_steps:
+        if (self.num_warmup_steps > self.num_train_steps
+                and self.learning_rate_schedule not in _FLAT_SCHEDULES):
             raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
                              f"--num_train_steps ({self.num_train_steps}); give fewer.")
 
