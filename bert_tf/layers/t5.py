@@ -262,5 +262,31 @@ class T5Layer(FromConfig, keras.layers.Layer):
         outputs["feed_forward"] = self.feed_forward(x, seeds[2])
         return outputs
 
+    def step(self, x: Tensor, bias: Tensor, is_here: Tensor, cache: list[Tensor],
+             memory: list[Tensor], memory_bias: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """One token of each row, from the keys and values of those before it.
+
+        Args:
+            x: float [B, 1, H].
+            bias: float32, broadcast to [B, N, 1, T].
+            is_here: bool [B, 1, T, 1], which place of the cache is the token's.
+            cache: keys and values of self-attention, float [B, N, T, D].
+            memory: those of the encoder's output, float [B, N, S, D]; empty without an encoder.
+            memory_bias: float32, broadcast to [B, N, 1, S].
+
+        Returns:
+            float [B, 1, H], and the next cache.
+        """
+        normed = self.attention.layer_norm(x)
+        cache = [ops.where(is_here, new, old) for new, old in zip(
+            self.attention.keys_and_values(normed), cache)]
+        keys, values = cache
+        x = x + ops.cast(self.attention.attend(normed, keys, values, bias)[0], x.dtype)
+        if self.cross_attention:
+            normed, (keys, values) = self.cross_attention.layer_norm(x), memory
+            y, _ = self.cross_attention.attend(normed, keys, values, memory_bias)
+            x = x + ops.cast(y, x.dtype)
+        return self.feed_forward(x), cache
+
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "reads_encoder": self.reads_encoder}

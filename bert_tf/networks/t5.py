@@ -12,9 +12,11 @@ import keras
 from keras import ops
 
 from bert_tf.config import T5Config
+from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.t5 import HIDDEN, RelativeBias, RMSNorm, T5Layer, normal, truncated
 from bert_tf.layers.transformer import dropout, split_seed
+from bert_tf.networks.decoding import beam_search, greedy
 
 
 def hide(visible: Tensor) -> Tensor:
@@ -91,6 +93,30 @@ class T5Stack(FromConfig, keras.layers.Layer):
             x = layers[-1]["feed_forward"]
         x = dropout(self.layer_norm(x), self.config.dropout_rate, seeds[0], shared=1)
         return {"output": x, "layers": layers}
+
+    def step(self, x: Tensor, places: Tensor, cache: list[Tensor], memory: list[Tensor],
+             memory_bias: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """One token of each row.
+
+        Args:
+            x: its embedding, float [B, 1, H].
+            places: its place in the sequence, integer [B].
+            cache: the keys and the values of each layer, one after the other, float [B, N, T, D].
+            memory, memory_bias: as of `T5Layer.step`, for each layer.
+
+        Returns:
+            float [B, 1, H] with the norm, and the next cache.
+        """
+        keys = ops.arange(ops.shape(cache[0])[2], dtype="int32")                    # [T]
+        bias = ops.transpose(self.relative_bias(places, keys), (2, 1, 0, 3))        # [B, N, 1, T]
+        bias = bias + hide(keys[None] <= places[:, None])[:, None, None, :]
+        is_here = (keys[None] == places[:, None])[:, None, :, None]                 # [B, 1, T, 1]
+        after: list[Tensor] = []
+        for i, layer in enumerate(self.layers_):
+            x, found = layer.step(x, bias, is_here, cache[2 * i:2 * i + 2],
+                                  memory[2 * i:2 * i + 2], memory_bias)
+            after += found
+        return self.layer_norm(x), after
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "is_encoder": self.is_encoder}
@@ -209,6 +235,50 @@ class T5(FromConfig, keras.Model):
         x = x * self.config.logit_scale
         table = ops.cast(self.embedding_table, x.dtype)
         return ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+
+    def generate(self, tokens: Tensor, length: int, beams: int = 1, alpha: float = 0.6) -> Tensor:
+        """The sequence that follows from each input; keys and values are computed once.
+
+        Args:
+            tokens: of the encoder, integer [B, S], padded with 0.
+            length: T, the most tokens of a result.
+            beams: how many beginnings are kept; 1: the likeliest token each time.
+            alpha: of the penalty of length, with several beams; 0 for none.
+
+        Returns:
+            int32 [B, T]: tokens up to the end, 1, and then 0.
+
+        Raises:
+            InputError: the network has no encoder.
+        """
+        if not self.encoder_stack:
+            raise InputError("a text is made from another by an encoder_decoder; this network is a "
+                             f"{self.config.architecture}.")
+        encoded, config = self.encode(tokens), self.config
+        batch = ops.shape(tokens)[0]
+        memory = [values for layer in self.decoder_stack.layers_
+                  for values in layer.cross_attention.keys_and_values(encoded["output"])]
+        memory_bias = hide(ops.not_equal(encoded["segments"], 0))[:, None, None, :]
+        cache = [ops.zeros((batch, config.num_heads, length, config.d_kv), values.dtype)
+                 for values in memory]
+
+        def step_with(memory, memory_bias, first):
+            def step(ids, number, state):
+                places = ops.broadcast_to(number + first, ops.shape(ids))
+                x, state = self.decoder_stack.step(self.embeddings(ids[:, None]), places, state,
+                                                   memory, memory_bias)
+                return self.logits(x)[:, 0], state
+            return step
+
+        # The start, 0, is at place 0.
+        logits, cache = step_with(memory, memory_bias, 0)(
+            ops.zeros((batch,), "int32"), ops.cast(0, "int32"), cache)
+        if beams > 1:
+            memory, cache, (memory_bias,) = ([ops.repeat(values, beams, axis=0) for values in rows]
+                                             for rows in (memory, cache, [memory_bias]))
+            return beam_search(logits, step_with(memory, memory_bias, 1), cache, length, beams,
+                               alpha)[0]
+        return greedy(logits, step_with(memory, memory_bias, 1), cache, length)
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:

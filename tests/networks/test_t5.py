@@ -1,5 +1,6 @@
 """T5 computes what tensorflow/mesh computes with the same weights."""
 
+import itertools
 import json
 
 import keras
@@ -112,6 +113,37 @@ def test_language_models_are_the_originals(load):
     batch = {**batch_of(golden), "decoder_causal_attention": tf.constant(seen, tf.int32),
              "decoder_loss_weights": tf.constant((ends > 0) & (targets > 0), tf.int32)}
     check(learner, batch, golden)
+
+
+@pytest.mark.parametrize("version", ("t5_v1_0", "t5_v1_1"))
+def test_sequences_are_those_that_the_original_makes(version, load):
+    golden, learner = load(version)
+    for beams in (1, 4):
+        wanted = golden[f"decode_beam{beams}"]
+        ended = np.cumsum(wanted == 1, axis=1) - (wanted == 1) > 0
+        found = learner.encoder.generate(tf.constant(golden["inputs"], tf.int32), 12, beams)
+        assert np.array_equal(found, np.where(ended, 0, wanted)), beams
+
+
+@pytest.mark.parametrize("alpha", (0.6, 1.5))
+def test_beams_as_wide_as_there_are_beginnings_find_the_best_sequence(alpha):
+    keras.utils.set_random_seed(3)
+    config = T5Config(vocab_size=4, d_model=8, d_kv=3, d_ff=12, num_layers=1, num_heads=2)
+    network, length = T5(config), 3
+    all_ids = np.array(list(itertools.product(range(4), repeat=length)), "int32")
+    tokens = np.array([[2, 1, 2]], "int32")
+    log = np.array(keras.ops.log_softmax(network.logits(network({
+        "encoder_input_tokens": np.repeat(tokens, len(all_ids), 0),
+        "decoder_input_tokens": np.pad(all_ids, ((0, 0), (1, 0)))[:, :-1]})["sequence_output"])))
+    scores = {}
+    for row, ids in zip(log, all_ids.tolist()):
+        if 1 in ids:
+            count = ids.index(1) + 1
+            total = sum(row[i, token] for i, token in enumerate(ids[:count]))
+            scores[*ids[:count]] = total / ((5 + count) / 6)**alpha
+    best = max(scores, key=scores.get)
+    found = np.array(network.generate(tokens, length, 16, alpha))[0]
+    assert found.tolist() == [*best, *[0] * (length - len(best))]
 
 
 def test_buckets_of_relative_positions(test_data):

@@ -1,0 +1,125 @@
+"""Token after token from a network that predicts the next one (tensorflow/mesh,
+`transformer/transformer.py`, `beam_search.py`).
+
+Shapes: B batch, K beams, R = B K rows, V vocabulary, T length of the result.
+
+A step of the network is a function of tokens, integer [R], the number of the step, and a state, a
+list of tensors with R rows; it returns the logits of the next token, float32 [R, V], and the next
+state, of the same shapes.
+"""
+
+from collections.abc import Callable, Sequence
+
+from keras import ops
+
+from bert_tf.layers.base import Tensor
+
+_NEVER = -1e9           # the score of what must not be chosen
+
+Step = Callable[[Tensor, Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]
+
+
+def greedy(logits: Tensor, step: Step, state: Sequence[Tensor], length: int,
+           end_id: int = 1) -> Tensor:
+    """The likeliest token each time, until every row has an end.
+
+    Args:
+        logits: of the first token, float32 [B, V].
+        step: see above.
+        state: before the first token.
+        length: T, the most tokens.
+        end_id: the token that ends a sequence; it is part of the result.
+
+    Returns:
+        int32 [B, T], 0 after the end.
+    """
+    batch, places = ops.shape(logits)[0], ops.arange(length)
+    ids, done = ops.zeros((batch, length), "int32"), ops.zeros((batch,), "bool")
+
+    def goes_on(number, ids, done, logits, state):
+        return ops.logical_and(number < length, ops.logical_not(ops.all(done)))
+
+    def take(number, ids, done, logits, state):
+        token = ops.where(done, 0, ops.cast(ops.argmax(logits, axis=-1), "int32"))
+        ids = ops.where(places[None] == number, token[:, None], ids)
+        done = ops.logical_or(done, ops.equal(token, end_id))
+        logits, state = step(token, number, state)
+        return number + 1, ids, done, logits, state
+
+    return ops.while_loop(goes_on, take, (ops.cast(0, "int32"), ids, done, logits, list(state)))[1]
+
+
+def _pick(values, choice):
+    """Of values [B, N, ...] those that `choice`, integer [B, M], names: [B, M, ...]."""
+    for _ in range(len(values.shape) - 2):
+        choice = ops.expand_dims(choice, -1)
+    shape = (*ops.shape(choice)[:2], *ops.shape(values)[2:])
+    return ops.take_along_axis(values, ops.broadcast_to(choice, shape), axis=1)
+
+
+def _score(total, number, alpha):
+    """Log probabilities of so many tokens, with the penalty of short sequences
+    (arXiv:1609.08144, equation 14)."""
+    return total / ops.power((5.0 + ops.cast(number, "float32")) / 6.0, alpha)
+
+
+def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int, beams: int = 4,
+                alpha: float = 0.6, end_id: int = 1) -> tuple[Tensor, Tensor]:
+    """The best of the sequences that are found by keeping the `beams` best beginnings.
+
+    All rows go on until no beginning of any can come to be better than the ended sequences of its
+    example.
+
+    Args:
+        logits: of the first token, float32 [B, V].
+        step: see above; its state has a row for each beam of an example, side by side.
+        state: before the first token.
+        length: T, the most tokens.
+        beams: K.
+        alpha: of the penalty of length, ((5 + length) / 6)^alpha.
+        end_id: the token that ends a sequence; it is part of the result.
+
+    Returns:
+        int32 [B, T], 0 after the end, and scores, float32 [B]. Of an example without an ended
+        sequence it is the best beginning.
+    """
+    batch, size = ops.shape(logits)
+    places = ops.arange(length)
+    sequences = ops.zeros((batch, beams, length), "int32")
+    # All beams begin alike: only the first counts.
+    totals = ops.broadcast_to(ops.where(ops.arange(beams) == 0, 0.0, _NEVER)[None], (batch, beams))
+    first = (ops.cast(0, "int32"), sequences, totals, sequences, ops.full((batch, beams), _NEVER),
+             ops.zeros((batch, beams), "bool"), ops.repeat(logits, beams, axis=0), list(state))
+
+    def goes_on(number, alive, totals, ended, scores, is_ended, logits, state):
+        best = _score(totals[:, 0], length, alpha)
+        worst = ops.min(ops.where(is_ended, scores, 0.0), axis=1)
+        worst = ops.where(ops.any(is_ended, axis=1), worst, _NEVER)
+        return ops.logical_and(number < length, ops.logical_not(ops.all(worst > best)))
+
+    def take(number, alive, totals, ended, scores, is_ended, logits, state):
+        totals = ops.reshape(ops.log_softmax(logits), (batch, beams, size)) + totals[:, :, None]
+        found, chosen = ops.top_k(ops.reshape(_score(totals, number + 1, alpha), (
+            batch, beams * size)), 2 * beams)                                   # [B, 2K]
+        chosen = ops.cast(chosen, "int32")
+        parents, tokens = chosen // size, chosen % size
+        grown = ops.where(places == number, tokens[:, :, None], _pick(alive, parents))
+        ends = ops.equal(tokens, end_id)
+        candidates = ops.concatenate([scores, ops.where(ends, found, _NEVER)], axis=1)
+        scores, kept = ops.top_k(candidates, beams)
+        ended = _pick(ops.concatenate([ended, grown], axis=1), kept)
+        is_ended = _pick(ops.concatenate([is_ended, ends], axis=1), kept)
+        _, kept = ops.top_k(ops.where(ends, found + _NEVER, found), beams)
+        totals = _pick(ops.reshape(totals, (batch, beams * size)), chosen)
+        # An ended one is only kept where a vocabulary is too small for as many others.
+        totals = _pick(ops.where(ends, _NEVER, totals), kept)
+        alive, parents, tokens = (_pick(values, kept) for values in (grown, parents, tokens))
+        rows = ops.reshape(parents + beams * ops.arange(batch, dtype="int32")[:, None], (-1,))
+        logits, state = step(ops.reshape(tokens, (-1,)), number,
+                             [ops.take(values, rows, axis=0) for values in state])
+        return number + 1, alive, totals, ended, scores, is_ended, logits, state
+
+    _, alive, totals, ended, scores, is_ended, *_ = ops.while_loop(goes_on, take, first)
+    found = ops.any(is_ended, axis=1)
+    return (ops.where(found[:, None], ended[:, 0], alive[:, 0]),
+            ops.where(found, scores[:, 0], totals[:, 0]))
