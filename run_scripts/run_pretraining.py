@@ -385,7 +385,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
 
 def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings,
              records: "data.RecordSet | data.TaskMixture") -> "data.RecordSet | data.TaskMixture":
-    """The records; those of several tasks with their schedule, if they are trained on.
+    """The records; those of several tasks with their schedule.
 
     Raises:
         InputError: a flag does not go with them.
@@ -393,11 +393,11 @@ def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSett
     if records.tasks and stack.stack_layers:
         raise InputError("--stack_layers: its stages and those of --task_schedule do not go "
                          "together; leave it out, or train on records of another recipe.")
-    if isinstance(records, data.TaskMixture) and job.do_train:
+    if isinstance(records, data.TaskMixture):
         return records.scheduled(job.task_schedule or ["continual"], settings.num_train_steps)
     if job.task_schedule:
-        raise InputError("--task_schedule is for training on records of several tasks, such as "
-                         "those of ernie2; leave it out.")
+        raise InputError("--task_schedule is for records of several tasks, such as those of "
+                         "ernie2; leave it out.")
     return records
 
 

@@ -18,6 +18,9 @@ import tensorflow as tf
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
 
+# Graphs that run a few times on a few numbers don't repay what optimizing them takes.
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
 # Tracing makes millions of objects that live on: looking through them less often saves CPU time.
 gc.freeze()
 gc.set_threshold(200_000, 50, 1000)

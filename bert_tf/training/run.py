@@ -43,7 +43,11 @@ class Run:
         self._trainer, self._settings, self._records = trainer, settings, records
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
+        schedule = getattr(records, "schedule", None)
         self._description = resume.describe(settings, trainer.learner)
+        if schedule:
+            steps = map(list, schedule.table)
+            self._description["task_schedule"] = dict(zip(schedule.names, steps))
         self._place = _Place(records, settings)
         self._reporter: Reporter | None = None
 

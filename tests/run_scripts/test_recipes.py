@@ -149,12 +149,15 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     again = train("", output="again", **options)
     assert whole.keys() == again.keys()
     assert all(np.array_equal(whole[tensor], again[tensor]) for tensor in whole)
+    assert "another" not in capsys.readouterr().out
+    train("", output="again", **{**options, "task_schedule": ["together"]})
+    assert "going on with another --task_schedule\n" in capsys.readouterr().out
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
     two = train("", output="two", **options)
     assert tiny.largest_difference(whole, two) < 1e-5
     with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 8"):
         train("", output="bad", **{**options, "task_schedule": ["capitalization=3"]})
-    with pytest.raises(InputError, match="--task_schedule is for training on records of several"):
+    with pytest.raises(InputError, match="--task_schedule is for records of several tasks"):
         train(records("bert"), output="bad", task_schedule=["together"])
 
 
