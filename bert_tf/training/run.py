@@ -84,7 +84,8 @@ class Run:
             InputError: it is of another model.
         """
         saved = resume.restore(path, self._trainer)
-        self._place.restore(saved, self.step)
+        if not self._place.restore(saved, self.step):
+            self._trainer.state.reset()
         if "run" in saved:      # earlier versions did not keep it
             _, recipe = resume.compare(self._description, saved["run"], self._settings)
             if recipe:
@@ -149,11 +150,12 @@ class Run:
 
     def save(self) -> None:
         """Writes a checkpoint of the step."""
+        carried = self._trainer.state.tensors()
         if self._chief:
             resume.save_checkpoint(
                 self._settings.output_dir, self._trainer,
                 {**self._place.describe(self.step), "run": self._description},
-                self._settings.keep_checkpoint_max)
+                self._settings.keep_checkpoint_max, carried)
 
     def _mean(self, number):
         """The mean of a number over all workers."""
@@ -212,12 +214,14 @@ class _Place:
         return {"order": self._order, "taken": self.taken(step)}
 
     def restore(self, saved, step):
-        """Goes on from what a checkpoint kept; other records, or another order, begin at 0."""
+        """Goes on from what a checkpoint kept, and returns whether it does; other records, or
+        another order, begin at 0."""
         is_same = self._is_same(saved["order"])
         if saved["taken"] and not is_same:
             print("the records, or their order, are not those of before: they begin at the first",
                   flush=True)
         self._taken, self._taken_at = saved["taken"] if is_same else 0, step
+        return is_same
 
     def _is_same(self, order):
         mine, theirs = self._order["records"], order["records"]
