@@ -21,10 +21,11 @@ from bert_tf.sizes import (
     read_file,
 )
 from bert_tf.t5_config import T5Config
+from bert_tf.xlnet_config import XLNetConfig
 
 __all__ = ["ALBERT", "CONFIGS", "PATTERNS", "PRESETS", "EncoderConfig", "FixedPatternConfig",
-           "GPTConfig", "Sizes", "T5Config", "UniversalConfig", "config_from_dict", "published",
-           "read_config"]
+           "GPTConfig", "Sizes", "T5Config", "UniversalConfig", "XLNetConfig", "config_from_dict",
+           "published", "read_config"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +195,7 @@ ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
 CONFIGS: dict[str, Any] = {
     **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
     "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig,
-    "t5": T5Config}
+    "t5": T5Config, "xlnet": XLNetConfig}
 
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],

@@ -121,6 +121,9 @@ HEADS = {head.name: head for head in (
     Head("tied_lm", "TiedLM", "next_token", {}, task=False, exportable=False, huggingface=""),
     Head("sequence_lm", "SequenceLM", "sequence", {},
          task=False, exportable=False, huggingface=""),
+    # Its matrix is the embedding table.
+    Head("permutation_lm", "PermutationLM", "permutation", {"output_bias": "V"},
+         task=False, exportable=False, huggingface=""),
     _task("classification", "Classification", "classification",
           problem_type="single_label_classification"),
     _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),

@@ -21,7 +21,8 @@ ALLOWED = {
     "registration": set(),
     "options": {"errors"}, "sizes": {"errors", "files", "options"},
     "other_configs": {"sizes"}, "t5_config": {"errors", "sizes"},
-    "config": {"errors", "sizes", "other_configs", "t5_config"},
+    "xlnet_config": {"errors", "sizes"},
+    "config": {"errors", "sizes", "other_configs", "t5_config", "xlnet_config"},
     "heads": set(), "finetuning_defaults": {"config"},
     "corruption": {"errors"}, "recipes": {"errors", "corruption"},
     # One line: networks and what they are trained on.

@@ -88,12 +88,12 @@ def test_an_absent_file_and_binary_data_are_refused(tmp_path):
 class OtherConfig(Sizes):
     """The configuration of a network whose files have other keys."""
 
-    whole_numbers = {"n_token": 100}
+    whole_numbers = {"n_piece": 100}
     choices = {"ff_activation": ("gelu", "relu")}
     added_keys = ("n_layer",)
-    distinctive_keys = ("n_token",)
+    distinctive_keys = ("n_piece",)
 
-    n_token: int
+    n_piece: int
     n_layer: int = 2
     ff_activation: str = "gelu"
 
@@ -101,8 +101,8 @@ class OtherConfig(Sizes):
 @pytest.mark.parametrize("values, expected", [
     ({"vocab_size": 9}, EncoderConfig(9)),
     ({"vocab_size": 9, "model_type": "bert"}, EncoderConfig(9)),
-    ({"n_token": 9}, OtherConfig(9)),
-    ({"n_token": 9, "n_layer": 3, "model_type": "other"}, OtherConfig(9, 3)),
+    ({"n_piece": 9}, OtherConfig(9)),
+    ({"n_piece": 9, "n_layer": 3, "model_type": "other"}, OtherConfig(9, 3)),
 ])
 def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path, monkeypatch):
     monkeypatch.setitem(CONFIGS, "other", OtherConfig)
@@ -114,10 +114,10 @@ def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path
 
 
 @pytest.mark.parametrize("values, message", [
-    ({"n_token": 101}, "config.json: n_token must be a whole number from 1 to 100, not 101"),
-    ({"n_token": 9, "ff_activation": "tanh"}, "ff_activation must be one of gelu, relu"),
-    ({"n_token": 9, "vocab_size": 9}, "unknown key 'vocab_size'"),
-    ({"model_type": "other"}, "n_token is missing"),
+    ({"n_piece": 101}, "config.json: n_piece must be a whole number from 1 to 100, not 101"),
+    ({"n_piece": 9, "ff_activation": "tanh"}, "ff_activation must be one of gelu, relu"),
+    ({"n_piece": 9, "vocab_size": 9}, "unknown key 'vocab_size'"),
+    ({"model_type": "other"}, "n_piece is missing"),
     ({"model_type": "bart"}, "json: model_type 'bart' is unknown; choose from bert, .*, other"),
 ])
 def test_refusals_of_any_configuration_name_the_file(values, message, tmp_path, monkeypatch):

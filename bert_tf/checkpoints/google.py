@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import lazy_loader
 
-from bert_tf.checkpoints import electra, names, rules, t5, tensor_bundle
+from bert_tf.checkpoints import electra, names, rules, t5, tensor_bundle, xlnet
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
@@ -114,6 +114,8 @@ def read(prefix: str, task: str | None = None) -> Source:
     tensors = tensor_bundle.tensors(prefix)
     if t5.is_mesh(tensors):
         return t5.read_mesh(prefix, tensors)
+    if xlnet.is_original(tensors):
+        return xlnet.read_original(prefix, tensors, task)
     model = next(model for model in _MODELS.values()
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
     source = Source(prefix, _config_beside(prefix, model), tensors,
@@ -177,6 +179,8 @@ def table_for(weights: Weights) -> Format:
     kind = weights.config.model_type
     if kind == t5.TYPE:
         return t5.mesh_table_for(weights)
+    if kind == xlnet.TYPE:
+        return xlnet.original_table_for(weights)
     check_original(weights, kind if kind in _MODELS else "bert")
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
@@ -221,6 +225,9 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """
     if weights.config.model_type == t5.TYPE:
         t5.write_mesh(folder, weights, tensors)
+        return
+    if weights.config.model_type == xlnet.TYPE:
+        xlnet.write_original(folder, weights, tensors)
         return
     model = _MODELS[weights.config.model_type]
     tf.raw_ops.SaveV2(prefix=os.path.join(folder, model.prefix), tensor_names=list(tensors),

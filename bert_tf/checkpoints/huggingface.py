@@ -6,7 +6,7 @@ import re
 import numpy as np
 from safetensors.numpy import save
 
-from bert_tf.checkpoints import huggingface_gpt, names, rules, safetensors_files, t5
+from bert_tf.checkpoints import huggingface_gpt, names, rules, safetensors_files, t5, xlnet
 from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
 from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
@@ -22,7 +22,7 @@ _WORDS = "embeddings.word_embeddings.weight"
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 # The modules of models that have not BERT's names.
-_OWN_FILES = {module.TYPE: module for module in (huggingface_gpt, t5)}
+_OWN_FILES = {module.TYPE: module for module in (huggingface_gpt, t5, xlnet)}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
                 key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
@@ -138,14 +138,6 @@ def _read_config(values, kind, path):
     return config
 
 
-def _labels(values):
-    """The names of the classes, in the order of their numbers."""
-    numbered = values.get("id2label")
-    numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else []
-    found = tuple(numbered.get(number) for number in numbers)
-    return found if all(isinstance(label, str) for label in found) else ()
-
-
 def _classifier(model, values, tensors, hint):
     """The head that `classifier` is, or None where there is none.
 
@@ -252,7 +244,7 @@ def read(file: str, task: str | None = None) -> Source:
                   _table(model, _classifier(model, values, found, task), model.prefix),
                   rules.vocabulary_beside(file),
                   read_json(tokenizer).get("do_lower_case") if tokenizer else None,
-                  _labels(values), notes)
+                  safetensors_files.labels(values), notes)
 
 
 def _heads(weights, model):

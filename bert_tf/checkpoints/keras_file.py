@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterable
 
-from bert_tf.checkpoints import google, hdf5, names, rules, t5, training_checkpoint
+from bert_tf.checkpoints import google, hdf5, names, rules, t5, training_checkpoint, xlnet
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
@@ -87,7 +87,8 @@ _NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
              "FixedPatternEncoder": (
                  functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
              "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT),
-             "T5": (t5.keras_parts, t5.KERAS)}
+             "T5": (t5.keras_parts, t5.KERAS),
+             "XLNet": (xlnet.keras_parts, xlnet.KERAS)}
 # For networks whose parts have lists of their own: the groups of these, a function of the
 # configuration that returns {path: name in the table}.
 _LISTS = {"T5": t5.keras_lists}
@@ -117,6 +118,8 @@ def _head_rows(name, head):
                   for part in ("end", "answerable") for end, suffix, kind in (
                       ("hidden", "_hidden", _DENSE), ("LayerNorm", "_norm", _NORM),
                       ("dense", "", _DENSE)) if (part, end) != ("answerable", "LayerNorm")))
+    if head.name == "permutation_lm":
+        return ((f"{name}/output_bias", f"{name}/vars/0", _SELF),)
     rows = ((f"{name}/dense", f"{name}/classifier", _DENSE),)
     features, reader = f"{name}/features", f"{name}/reader"
     if head.name != "feature_tagging":

@@ -46,9 +46,10 @@ def _heads(named):
 
 
 def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
-    """The weights that a file may lack: some of heads, `named` being as in `shapes`, and the table
-    of tasks, which a network of several tasks can learn on top of one that knew none."""
-    return {"embeddings/task_type_embeddings"} | {
+    """The weights that a file may lack: some of heads, `named` being as in `shapes`, the table of
+    tasks, which a network of several tasks can learn on top of one that knew none, and the vector
+    of what is to be predicted, which the original's XLNet has in pre-training alone."""
+    return {"embeddings/task_type_embeddings", "embeddings/mask_emb"} | {
         f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
 
 
@@ -118,10 +119,36 @@ def _t5(config):
     return found
 
 
+def _xlnet(config):
+    """Those of `XLNet`."""
+    of_heads = ("query", "key", "value")
+    biases = ("r_w", "r_r", "r_s")
+    layer = {
+        **{f"attention/self/{part}/kernel": "HA" for part in (*of_heads, "position")},
+        **(dict.fromkeys((f"attention/self/{name}" for name in biases), "ND")
+           if config.untie_r else {}),
+        "attention/self/seg_embed": "2ND",
+        "attention/output/dense/kernel": "AH", **heads.norm("attention/output/LayerNorm", "H"),
+        **heads.dense("intermediate/dense", "H", "I"), **heads.dense("output/dense", "I", "H"),
+        **heads.norm("output/LayerNorm", "H"),
+    }
+    summary = {
+        "pooler/summary_bias": "H",
+        **{f"pooler/attention/{part}/kernel": "HA" for part in of_heads},
+        "pooler/attention/output/kernel": "AH", **heads.norm("pooler/attention/LayerNorm", "H"),
+    } if config.summary_type == "attn" else {}
+    return {
+        "embeddings/word_embeddings": "VE", "embeddings/mask_emb": "H",
+        **({} if config.untie_r else dict.fromkeys((f"encoder/{name}" for name in biases), "ND")),
+        **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
+        **summary, **(heads.dense("pooler/dense", "H", "H") if config.use_summ_proj else {}),
+    }
+
+
 # The names of each network's own weights with their shapes, by the name of its configuration:
 # functions of that.
 NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
-                  "GPTConfig": _gpt, "T5Config": _t5}
+                  "GPTConfig": _gpt, "T5Config": _t5, "XLNetConfig": _xlnet}
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})

@@ -61,7 +61,8 @@ class Rule:
         ours: our name.
         theirs: the other format's.
         shape: our shape, in the letters of `names`.
-        layout: the other's shape in the same letters, or "transpose"; ours if empty.
+        layout: the other's shape in the same letters, or "transpose"; ours if empty. "transpose"
+            and letters: that shape, after the axes were reversed.
     """
 
     ours: str
@@ -72,11 +73,17 @@ class Rule:
     @property
     def their_shape(self) -> str:
         """The shape in the other format, in letters."""
-        return self.shape[::-1] if self.layout == "transpose" else self.layout or self.shape
+        if self.layout == "transpose":
+            return self.shape[::-1]
+        return self.layout.removeprefix("transpose ") or self.shape
 
     def convert(self, tensor: Tensor, shape: tuple) -> Tensor:
         """`tensor` as it is on the other side, where its shape is `shape`; works both ways."""
-        return tensor.transposed() if self.layout == "transpose" else tensor.reshaped(shape)
+        if not self.layout.startswith("transpose"):
+            return tensor.reshaped(shape)
+        if len(shape) == len(self.shape):       # ours has two axes
+            return tensor.reshaped(shape[::-1]).transposed()
+        return tensor.transposed().reshaped(shape)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -56,3 +56,11 @@ def tensors(file: str) -> dict[str, Tensor]:
         InputError: a file is damaged, absent or outside the folder.
     """
     return _of_shards(file) if file.endswith(".json") else _of_file(file)
+
+
+def labels(values: dict) -> tuple[str, ...]:
+    """The names of the classes in a `config.json`, in the order of their numbers; () for none."""
+    numbered = values.get("id2label")
+    numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else []
+    found = tuple(numbered.get(number) for number in numbers)
+    return found if all(isinstance(label, str) for label in found) else ()

@@ -9,13 +9,14 @@ if TYPE_CHECKING:
 
 # The network that each class of `bert_tf.config` describes, by the names of both.
 NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder",
-            "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT", "T5Config": "T5"}
+            "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT", "T5Config": "T5",
+            "XLNetConfig": "XLNet"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__, submod_attrs={"encoder": ["BertEncoder", "pool"],
                             "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"],
                             "t5": ["T5"],
-                            "universal": ["UniversalTransformer"]})
+                            "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
 __all__ += ["NETWORKS", "build"]
 
 
@@ -25,7 +26,8 @@ def build(config: "Sizes", **options: Any) -> Any:
     Every network has the attributes `config`, `reads` (names of the features it takes),
     `embedding_table` (variable [V, E]) and `seed_generator`. Its
     `call(features, training, dropout_seed)` returns a dict of tensors, with `sequence_output`
-    [B, S, H] and, for objectives of whole sequences, `pooled_output` [B, H].
+    [B, S, H] and, for objectives of whole sequences, `pooled_output` [B, H]. One that hands
+    something on from step to step has `carries` (see `bert_tf/training/carried.py`).
 
     Args:
         config: an object of a class in `bert_tf.config.CONFIGS`.

@@ -1,0 +1,291 @@
+"""The layers of XLNet: attention by relative position, of two streams (arXiv:1906.08237;
+zihangdai/xlnet, `modeling.py`).
+
+Shapes: B batch, S sequence, P predictions, M memory, K = M + S keys, R = K + S distances, H hidden,
+N heads, D width of a head, F width of the feed-forward layer. C is 1 or B.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert_tf.config import XLNetConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.masks import last_token
+from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout, split_seed
+
+# Subtracted from the score of a key that a query does not see.
+_HIDDEN = 1e30
+
+
+def distances(length: int, memory: int, clamp_len: int, width: int) -> np.ndarray:
+    """Sinusoids of the distances K, K - 1, ..., 1 - S of a key to the left, float32 [R, H].
+
+    Args:
+        length, memory, width: S, M, H.
+        clamp_len: the largest distance that is told apart; all are if it is 0 or less.
+    """
+    place = np.arange(memory + length, -length, -1.0, dtype=np.float32)
+    if clamp_len > 0:
+        place = np.clip(place, -clamp_len, clamp_len)
+    rates = (1 / (10000 ** (np.arange(0, width, 2.0) / width))).astype(np.float32)
+    angles = place[:, None] * rates
+    return np.concatenate([np.sin(angles), np.cos(angles)], -1)[:, :width].astype(np.float32)
+
+
+def shift(scores: Tensor, keys: Tensor) -> Tensor:
+    """From scores by distance [B, N, S, R] to those by key [B, N, S, K], for keys K."""
+    batch, heads, length, count = ops.shape(scores)
+    scores = ops.reshape(scores, (batch, heads, count, length))[:, :, 1:]
+    return ops.reshape(scores, (batch, heads, length, count - 1))[..., :keys]
+
+
+class Seen(NamedTuple):
+    """What all layers see of a batch.
+
+    Attributes:
+        distances: float [C, R, H], with its dropout.
+        segments: bool [B, S, K], whether the key is of another segment; None for no segments.
+        content_bias, query_bias: float32 [C, 1, S, K] or None, added to the scores of each stream.
+        places: float [B, P, S], one-hot, where the query stream's vectors are, or None.
+    """
+
+    distances: Tensor
+    segments: Tensor | None
+    content_bias: Tensor | None
+    query_bias: Tensor | None
+    places: Tensor | None
+
+
+def hiding(is_hidden: Tensor) -> Tensor:
+    """What is added to scores so that no query sees a key which is hidden from it: float32."""
+    return ops.cast(is_hidden, "float32") * -_HIDDEN
+
+
+@register
+class RelativeAttention(FromConfig, keras.layers.Layer):
+    """Softmax of how a query goes with a key's content, its distance and its segment.
+
+    Queries have a bias of their own for each of the three: `r_w`, `r_r` and `r_s`, [N, D]. They are
+    named without "bias", since the original decays them as it decays matrices.
+    """
+
+    def __init__(self, config: XLNetConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.query, self.key, self.value, self.position = (
+            self.dense(config.attention_width, name, use_bias=False)
+            for name in ("query", "key", "value", "position"))
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer in (self.query, self.key, self.value, self.position):
+            layer.build((None, None, self.config.hidden_size))
+        if self.config.untie_r:
+            self.biases = query_biases(self)
+        self.segments = self.add_weight((2, self.config.n_head, self.config.d_head),
+                                        self.initializer(), name="seg_embed", autocast=False)
+
+    def split(self, x: Tensor) -> Tensor:
+        """From the heads side by side [B, S, N D] to [B, N, S, D]."""
+        config = self.config
+        x = ops.reshape(x, (*ops.shape(x)[:2], config.n_head, config.d_head))
+        return ops.transpose(x, (0, 2, 1, 3))
+
+    def keys(self, x: Tensor, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
+        """Keys and values [B, N, K, D] of vectors [B, K, H], and the keys [C, N, R, D] of
+        distances."""
+        return (self.split(self.key(x)), self.split(self.value(x)),
+                self.split(self.position(seen.distances)))
+
+    def call(self, x: Tensor, keys: tuple, seen: Seen, bias: Tensor | None, shared: tuple,
+             places: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> tuple[Tensor, Tensor]:
+        """
+        Args:
+            x: float [B, S, H], or [B, P, H] with `places`.
+            keys: what `keys` returns.
+            seen: `Seen`.
+            bias: that of `seen` for this stream.
+            shared: the biases of queries of all layers, where they are not this layer's own.
+            places: those of `seen`, for the query stream.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            The heads' outputs, float [B, S or P, N D], and the attention probabilities
+            [B, N, S, K].
+        """
+        key, value, by_distance = keys
+        word, relative, segment = (ops.cast(v, self.compute_dtype)[:, None]     # [N, 1, D]
+                                   for v in (self.biases if self.config.untie_r else shared))
+        query = self.split(self.query(x))                               # [B, N, S or P, D]
+        if places is not None:
+            query = ops.matmul(ops.transpose(places, (0, 2, 1))[:, None], query)
+        scores = ops.matmul(query + word, ops.transpose(key, (0, 1, 3, 2)))     # [B, N, S, K]
+        scores = scores + shift(
+            ops.matmul(query + relative, ops.transpose(by_distance, (0, 1, 3, 2))),
+            ops.shape(key)[2])
+        if seen.segments is not None:
+            table = ops.transpose(ops.cast(self.segments, query.dtype), (1, 2, 0))  # [N, D, 2]
+            same = ops.matmul(query + segment, table)                   # [B, N, S, 2]
+            scores = scores + ops.where(seen.segments[:, None], same[..., 1:], same[..., :1])
+        scores = ops.cast(scores, "float32") * self.config.d_head**-0.5
+        if bias is not None:
+            scores = scores + bias
+        probs = ops.cast(ops.softmax(scores), value.dtype)
+        context = ops.matmul(dropout(probs, self.config.dropatt, dropout_seed), value)
+        if places is not None:
+            context = ops.matmul(places[:, None], context)              # [B, N, P, D]
+        context = ops.transpose(context, (0, 2, 1, 3))
+        return ops.reshape(context, (*ops.shape(context)[:2], self.config.attention_width)), probs
+
+
+def query_biases(layer: Any) -> list:
+    """Variables [N, D] of a layer: the biases of queries."""
+    config = layer.config
+    return [layer.add_weight((config.n_head, config.d_head), layer.initializer(), name=name,
+                             autocast=False) for name in ("r_w", "r_r", "r_s")]
+
+
+@register
+class _Output(FromConfig, keras.layers.Layer):
+    """A projection to the width H, dropout, the sum with the residual, and its normalisation."""
+
+    def __init__(self, config: XLNetConfig, input_size: int, use_bias: bool, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.input_size, self.use_bias = input_size, use_bias
+        self.projection = self.dense(config.hidden_size, use_bias=use_bias)
+        self.norm = LayerNorm(config, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.projection.build((None, None, self.input_size))
+        self.norm.build()
+
+    def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """From [B, S, input_size] and the residual [B, S, H] to [B, S, H]."""
+        return self.norm(dropout(self.projection(x), self.config.dropout, dropout_seed) + residual)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "input_size": self.input_size, "use_bias": self.use_bias}
+
+
+@register
+class TwoStreamLayer(FromConfig, keras.layers.Layer):
+    """Relative attention and a feed-forward network, by the same weights for both streams: that of
+    the content, and that of queries, which know their positions and not their tokens."""
+
+    def __init__(self, config: XLNetConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy = self.dtype_policy
+        self.attention = RelativeAttention(config, name="self", dtype=policy)
+        self.attention_output = _Output(config, config.attention_width, False, name="output",
+                                        dtype=policy)
+        self.intermediate = self.dense(config.d_inner,
+                                       activation=ACTIVATIONS[config.ff_activation])
+        self.output_ = _Output(config, config.d_inner, True, name="output", dtype=policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        with keras.name_scope("attention"):
+            self.attention.build()
+            self.attention_output.build()
+        with keras.name_scope("intermediate"):
+            self.intermediate.build((None, None, self.config.hidden_size))
+        self.output_.build()
+
+    def call(self, content: Tensor, query: Tensor | None, memory: Tensor | None, seen: Seen,
+             shared: tuple = (), head_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
+        """
+        Args:
+            content: float [B, S, H].
+            query: float [B, P, H], or None for no query stream.
+            memory: float [B, M, H], what the layer read before, or None.
+            seen: `Seen`.
+            shared: see `RelativeAttention`.
+            head_mask: float [N], a factor for each head's output.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            Both streams, and the content's attention probabilities [B, N, S, K].
+        """
+        seeds = split_seed(dropout_seed, 8)
+        keys = self.attention.keys(
+            content if memory is None else ops.concatenate([memory, content], axis=1), seen)
+        if head_mask is not None:
+            mask = ops.cast(head_mask, content.dtype)[:, None, None]
+            keys = keys[0], keys[1] * mask, keys[2]
+        context, probs = self.attention(content, keys, seen, seen.content_bias, shared,
+                                        dropout_seed=seeds[0])
+        content = self._feed(self.attention_output(context, content, seeds[1]), seeds[2:4])
+        if query is not None:
+            context, _ = self.attention(query, keys, seen, seen.query_bias, shared, seen.places,
+                                        dropout_seed=seeds[4])
+            query = self._feed(self.attention_output(context, query, seeds[5]), seeds[6:])
+        return content, query, probs
+
+    def _feed(self, x, seeds):
+        inner = dropout(self.intermediate(x), self.config.dropout, seeds[0])    # [B, S, F]
+        return self.output_(inner, x, seeds[1])
+
+
+@register
+class Summary(FromConfig, keras.layers.Layer):
+    """One vector of a whole sequence (`summarize_sequence`), before its dropout."""
+
+    def __init__(self, config: XLNetConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.attends = config.summary_type == "attn"
+        if self.attends:
+            self.query, self.key, self.value = (
+                self.dense(config.attention_width, name, use_bias=False)
+                for name in ("query", "key", "value"))
+            self.output_ = self.dense(config.hidden_size, "output", use_bias=False)
+            self.norm = LayerNorm(config, dtype=self.dtype_policy)
+        self.projection = (self.dense(config.hidden_size, activation="tanh")
+                           if config.use_summ_proj else None)
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        if self.attends:
+            self.summary_bias = self.add_weight((config.hidden_size,), self.initializer(),
+                                                name="summary_bias", autocast=False)
+            with keras.name_scope("attention"):
+                for layer in (self.query, self.key, self.value):
+                    layer.build((None, None, config.hidden_size))
+                self.output_.build((None, None, config.attention_width))
+                self.norm.build()
+        if self.projection:
+            self.projection.build((None, config.hidden_size))
+
+    def call(self, x: Tensor, input_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """From float [B, S, H] and integer [B, S], 1 for tokens, to float [B, H].
+
+        The mean is that over padding too, as in the original, and the first position may be
+        padding; the last token is that before padding on the right.
+        """
+        kind = self.config.summary_type
+        if kind == "last":
+            summary = last_token(x, input_mask)
+        elif kind == "first":
+            summary = x[:, 0]
+        elif kind == "mean":
+            summary = ops.mean(x, axis=1)
+        else:
+            summary = self._attend(x, input_mask, dropout_seed)
+        return self.projection(summary) if self.projection else summary
+
+    def _attend(self, x, input_mask, seed):
+        batch, length = ops.shape(x)[:2]
+        seeds, shape = split_seed(seed, 2), (self.config.n_head, self.config.d_head)
+        query = self.query(ops.cast(self.summary_bias, x.dtype)[None])
+        query = ops.reshape(query, (*shape, 1))                                 # [N, D, 1]
+        key, value = (ops.transpose(ops.reshape(layer(x), (batch, length, *shape)), (0, 2, 1, 3))
+                      for layer in (self.key, self.value))                      # [B, N, S, D]
+        scores = ops.cast(ops.matmul(key, query)[..., 0], "float32") * shape[1]**-0.5
+        if input_mask is not None:
+            scores = scores + hiding(input_mask[:, None] < 1)                   # [B, N, S]
+        probs = dropout(ops.cast(ops.softmax(scores), x.dtype), self.config.dropatt, seeds[0])
+        context = ops.reshape(ops.matmul(probs[:, :, None], value),
+                              (batch, self.config.attention_width))
+        return self.norm(dropout(self.output_(context), self.config.dropout, seeds[1]))

@@ -1,0 +1,223 @@
+"""XLNet: two streams of relative attention, with a memory (arXiv:1906.08237; zihangdai/xlnet,
+`modeling.py`, `transformer_xl`).
+
+Shapes: B batch, S sequence, P predictions, M memory, K = M + S keys, R distances, H hidden, N
+heads, L layers, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import XLNetConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.transformer import dropout, split_seed
+from bert_tf.layers.xlnet import Seen, Summary, TwoStreamLayer, distances, hiding, query_biases
+
+
+@register
+class XLNetEmbeddings(FromConfig, keras.layers.Layer):
+    """A vector of each word, and the one of all tokens that are to be predicted."""
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings = self.add_weight((config.vocab_size, config.hidden_size),
+                                               self.initializer(), name="word_embeddings",
+                                               autocast=False)
+        # The original gives it no initializer: it is of shape [1, 1, H], and Glorot's is the
+        # default.
+        limit = (6 / (1 + config.hidden_size))**0.5
+        self.mask_embedding = self.add_weight(
+            (config.hidden_size,), keras.initializers.RandomUniform(-limit, limit),
+            name="mask_emb", autocast=False)
+
+    def call(self, input_ids: Tensor) -> Tensor:
+        """From integer [B, S] to float [B, S, H]."""
+        return ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
+
+
+@register
+class XLNet(FromConfig, keras.Model):
+    """XLNet; bidirectional unless its inputs say what a token may see.
+
+    A memory is carried from step to step (see `training.carried`): the inputs of each layer at the
+    first positions of the sequences before.
+
+    Args:
+        config: `XLNetConfig`.
+
+    Attributes:
+        reads: names of the features that `call` takes; only the first is required.
+        also_reads: those of the permutation language model.
+        carries: what is handed from step to step, with the shape of a row.
+    """
+
+    reads = ("input_ids", "input_mask", "segment_ids")
+    also_reads = ("query_order", "key_order", "masked_lm_positions", "is_backward")
+
+    def __init__(self, config: XLNetConfig, name: str = "xlnet", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        policy = self.dtype_policy
+        self.embeddings = XLNetEmbeddings(config, name="embeddings", dtype=policy)
+        self.layers_ = [TwoStreamLayer(config, name=f"layer_{i}", dtype=policy)
+                        for i in range(config.n_layer)]
+        self.shared_biases = None if config.untie_r else SharedBiases(config, name="encoder",
+                                                                      dtype=policy)
+        self.pooler = Summary(config, name="pooler", dtype=policy)
+        self.carries = {"memory": (config.n_layer, config.mem_len, config.hidden_size)
+                        } if config.mem_len else {}
+        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.embeddings.build()
+        if self.shared_biases:
+            self.shared_biases.build()
+        with keras.name_scope("encoder"):
+            for layer in self.layers_:
+                layer.build()
+        self.pooler.build()
+
+    @property
+    def embedding_table(self) -> keras.Variable:
+        """The variable [V, H] of word embeddings."""
+        return self.embeddings.word_embeddings
+
+    def call(self, inputs: Mapping[str, Any], training: bool = False,
+             dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
+             head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
+        """
+        Args:
+            inputs: dict of integers: `input_ids` [B, S]; `input_mask` [B, S], 1 for tokens and 0
+                for padding, all 1 if absent; `segment_ids` [B, S], which are only compared, no
+                segments if absent. What a token may see: `perm_mask` [B, S, S], 1 where it may
+                not; or the two orders that say the same, `query_order` and `key_order` [B, S]:
+                token i sees token j, unless it is itself, only if query_order[i] > key_order[j].
+                `masked_lm_positions` [B, P], where there are queries. `is_backward` [B, 1], 1
+                for rows whose text runs backward. `carried`, a dict with `memory`, float
+                [B, L, M, H]. Others are ignored.
+            training: whether to apply dropout.
+            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
+                `seed_generator` if None.
+            attention_bias: float [B or 1, N or 1, S, K], added to every layer's attention scores.
+            head_mask: float [L, N], a factor for each head's output.
+            return_attention: whether to return `attention_probs` too.
+
+        Returns:
+            A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
+            [B, S, H], `layer_outputs` (list of L [B, S, H]); with positions `query_output`
+            [B, P, H] and `query_layer_outputs`; with a memory `carried`; and on request
+            `attention_probs` (list of L [B, N, S, K], before dropout).
+        """
+        if not training:
+            dropout_seed = None
+        elif dropout_seed is None:
+            dropout_seed = self.seed_generator.next()
+        of_input, of_distances, of_output, of_summary, *seeds = split_seed(
+            dropout_seed, 4 + len(self.layers_))
+        memory = inputs.get("carried", {}).get("memory")
+        if memory is not None:
+            memory = ops.cast(memory, self.compute_dtype)
+        before = 0 if memory is None else self.config.mem_len
+        seen = self._see(inputs, before, attention_bias, of_distances)
+        content, query = self._embed(inputs, of_input)
+        shared = self.shared_biases.variables_ if self.shared_biases else ()
+        outputs: dict[str, Any] = {"embedding_output": content, "layer_outputs": [],
+                                   "query_layer_outputs": [], "attention_probs": []}
+        remembered = []
+        for i, layer in enumerate(self.layers_):                        # [B, S, H], [B, P, H]
+            past = None if memory is None else memory[:, i]             # [B, M, H]
+            remembered.append(None if past is None else self._remember(past, content))
+            content, query, probs = layer(content, query, past, seen, shared,
+                                          None if head_mask is None else head_mask[i], seeds[i])
+            outputs["layer_outputs"].append(content)
+            outputs["query_layer_outputs"].append(query)
+            outputs["attention_probs"].append(probs)
+        if memory is not None:
+            outputs["carried"] = {"memory": ops.cast(ops.stack(remembered, axis=1), "float32")}
+        for name, stream in (("sequence_output", content), ("query_output", query)):
+            if stream is not None:
+                outputs[name] = dropout(stream, self.config.dropout, of_output)
+        outputs["pooled_output"] = self.pooler(outputs["sequence_output"],
+                                               inputs.get("input_mask"), of_summary)
+        kept = {"query_layer_outputs": query is not None, "attention_probs": return_attention}
+        return {name: value for name, value in outputs.items() if kept.get(name, True)}
+
+    def _remember(self, past, content):
+        """The memory [B, M, H] of a layer after a sequence."""
+        new = content[:, :self.config.reuse_len] if self.config.reuse_len else content
+        return ops.stop_gradient(
+            ops.concatenate([past, new], axis=1)[:, -self.config.mem_len:])
+
+    def _embed(self, inputs, seed):
+        """The streams at the first layer; without positions there is no query stream."""
+        seeds = split_seed(seed, 2)
+        content = dropout(self.embeddings(inputs["input_ids"]), self.config.dropout, seeds[0])
+        positions = inputs.get("masked_lm_positions")
+        if positions is None:
+            return content, None
+        mask = ops.cast(self.embeddings.mask_embedding, content.dtype)
+        query = ops.broadcast_to(mask, (*ops.shape(positions), self.config.hidden_size))
+        return content, dropout(query, self.config.dropout, seeds[1])
+
+    def _see(self, inputs, memory, attention_bias, seed):
+        """`Seen` of a batch, for M = `memory`."""
+        ids, places = inputs["input_ids"], inputs.get("masked_lm_positions")
+        length = ops.shape(ids)[1]
+        content, query = _biases(inputs, length, memory)
+        if attention_bias is not None:
+            extra = ops.cast(attention_bias, "float32")
+            content, query = (extra if bias is None else bias + extra for bias in (content, query))
+        segments = inputs.get("segment_ids")
+        if segments is not None:
+            # The memory counts as segment 0.
+            keys = ops.pad(segments, [(0, 0), (memory, 0)])
+            segments = ops.not_equal(segments[:, :, None], keys[:, None])
+        if places is not None:
+            places = ops.one_hot(places, length, dtype=self.compute_dtype)
+        return Seen(self._distances(inputs, length, memory, seed), segments, content, query, places)
+
+    def _distances(self, inputs, length, memory, seed):
+        """float [C, R, H], those of rows that run backward with the opposite sign."""
+        config = self.config
+        forward = distances(length, memory, config.clamp_len, config.hidden_size)
+        found = ops.cast(ops.convert_to_tensor(forward), self.compute_dtype)[None]
+        if inputs.get("is_backward") is not None:
+            # The sine, the first half, is odd, and the cosine even.
+            sign = ops.where(ops.arange(config.hidden_size) < (config.hidden_size + 1) // 2,
+                             -1.0, 1.0)
+            backward = ops.reshape(inputs["is_backward"], (-1, 1, 1)) > 0       # [B, 1, 1]
+            found = ops.where(backward, found * ops.cast(sign, found.dtype), found)
+        if seed is not None and config.dropout:         # each row has a mask of its own
+            found = ops.broadcast_to(found, (ops.shape(inputs["input_ids"])[0], *found.shape[1:]))
+        return dropout(found, config.dropout, seed)
+
+
+def _biases(inputs, length, memory):
+    """float32 [B, 1, S, K] for the stream of content and that of queries; None if all is seen."""
+    hidden = inputs.get("perm_mask")
+    if hidden is not None:
+        hidden = ops.cast(hidden, "bool")                                       # [B, S, S]
+    elif inputs.get("query_order") is not None:
+        hidden = inputs["query_order"][:, :, None] <= inputs["key_order"][:, None]
+    mask = inputs.get("input_mask")
+    if mask is not None:
+        padding = mask[:, None] < 1                                             # [B, 1, S]
+        hidden = padding if hidden is None else ops.logical_or(hidden, padding)
+    if hidden is None:
+        return None, None
+    other = ops.logical_not(ops.eye(length, dtype="bool"))[None]
+    # The memory is always seen.
+    return [hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
+            for x in (ops.logical_and(hidden, other), hidden)]
+
+
+@register
+class SharedBiases(FromConfig, keras.layers.Layer):
+    """The biases of queries that all layers share."""
+
+    def build(self, input_shape: Any = None) -> None:
+        self.variables_ = query_biases(self)

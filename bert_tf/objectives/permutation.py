@@ -1,0 +1,55 @@
+"""The tokens of a sequence in an order drawn at random (arXiv:1906.08237; zihangdai/xlnet,
+`modeling.py`, `lm_loss`).
+
+Shapes: B batch, P predictions, H hidden, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import XLNetConfig
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch, Objective
+
+
+@register
+class PermutationLM(Objective):
+    """Predicts tokens from the stream of queries, by the embedding table and a bias alone."""
+
+    reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    in_order = True
+
+    def __init__(self, config: XLNetConfig, name: str = "permutation_lm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.output_bias = self.add_weight((self.config.vocab_size,), "zeros", name="output_bias",
+                                           autocast=False)
+
+    @classmethod
+    def fits(cls, config: Any) -> bool:
+        return getattr(config, "model_type", "") == "xlnet"
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            outputs: with `query_output`, float [B, P, H].
+            batch: not used.
+            embedding_table: float [V, H].
+            dropout_seed: not used.
+
+        Returns:
+            float32 logits [B, P, V].
+        """
+        x = outputs["query_output"]
+        table = ops.cast(embedding_table, x.dtype)
+        logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+        return logits + ops.cast(self.output_bias, "float32")
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Labels and weights [B, P]; the weight of an unused slot is 0."""
+        return batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")
