@@ -48,7 +48,8 @@ class MaskTokens:
             special tokens among them (RoBERTa); "raised", a share of the text, rounded up
             (SpanBERT); "each", a coin for each unit, whose tokens are then thrown one by one
             (ERNIE); "next_token", every token but the first, from those before it: none is hidden,
-            and the other fields have no effect; "none", no token.
+            and the other fields have no effect; "permutation", what the records say, each from the
+            tokens before it in an order that is drawn while training (XLNet); "none", no token.
         replace_from: what random tokens are drawn from: "vocabulary", "words": not the special
             tokens but that of mask (RoBERTa), "corpus": as often as the text has them (SpanBERT),
             or "tokens": any but padding, id 0 (ERNIE).
@@ -94,6 +95,8 @@ class MaskTokens:
 
     def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
         """The number of predictions that a record has room for."""
+        if self.quota == "permutation" and not max_predictions_per_seq:
+            return max_seq_length
         return (max_predictions_per_seq * (1 + self.do_permutation)
                 + 3 * self.most_trigrams(max_predictions_per_seq, max_seq_length))
 
@@ -123,7 +126,7 @@ class MaskTokens:
     @property
     def hides(self) -> bool:
         """Whether the tokens that are predicted are hidden."""
-        return self.quota != "next_token"
+        return self.quota not in ("next_token", "permutation")
 
     def takes(self, made: "MaskTokens") -> bool:
         """Whether records that were made for other predictions can be trained on."""

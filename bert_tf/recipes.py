@@ -28,6 +28,7 @@ class Term:
         of_records: further arguments, each the value of a field of the records' `MaskTokens`.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
         optional: whether it is left out where the records lack what it reads.
+        by_name: whether it is trained only where --terms names it.
         task: of the recipe's tasks the one whose records it learns from; it is left out where there
             are none. Empty: all records.
     """
@@ -37,6 +38,7 @@ class Term:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     network: str = "encoder"
     optional: bool = False
+    by_name: bool = False
     of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
     task: str = ""
 

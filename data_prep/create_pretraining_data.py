@@ -5,6 +5,8 @@ are those of google-research/bert create_pretraining_data.py, value for value, f
 one piece (--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the
 original would treat a file of its own. The same command started again goes on where it was killed.
 
+With --recipe=xlnet the text is a stream, and the records those of zihangdai/xlnet data_utils.py.
+
 With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws other
 masks whenever a record comes again.
 
@@ -37,12 +39,14 @@ from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.options import defaults_of
 from bert_tf.tokenization.base import open_tokenizer
+from data_prep import stream_job
 from data_prep.pretraining_flags import (
     CHOICE_FLAGS,
     SHARE_FLAGS,
     PretrainingDataFlags,
     recipe_defaults,
 )
+from data_prep.stream_job import StreamFlags, StreamJob
 
 _ROWS = 8192            # instances made into bytes at a time
 
@@ -190,15 +194,8 @@ def _check_output(job):
         make_folder(os.path.dirname(path), "output_file")
 
 
-def _describe(job, recipe, vocabulary, options, results):
-    """The manifest but for its shards.
-
-    Raises:
-        InputError: there was no text.
-    """
-    counts, rates = statistics.merge(results)
-    if not counts.get("instances"):
-        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
+def _describe_all(job, recipe, vocabulary, options):
+    """What the manifests of all recipes hold."""
     return {
         "format": "bert_tf pre-training records 1",
         "recipe": recipe.describe(),
@@ -210,6 +207,20 @@ def _describe(job, recipe, vocabulary, options, results):
                        **({"special_ids": vocabulary.special_ids}
                           if recipe.corruption.replace_from == "words" else {})},
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
+    }
+
+
+def _describe(job, recipe, vocabulary, options, results):
+    """The manifest but for its shards.
+
+    Raises:
+        InputError: there was no text.
+    """
+    counts, rates = statistics.merge(results)
+    if not counts.get("instances"):
+        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
+    return {
+        **_describe_all(job, recipe, vocabulary, options),
         "counts": counts,
         **({"token_counts": manifest.join_counts([result["token_counts"] for result in results])}
            if _draws_of_corpus(recipe) else {}),
@@ -255,10 +266,14 @@ def _fingerprint(job, recipe, options, vocabulary, folder):
     return found
 
 
-def main(job: PretrainingDataFlags) -> None:
+def main(job: PretrainingDataFlags, stream: StreamFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
     job.check()
     recipe = job.resolve()
+    stream = stream or StreamFlags()
+    in_streams = PAIRINGS[recipe.segments.pairing].in_streams
+    if not in_streams:
+        stream.refuse(recipe.name)
     recipe.corruption.check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                   job.masked_lm_prob)
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
@@ -275,6 +290,9 @@ def main(job: PretrainingDataFlags) -> None:
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
     options = {name: value for name, value in dataclasses.asdict(job).items()
                if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()}
+    if in_streams:
+        _make_streams(StreamJob(job, stream, recipe, tokenizer), path, options)
+        return
     options["do_whole_word_mask"] = recipe.corruption.units == "words"
     phrases = None
     if job.phrase_file:
@@ -286,7 +304,28 @@ def main(job: PretrainingDataFlags) -> None:
         path, fingerprint, _read_pieces(job, recipe), writer,
         job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),
         defaults=defaults_of(PretrainingDataFlags))
-    print(statistics.report(record))
+    _report(path, record, was_there, statistics.report)
+
+
+def _make_streams(made, path, options):
+    """Makes the records of a `StreamJob`."""
+    job, vocabulary = made.job, made.tokenizer.vocabulary
+    options |= made.options()
+    folder = os.path.dirname(os.path.abspath(path))
+    fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": made.checksums(),
+                   "output_file": [os.path.relpath(name, folder) for name in job.output_file],
+                   "recipe": made.recipe.describe()}
+    record, was_there = make_shards(
+        path, fingerprint, made.pieces(),
+        made.writer(folder, functools.partial(_piece_seed, job.random_seed)), job.num_workers,
+        functools.partial(made.describe, _describe_all(job, made.recipe, vocabulary, options)),
+        defaults=defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags))
+    _report(path, record, was_there, stream_job.report)
+
+
+def _report(path, record, was_there, report):
+    """Prints what was made."""
+    print(report(record))
     if was_there:
         print(f"{path} and its shards are there already, made from this text with these flags")
         return
@@ -297,7 +336,7 @@ def main(job: PretrainingDataFlags) -> None:
 
 def run() -> None:
     """The console entry point."""
-    flags.run(main, PretrainingDataFlags, defaults=recipe_defaults)
+    flags.run(main, PretrainingDataFlags, StreamFlags, defaults=recipe_defaults)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,8 @@ class PretrainingDataFlags:
         None, "Mask all sub-words of a word or none.")
     max_seq_length: int = option(128, "Length S of a sequence, [CLS] and [SEP]s included.")
     max_predictions_per_seq: int = option(
-        20, "Most masked positions in a sequence: about max_seq_length * masked_lm_prob.")
+        20, "Most masked positions in a sequence: about max_seq_length * masked_lm_prob. Of xlnet: "
+        "how many tokens are predicted, 0 for as many as are drawn.")
     random_seed: int = option(12345, "Seed of every random choice.")
     dupe_factor: int = option(10, "Times that the text is used, each time with other pairs and "
                                   "masks.")
@@ -118,7 +119,7 @@ class PretrainingDataFlags:
     tag_column: int = option(-1, "The column of the tags, IOB1 or BIO, of --masking_units=tags; "
                                  "words are in column 0, -1 is the last.")
     task: str = option("", "For recipes that are trained on records of several tasks, such as "
-                           "ernie2: the task of these records.")
+                           "ernie2: the task of these records. Of xlnet: see --num_task.")
     phrase_file: str = option("", "A phrase a line, of which the longest that is found counts.")
 
     def resolve(self) -> recipes.Recipe:
@@ -142,7 +143,8 @@ class PretrainingDataFlags:
     def check(self) -> None:
         """Raises InputError for values that can't work."""
         for name, least, most in (
-                ("max_seq_length", 5, 1 << 14), ("max_predictions_per_seq", 1, 1 << 14),
+                ("max_seq_length", 5, 1 << 14),
+                ("max_predictions_per_seq", 0 if _reads_streams(self.recipe) else 1, 1 << 14),
                 ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
                 ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31),
                 ("num_workers", 0, 4096), ("ngram", 1, 1 << 10),
@@ -166,6 +168,9 @@ def _find_recipe(job):
         InputError: there is none, or it has other tasks.
     """
     recipe = recipes.find(job.recipe)
+    if _reads_streams(job.recipe) or job.segments == "streams":
+        _check_streams(job)
+        return recipe
     if bool(recipe.tasks) != bool(job.task) or job.task and job.task not in recipe.tasks:
         raise InputError(
             f"--task={job.task}: records of recipe {recipe.name} are of one task each; give "
@@ -180,6 +185,33 @@ def _find_recipe(job):
         raise InputError(f"--masking=dynamic: the records of recipe {recipe.name} hold masks; "
                          "leave it out.")
     return recipe.of_task(job.task) if job.task else recipe
+
+
+def _reads_streams(recipe):
+    """Whether the records of the recipe of this name are cut from streams."""
+    return PAIRINGS[recipes.find(recipe).segments.pairing].in_streams
+
+
+# Flags that have no meaning for a stream of text.
+_NOT_OF_STREAMS = (
+    "do_whole_word_mask", "masked_lm_prob", "short_seq_prob", "piece_bytes", "random_next_sentence",
+    "shuffle_prob", "random_share", "swapped_share", "blanks_separate_docs", "mask_shares",
+    "masking_units", "input_format", "tag_column", "phrase_file")
+
+
+def _check_streams(job):
+    """Raises InputError for flags that do not go with streams, and for streams of other recipes."""
+    if not _reads_streams(job.recipe):
+        raise InputError("--segments=streams is for recipes that read a text as a stream; give "
+                         "--recipe=xlnet.")
+    if job.segments not in (None, "streams"):
+        raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
+                         "stream; leave it out.")
+    known = defaults_of(PretrainingDataFlags) | recipe_defaults({"recipe": job.recipe})[1]
+    for name in _NOT_OF_STREAMS:
+        if getattr(job, name) not in (known[name], getattr(PretrainingDataFlags, name, [])):
+            raise InputError(f"--{name} has no meaning for the records of recipe {job.recipe}; "
+                             "leave it out.")
 
 
 def _vary(recipe, job):

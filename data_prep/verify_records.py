@@ -24,6 +24,7 @@ from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
+from data_prep import verify_streams
 
 _BATCH = 2048
 _NOTHING = "nothing is masked."
@@ -72,8 +73,9 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
     count = 0
     try:
         form = _read_format(path, record, vocab_size)
+        order = verify_streams.Order(record) if record and "is_masked" in form.names else None
         for batch in _batches(path):
-            for row, problem in _check_messages(batch, form, record):
+            for row, problem in _check_messages(batch, form, record, order):
                 yield f"{path}: record {count + row}: {problem}"
             count += len(batch)
     except InputError as error:
@@ -103,7 +105,7 @@ def _read_format(path, record, vocab_size):
                         kind_on_disk(task).label_limit(task) if task else num_labels)
 
 
-def _check_messages(messages, form, record):
+def _check_messages(messages, form, record, order=None):
     """Yields (row, problem) for the records that no job writes."""
     columns, rows = {name: [] for name in form.names}, []
     for row, message in enumerate(messages):
@@ -121,6 +123,8 @@ def _check_messages(messages, form, record):
         for problem, wrong in find_problems(arrays, form, record or {}).items():
             for row in np.flatnonzero(wrong):
                 yield rows[row], problem
+        for row in np.flatnonzero(order.broken(arrays)) if order else ():
+            yield rows[row], "it does not continue the record of its row in the batch before."
 
 
 def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[str, Any]
@@ -135,6 +139,8 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     Returns:
         {a sentence that names the problem: bool [B], the records that have it}.
     """
+    if "is_masked" in form.names:
+        return verify_streams.find_problems(f, form.ends(), record)
     rows, size = len(f["input_mask"]), form.sizes["max_seq_length"]
     mask = f["input_mask"].reshape(rows, -1, size)      # several sequences in a multiple choice
     lengths = mask.sum(2, keepdims=True)

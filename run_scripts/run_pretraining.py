@@ -71,6 +71,9 @@ class PretrainingFlags:
         "stage for each new task, which is trained with those before it. together: all at once. "
         "successive: one after the other. Or TASK=STEPS/STEPS/... for each task, its steps in each "
         "stage, with commas between.")
+    perm_size: int = option(
+        0, "For recipes that draw the order of prediction while they train, such as xlnet: tokens "
+        "that are permuted together. 0: the --reuse_len of the records.")
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
@@ -100,6 +103,9 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             options["max_seq_length"], options["masked_lm_prob"])
         if made.corruption.dynamic or derived or slots != options["max_predictions_per_seq"]:
             values["max_predictions_per_seq"] = slots
+        if data.PAIRINGS[made.segments.pairing].in_streams:
+            values |= dict.fromkeys(("train_batch_size", "eval_batch_size"),
+                                    options["bsz_per_host"])
     return f"recipe {recipe.name}", values
 
 
@@ -127,7 +133,7 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
                              "not return; leave it out.")
     found = tuple(
         term for name, term in terms.items() if name in names or (not names and not (
-            term.optional and records and _missing(term, records)))
+            term.by_name or (term.optional and records and _missing(term, records))))
         if config is None or getattr(objectives, term.objective).fits(config))
     if records and records.tasks:
         found = tuple(term for term in found if term.task in records.tasks)
@@ -139,7 +145,8 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
 
 def _missing(term, records):
     """The features that a term reads and that are neither in the records nor drawn."""
-    found = records.format.names | {feature.name for feature in features.MASKS}
+    found = records.format.names | {feature.name for feature in features.MASKS} | set(
+        getattr(records.masks, "adds", ()))
     if not records.format.is_masked and (
             recipes.of_manifest(records.manifest).corruption.choose == "spans"):
         found |= {feature.name for feature in features.SPANS}
@@ -216,7 +223,13 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
-    if not recipe.corruption.hides:
+    is_ordered = "is_masked" in records.format.names
+    if job.perm_size and not is_ordered:
+        raise InputError("--perm_size is for recipes that draw the order of prediction, such as "
+                         f"xlnet; leave it out with recipe {recipe.name}.")
+    if is_ordered:
+        records = data.draw_orders(records, flag, job.perm_size)
+    elif not recipe.corruption.hides:
         records = data.show_tokens(records)
     elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
@@ -239,7 +252,10 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")
     line += f": {', '.join(map(_name, terms))}"
-    if not recipe.corruption.hides:
+    if getattr(records, "rows", 0):
+        line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
+                 f"predicted, in an order that is drawn while training; batches of {records.rows}")
+    elif not recipe.corruption.hides:
         line += f"; at most {job.max_seq_length - 1} in {job.max_seq_length} tokens are predicted"
     elif not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
@@ -359,6 +375,10 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         if None not in hashes and hashes[0] != hashes[1]:
             raise InputError("--input_file and --eval_input_file were made with different "
                              "vocabularies, according to their manifests; make one of them again.")
+    for found, which, flag in ((records, "train", "input_file"),
+                               (eval_records, "eval", "eval_input_file")):
+        if getattr(found, "rows", 0) and getattr(job, f"do_{which}"):
+            found.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
     stack = stack or StackingSettings()
     records = schedule(job, settings, stack, records)
     terms = choose_terms(recipe, job.terms, records, config)

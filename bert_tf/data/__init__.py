@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "features": ["pack_pairs", "truncate_pairs"],
         "jobs": ["Progress", "run_pieces"],
         "pairing": ["PAIRINGS"],
-        "pipeline": ["RecordSet", "draw_masks", "restore_tokens", "show_tokens"],
+        "pipeline": ["RecordSet", "draw_masks", "draw_orders", "restore_tokens", "show_tokens"],
         "pretraining": ["Instances", "create_instances", "feature_names"],
         "python_random": ["PythonRandom"],
         "shards": ["find_damaged", "make_shards"],

@@ -73,6 +73,13 @@ KNOWN = {feature.name: feature for feature in (
     Feature("token_label_weights", "int64", "S"),
     # 1 where a word begins: ALBERT's, and those of masks of words that are drawn while training.
     Feature("token_boundary", "int64", "S"),
+    # XLNet's: the tokens, which are predicted, what follows each, the segment, and 1 where the
+    # second one follows the first.
+    Feature("input", "int64", "S", "V"),
+    Feature("is_masked", "int64", "S"),
+    Feature("target", "int64", "S", "V"),
+    Feature("seg_id", "int64", "S"),
+    Feature("label", "int64", 1),
     # Of an encoder and a decoder: tokens, padded with 0; the decoder's are its targets, shifted
     # right by one; 0 for targets without a loss; of packed rows the number of each token's example,
     # from 1, and its place in it; of a prefix LM 1 for tokens that see each other on both sides.
@@ -237,7 +244,7 @@ class RecordFormat:
             raise InputError(f"{path} holds no record.")
         try:
             example = tfrecord.parse_example(message)
-            if "input_ids" not in example:
+            if not {"input_ids", "input"} & example.keys():
                 raise ValueError("it has no input_ids")
         except ValueError as error:
             raise InputError(f"{path}: record 0 is not a pre-training record ({error}); make it "

@@ -35,12 +35,16 @@ class Pairing:
         segments: most segments in a sequence, 1 or 2.
         in_order: whether sequences are written in the order of the text, not shuffled. The files
             are then read in a random order instead, and the end of each ends a document.
+        in_streams: whether sequences are cut from rows of text that are read side by side, see
+            `data.stream_records`, which has its own code for it; each record of a batch continues
+            one of the batch before.
     """
 
-    draw: Callable[..., Iterator[Slices]]
+    draw: Callable[..., Iterator[Slices]] | None
     num_labels: int
     segments: int
     in_order: bool = False
+    in_streams: bool = False
 
 
 def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options,
@@ -136,6 +140,7 @@ PAIRINGS = {
     "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
     "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
     "runs": Pairing(runs, num_labels=0, segments=1),
+    "streams": Pairing(None, num_labels=2, segments=2, in_streams=True),
     "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
     "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
     "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2),

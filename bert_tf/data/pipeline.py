@@ -17,6 +17,8 @@ from bert_tf.data import manifest, tfrecord
 from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.dynamic_spans import DynamicSpans
 from bert_tf.data.features import RecordFormat, without_autotune
+from bert_tf.data.pairing import PAIRINGS
+from bert_tf.data.permutations import Permutations
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip
 
@@ -42,7 +44,8 @@ class RecordSet:
         manifest: that of the records, a dict, or None; the first of several, which agree on the
             vocabulary and the recipe.
         masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens. What it hides
-            must depend on the seed and each record's number in the stream alone.
+            must depend on the seed and each record's number in the stream alone. Its attribute
+            `adds`, if it has one, names the features that it adds beside those of masks.
     """
 
     paths: list[str]
@@ -65,6 +68,31 @@ class RecordSet:
     def vocab_hash(self) -> str | None:
         """Of the vocabulary they were made with; None without a manifest."""
         return self.manifest and self.manifest["vocabulary"]["sha256"]
+
+    @property
+    def rows(self) -> int:
+        """The size of the batches of records that are in order: each record of a batch continues
+        one of the batch before. 0 where records may be shuffled."""
+        if self.manifest is None or not PAIRINGS[
+                recipes.of_manifest(self.manifest).segments.pairing].in_streams:
+            return 0
+        return self.manifest["options"]["bsz_per_host"]
+
+    def check_batch(self, size: int, size_flag: str, flag: str) -> None:
+        """Checks that records in order come in the batches for which they were made.
+
+        Args:
+            size: of a batch over all devices.
+            size_flag, flag: the flags that give it and the records.
+
+        Raises:
+            InputError: they do not.
+        """
+        if self.rows and size != self.rows:
+            raise InputError(
+                f"--{size_flag} is {size}, but the records of --{flag} were made for batches of "
+                f"{self.rows}, of which each continues the one before; give --{size_flag}="
+                f"{self.rows}, or make them again with --bsz_per_host={size}.")
 
     @property
     def compression(self) -> str:
@@ -220,6 +248,33 @@ def draw_masks(records: RecordSet, flag: str,
         vocabulary["mask_id"], tuple(special)))
 
 
+def draw_orders(records: RecordSet, flag: str, perm_size: int = 0) -> RecordSet:
+    """Records of streams, with the order drawn in which their tokens are predicted.
+
+    Args:
+        records: the records.
+        flag: the flag that names them.
+        perm_size: tokens that are permuted together; 0 for the whole of each half.
+
+    Raises:
+        InputError: they have no manifest, or can't be divided into parts of that size.
+    """
+    record = records.manifest
+    if not record:
+        raise InputError(f"the records of --{flag} are in order, but no manifest beside "
+                         f"{records.paths[0]} says in which batches; put it there, or make them "
+                         "again.")
+    options, vocabulary = record["options"], record["vocabulary"]
+    size, reuse = options["max_seq_length"], options["reuse_len"]
+    if perm_size < 0 or reuse % (perm_size or 1) or (size - reuse) % (perm_size or 1):
+        raise InputError(f"--perm_size={perm_size} does not divide the halves of the sequences of "
+                         f"--{flag}, {reuse} and {size - reuse}.")
+    slots = recipes.of_manifest(record).corruption.slots(options["max_predictions_per_seq"], size)
+    return dataclasses.replace(records, masks=Permutations(
+        size, reuse, perm_size or reuse, slots, vocabulary["cls_id"], vocabulary["sep_id"],
+        options["bsz_per_host"], options["num_core_per_host"], options["bi_data"]))
+
+
 def show_tokens(records: RecordSet) -> RecordSet:
     """Records with all of their tokens to be seen: those of records that hold masks are put back.
     """
@@ -261,6 +316,8 @@ def _epoch(records, seed, epoch):
     # for that graph alone.
     tf.random.set_seed(1)
     paths = tf.random.experimental.stateless_shuffle(records.paths, [seed, epoch])
+    if records.rows:
+        return tf.data.TFRecordDataset(paths, records.compression)
     messages = tf.data.Dataset.from_tensor_slices(paths).interleave(
         lambda path: tf.data.TFRecordDataset(path, records.compression),
         cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
@@ -329,6 +386,10 @@ def _check_manifests(flag, manifests):
     for what, found in (
             ("vocabularies", {(m["vocabulary"]["size"], m["vocabulary"]["sha256"])
                               for m in manifests}),
-            ("recipes", {str(recipes.from_description(m.get("recipe"))) for m in manifests})):
+            ("recipes", {str(recipes.from_description(m.get("recipe"))) for m in manifests}),
+            ("batches or predictions", {str([m["options"].get(name) for name in (
+                "bsz_per_host", "num_core_per_host", "bi_data", "reuse_len",
+                "max_predictions_per_seq")]) for m in manifests
+                if "bsz_per_host" in m["options"]})):
         if len(found) > 1:
             raise InputError(f"--{flag}: the records were made with different {what}.")

@@ -27,6 +27,8 @@ TOKEN_LABELS = {"": None, "capitalization": None, "token_document": in_rest_of_d
 
 def feature_names(recipe: Recipe) -> list[str]:
     """The features of the records of a recipe, in the order in which they are written."""
+    if PAIRINGS[recipe.segments.pairing].in_streams:
+        return ["input", "is_masked", "target", "seg_id", "label"]
     names = ["input_ids", "input_mask", "segment_ids"]
     if recipe.tasks:
         return [*names, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
@@ -140,6 +142,7 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     pairing = PAIRINGS[recipe.segments.pairing]
     layout = BARE if recipe.segments.bare else vocabulary.layout
     room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
+    assert pairing.draw is not None
     drawn = pairing.draw(documents, stream, room, options, recipe.segments)
     # Where there may be one segment or two, one has the room of a separator more.
     most = room + pairing.in_order * layout.between

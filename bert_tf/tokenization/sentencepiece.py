@@ -1,7 +1,8 @@
-"""SentencePiece as ALBERT and T5 use it: each prepares text in its own way, then the library cuts.
+"""SentencePiece as ALBERT, XLNet and T5 use it: each prepares text in its own way, then the library
+cuts.
 
-ALBERT is google-research/albert, tokenization.py (preprocess_text, encode_pieces); T5 is seqio's
-SentencePieceVocabulary.
+ALBERT is google-research/albert, tokenization.py (preprocess_text, encode_pieces); XLNet is
+zihangdai/xlnet, prepro_utils.py (the same functions); T5 is seqio's SentencePieceVocabulary.
 """
 
 import dataclasses
@@ -21,6 +22,7 @@ from bert_tf.tokenization.wordpiece import encode_blocks
 
 BLANK = "\u2581"                # begins a piece that begins a word
 _BOUNDARY = re.compile(" ")
+_CHARACTER, _QUOTED = re.compile(r"."), re.compile("``|''|.")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _USER_DEFINED = 4               # the type of such a piece in the model's protocol buffer
 # What _is_start_piece_sp of ALBERT's create_pretraining_data.py counts as marks: not ' < = >.
@@ -36,23 +38,38 @@ class Style:
         roles: {role: piece} of the special tokens.
         layout: `Layout` of sequences.
         prepares: whether text is prepared and numbers before commas are cut apart, as in ALBERT.
+        strips: whether such a number loses the blank that it gets when it is cut alone, where the
+            piece has none (ALBERT's code for it has no effect in Python 3).
+        quotes: whether two backquotes, or two apostrophes, become one quotation mark.
+        by_letters: whether a piece that has a character that is no mark and no letter begins a
+            word.
         extra_ids: pieces <extra_id_0>, ... that are added after those of the file, the last first.
     """
 
     roles: dict
     layout: Layout
     prepares: bool = False
+    strips: bool = False
+    quotes: bool = False
+    by_letters: bool = False
     extra_ids: int = 0
 
 
 ALBERT = Style({"unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "pad": "<pad>"},
-               Layout(1, 1, 1), prepares=True)
+               Layout(1, 1, 1), prepares=True, by_letters=True)
+# Sequences are padded with <unk>, id 0; <pad> and <mask> are not used.
+XLNET = Style({"unk": "<unk>", "cls": "<cls>", "sep": "<sep>", "mask": "<mask>", "eod": "<eod>"},
+              Layout(0, 1, 2, cls_last=True), prepares=True, strips=True, quotes=True)
 T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), extra_ids=100)
+_STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5}
 
 
-def prepare(text: str, lower: bool) -> str:
-    """ALBERT's preprocess_text: joins blanks, drops accents after NFKD, lower-cases if wanted."""
+def prepare(text: str, lower: bool, quotes: bool = False) -> str:
+    """ALBERT's preprocess_text: joins blanks, drops accents after NFKD, lower-cases if wanted.
+    XLNet's replaces double `quotes` of two characters before that."""
     text = " ".join(text.split())
+    if quotes:
+        text = text.replace("``", '"').replace("''", '"')
     if not text.isascii():
         text = "".join(char for char in unicodedata.normalize("NFKD", text)
                        if not unicodedata.combining(char))
@@ -74,7 +91,7 @@ class SentencepieceTokenizer(Tokenizer):
             vocabulary: `Vocabulary` whose files hold a spiece.model.
             do_lower_case: whether text is lower-cased; without effect for T5's style.
         """
-        self._style = ALBERT if vocabulary.cls_id is not None else T5
+        self._style = _style_of(vocabulary.tokens)
         super().__init__(vocabulary, do_lower_case and self._style.prepares)
         self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)
         self._cut = self._cut_before_commas() if self._style.prepares else {}
@@ -140,26 +157,27 @@ class SentencepieceTokenizer(Tokenizer):
         if not self._style.prepares:
             return not token.startswith(BLANK)
         return not (token.startswith((BLANK, "<")) or token in _MARKS
-                    or not _INSIDE.issuperset(token))
+                    or (self._style.by_letters and not _INSIDE.issuperset(token)))
 
-    def _prepare_with_positions(self, text):
-        """What `prepare` gives, and the position in `text` of each of its characters."""
-        chars, positions = [], []
+    def _prepare_with_spans(self, text):
+        """What `prepare` gives, and where each of its characters comes from, (start, end)."""
+        chars, spans = [], []
         for word in re.finditer(r"\S+", text):
             if chars:
                 chars.append(" ")
-                positions.append(word.start() - 1)
-            for position, char in enumerate(word.group(), word.start()):
+                spans.append((word.start() - 1, word.start()))
+            for found in (_QUOTED if self._style.quotes else _CHARACTER).finditer(word.group()):
+                char = found.group() if len(found.group()) == 1 else '"'
                 for part in unicodedata.normalize("NFKD", char):
                     if not unicodedata.combining(part):
                         chars.append(part)
-                        positions.append(position)
+                        spans.append((word.start() + found.start(), word.start() + found.end()))
         prepared = "".join(chars)
-        return prepared.lower() if self.do_lower_case else prepared, positions
+        return prepared.lower() if self.do_lower_case else prepared, spans
 
     def _encode_block(self, lines):
-        texts = ([prepare(line, self.do_lower_case) for line in lines] if self._style.prepares
-                 else list(lines))
+        texts = ([prepare(line, self.do_lower_case, self._style.quotes) for line in lines]
+                 if self._style.prepares else list(lines))
         found = self._run(texts, "numpy")
         ids = np.concatenate(found).astype(np.int32, copy=False)
         lengths = np.fromiter(map(len, found), np.int32, len(found))
@@ -184,8 +202,8 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _pieces(self, text):
         """The ids of a text, its pieces (those of unknown tokens as written) and their offsets."""
-        prepared, positions = (self._prepare_with_positions(text) if self._style.prepares
-                               else (text, range(len(text))))
+        prepared, spans = (self._prepare_with_spans(text) if self._style.prepares else
+                           (text, [(index, index + 1) for index in range(len(text))]))
         found = self._run(prepared, "offset_mapping")
         ids, pieces, offsets = [], [], []
         for index, piece, (start, end) in zip(found["ids"], found["pieces"], found["offsets"]):
@@ -197,16 +215,20 @@ class SentencepieceTokenizer(Tokenizer):
                 *[(start, end - 1)] * (len(parts) - 1), (end - 1, end)]
             ids += parts
             pieces += [piece] if len(parts) == 1 else self.tokens(parts)
-            offsets += [(positions[first], positions[last - 1] + 1) if first < last
-                        else (place := positions[last - 1] + 1 if last else 0, place)
+            offsets += [(spans[first][0], spans[last - 1][1]) if first < last
+                        else (place := spans[last - 1][1] if last else 0, place)
                         for first, last in bounds]
         return ids, pieces, offsets
 
     def _cut_before_commas(self):
         """{id: ids}: pieces that end in a digit and a comma become the number and the comma."""
-        comma = self._model.piece_to_id(",")
-        return {index: (*self._model.encode(token[:-1].replace(BLANK, "")), comma)
-                for index, token in enumerate(self.vocabulary.tokens)
+        def cut(token):
+            pieces = self._model.encode(token[:-1].replace(BLANK, ""), out_type=str)
+            if self._style.strips and not token.startswith(BLANK):
+                pieces = [*filter(None, [pieces[0].removeprefix(BLANK)]), *pieces[1:]]
+            return tuple(map(self._model.piece_to_id, [*pieces, ","]))
+
+        return {index: cut(token) for index, token in enumerate(self.vocabulary.tokens)
                 if len(token) > 1 and token[-1] == "," and token[-2].isdigit()}
 
 
@@ -223,14 +245,19 @@ def make_vocabulary(content: bytes, source: str) -> Vocabulary:
     """
     model = _load(content)
     tokens = [model.id_to_piece(index) for index in range(model.get_piece_size())]
-    for style in (ALBERT, T5):
-        if set(tokens).issuperset(style.roles.values()):
-            extra = (f"{BLANK}<extra_id_{number}>" for number in reversed(range(style.extra_ids)))
-            return Vocabulary([*tokens, *extra], source, {MODEL_FILE: content}, style.roles,
-                              style.layout)
-    raise InputError(f"{source} has the special tokens of neither ALBERT "
-                     f"({', '.join(ALBERT.roles.values())}) nor T5 "
-                     f"({', '.join(T5.roles.values())}).")
+    style = _style_of(tokens)
+    if style is None:
+        raise InputError(f"{source} has the special tokens of none of " + "; ".join(
+            f"{name} ({', '.join(known.roles.values())})" for name, known in _STYLES.items())
+            + ".")
+    extra = (f"{BLANK}<extra_id_{number}>" for number in reversed(range(style.extra_ids)))
+    return Vocabulary([*tokens, *extra], source, {MODEL_FILE: content}, style.roles, style.layout)
+
+
+def _style_of(tokens):
+    """The first style whose special tokens are all among `tokens`, or None."""
+    return next((style for style in _STYLES.values()
+                 if set(tokens).issuperset(style.roles.values())), None)
 
 
 def _load(content, extra_ids=0):

@@ -1,4 +1,4 @@
-"""SentencePiece as ALBERT and T5 use it, against the originals' outputs."""
+"""SentencePiece as ALBERT, XLNet and T5 use it, against the originals' outputs."""
 
 import gzip
 import io
@@ -47,6 +47,24 @@ def test_vocabulary_of_albert(test_data):
     starts = np.load(test_data / "golden/albert/start_pieces.npz")["is_start"].astype(bool)
     starts[2:5] = True          # any special token begins a word
     np.testing.assert_array_equal(tokenizer.continues, ~starts)
+
+
+@pytest.mark.parametrize("name", ["xlnet5000", "xlnet5000_lower"])
+def test_golden_lines_of_xlnet(test_data, name):
+    golden = read_golden(test_data / "golden/xlnet/tokenization_seed1.jsonl.gz")
+    tokenizer = open_tokenizer(str(test_data / "golden/xlnet"), name.endswith("lower"))
+    assert rows(tokenizer, [row["text"] for row in golden]) == [row[name] for row in golden]
+    for row in golden:
+        assert tokenizer.encode_with_offsets(row["text"])[0] == row[name]
+    starts = np.load(test_data / "golden/xlnet/sample_mask_seed1.npz")["is_start_piece"]
+    np.testing.assert_array_equal(tokenizer.continues, ~starts)
+    vocabulary = tokenizer.vocabulary
+    assert vocabulary.layout == Layout(0, 1, 2, cls_last=True)
+    assert (vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id,
+            vocabulary.ids["<eod>"]) == (0, 3, 4, 0, 7)
+    text = "a ``word'' of 5"
+    offsets = tokenizer.encode_with_offsets(text)[1]
+    assert "``" in {text[slice(*place)] for place in offsets}
 
 
 def test_golden_lines_of_t5(test_data):
@@ -152,6 +170,6 @@ def test_refusals(tmp_path, content):
     path.write_bytes(b"nothing")
     with pytest.raises(InputError, match="is not a model of SentencePiece"):
         open_tokenizer(str(path))
-    with pytest.raises(InputError, match="neither ALBERT .* nor T5"):
+    with pytest.raises(InputError, match="ALBERT .*XLNet .*T5"):
         make_vocabulary(content.replace(b"[CLS]", b"[KLS]"), "it")
     assert set(T5.roles) < set(ALBERT.roles)

@@ -1,0 +1,295 @@
+"""The records of recipes that read a text as a stream, such as xlnet: one shard for each task and
+pass. A task is every --num_task-th input file, as in the original, and a piece of work."""
+
+import collections
+import dataclasses
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import google_crc32c
+import numpy as np
+
+from bert_tf.data import corpus, manifest, stream_records, streams
+from bert_tf.data.tfrecord import write_shard
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
+from bert_tf.flags import option
+from bert_tf.recipes import Recipe
+
+
+@dataclasses.dataclass
+class StreamFlags:
+    """For recipes that read a text as a stream, such as xlnet; the original's names."""
+
+    bsz_per_host: int = option(
+        32, "Rows that are read side by side: records of a batch. Row r of each batch continues "
+        "row r of the batch before, so that this is --train_batch_size too.")
+    num_core_per_host: int = option(
+        1, "Devices that share the rows. With --bi_data half of the rows of each run backward.")
+    reuse_len: int = option(
+        0, "Tokens at the beginning of a sequence that the network keeps for the next batch: half "
+        "of --max_seq_length.")
+    bi_data: bool = option(True, "Half of the rows are the text read backward.")
+    mask_alpha: int = option(6, "A run of n predicted tokens has a context of "
+                                "n * mask_alpha / mask_beta tokens, itself among them.")
+    mask_beta: int = option(1, "See --mask_alpha.")
+    max_gram: int = option(5, "The longest run of predicted tokens; 1 predicts single tokens.")
+    whole_grams: bool = option(
+        False, "Runs are of whole words. The original and its released models count sub-words.")
+    use_eod: bool = option(True, "A blank line becomes the token <eod>; otherwise it is left out.")
+    from_raw_text: bool = option(True, "The input is text; otherwise ids, with blanks between.")
+    num_task: int = option(1, "Parts into which the input files are dealt, each with records of "
+                              "its own. --task=i makes those of part i alone.")
+    pass_id: int = option(0, "Number of the first pass over the text; --dupe_factor counts them.")
+
+    def refuse(self, recipe: str) -> None:
+        """Raises InputError if a flag is given, for a recipe that reads no stream."""
+        for name, value in dataclasses.asdict(self).items():
+            if value != getattr(StreamFlags, name):
+                raise InputError(f"--{name} is for recipes that read a text as a stream, such as "
+                                 f"xlnet; leave it out with --recipe={recipe}.")
+
+    def shape(self, job) -> stream_records.Shape:
+        """The form of the records.
+
+        Args:
+            job: `PretrainingDataFlags`.
+
+        Raises:
+            InputError: some values do not go together.
+        """
+        size, rows = job.max_seq_length, self.bsz_per_host
+        for name in ("bsz_per_host", "num_core_per_host", "mask_alpha", "mask_beta", "max_gram",
+                     "num_task"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} is {getattr(self, name)}, which must be at least 1.")
+        if self.pass_id < 0:
+            raise InputError(f"--pass_id is {self.pass_id}, which must not be below 0.")
+        if size % 2 or size < 10:
+            raise InputError(f"--max_seq_length is {size}; it must be even, and at least 10.")
+        reuse = self.reuse_len or size // 2
+        if reuse != size // 2:
+            raise InputError(f"--reuse_len is {reuse}, but must be half of --max_seq_length, "
+                             f"{size // 2}.")
+        if rows % (self.num_core_per_host * (1 + self.bi_data)):
+            raise InputError(
+                f"--bsz_per_host={rows} can't be divided among --num_core_per_host="
+                f"{self.num_core_per_host}{' with --bi_data, in two halves each' * self.bi_data}; "
+                f"give a multiple of {self.num_core_per_host * (1 + self.bi_data)}.")
+        if self.mask_alpha < self.mask_beta:
+            raise InputError(f"--mask_alpha={self.mask_alpha} is less than --mask_beta="
+                             f"{self.mask_beta}: a token would have no place in its context.")
+        if job.max_predictions_per_seq > size:
+            raise InputError(f"--max_predictions_per_seq={job.max_predictions_per_seq} is more "
+                             f"than --max_seq_length={size}.")
+        given = {name: getattr(self, name) for name in (
+            "num_core_per_host", "bi_data", "mask_alpha", "mask_beta", "max_gram", "whole_grams")}
+        return stream_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **given)
+
+    def parts(self, job) -> list[tuple[int, int]]:
+        """(task, pass) of each shard.
+
+        Raises:
+            InputError: there is no such task.
+        """
+        tasks = list(range(self.num_task))
+        if job.task:
+            if job.task not in map(str, tasks):
+                raise InputError(f"--task={job.task} must be below --num_task={self.num_task}.")
+            tasks = [int(job.task)]
+        return [(task, self.pass_id + turn) for turn in range(job.dupe_factor) for task in tasks]
+
+
+@dataclasses.dataclass
+class StreamWriter:
+    """Makes the shard of one task in one pass; every worker process has one.
+
+    Attributes:
+        job, stream: the flags.
+        tokenizer: `Tokenizer`.
+        seeds: of Python's generator, by shard; the original does not seed it. That of numpy is, as
+            in the original, 100 * task + pass.
+        folder: of the manifest.
+    """
+
+    job: Any
+    stream: StreamFlags
+    tokenizer: Any
+    seeds: list[int]
+    folder: str
+
+    def __call__(self, index: int, piece: tuple[int, int, list[str]]) -> dict[str, Any]:
+        """Writes shard `index`; returns its entry and counts for the manifest.
+
+        Args:
+            index: of the shard.
+            piece: task, pass, and the files of the task.
+        """
+        task, turn, paths = piece
+        vocabulary, shape = self.tokenizer.vocabulary, self.stream.shape(self.job)
+        eod_id = vocabulary.ids[vocabulary.special["eod"]] if self.stream.use_eod else None
+        found, counts = [], collections.Counter[str]()
+        for path in paths:
+            lines = _read_lines(path)
+            try:
+                found.append(streams.read_stream(lines, self.tokenizer, eod_id,
+                                                 not self.stream.from_raw_text))
+            except ValueError as error:
+                raise InputError(f"{path} holds a line that is no list of ids ({error}); leave "
+                                 "--nofrom_raw_text out for text.") from error
+            if len(found[-1].ids) and found[-1].ids.max() >= vocabulary.size:
+                raise InputError(f"{path} holds the id {found[-1].ids.max()}, but the vocabulary "
+                                 f"has {vocabulary.size}.")
+            texts = [line.strip().encode() for line in lines if line.strip()]
+            counts.update(lines=len(texts), repeated_lines=len(texts) - len(set(texts)))
+        numpy_draws = np.random.RandomState(100 * task + turn)
+        found = [stream for stream in found if stream.lines]
+        text = streams.join(found, numpy_draws.permutation(len(found)))
+        counts.update(documents=text.documents, tokens=len(text.ids),
+                      unknown_tokens=int((text.ids == vocabulary.unk_id).sum()))
+        records = stream_records.make_records(
+            *streams.cut_rows(text, shape.bsz_per_host, shape.num_core_per_host, shape.bi_data),
+            shape, vocabulary.cls_id, vocabulary.sep_id,
+            stream_records.MaskSampler(shape, self.tokenizer.continues, numpy_draws),
+            random.Random(self.seeds[index]))
+        name = manifest.shard_name(self.job.output_file[0], index, len(self.seeds))
+        try:
+            shard = write_shard(name, self.folder, self._counted(records, counts))
+        except OSError as error:
+            raise InputError(f"--output_file: {name} can't be written ({error}); make room and "
+                             "start the command again, finished shards are kept.") from error
+        return {"shards": [{**shard, "task": task, "pass": turn}], "counts": dict(counts)}
+
+    def _counted(self, batches, counts):
+        """The batches, which are counted."""
+        for batch in batches:
+            counts.update(
+                instances=len(batch["input"]), positions=batch["input"].size, batches=1,
+                targets=int((batch["is_masked"] & (batch["seg_id"] < 2)).sum()),
+                in_order=int(batch["label"].sum()))
+            yield batch
+
+
+def _read_lines(path):
+    with open_unpacked(path) as file:
+        lines = corpus.decode(file.read(), [path])
+    return lines if lines[-1] else lines[:-1]       # what follows the last newline is no line
+
+
+@dataclasses.dataclass
+class StreamJob:
+    """What `make_shards` needs for the records of streams.
+
+    Attributes:
+        job, stream: the flags.
+        recipe: `Recipe`.
+        tokenizer: `Tokenizer`.
+
+    Raises:
+        InputError: flags do not go together, or a task has no file.
+    """
+
+    job: Any
+    stream: StreamFlags
+    recipe: Recipe
+    tokenizer: Any
+
+    def __post_init__(self):
+        self.stream.shape(self.job)
+        if len(self.job.output_file) > 1:
+            raise InputError("--output_file: the records of a stream are in order; name one file.")
+        self._parts = self.stream.parts(self.job)
+        if self.stream.use_eod and "eod" not in self.tokenizer.vocabulary.special:
+            raise InputError(f"--vocab_file: {self.job.vocab_file} has no <eod>; give a "
+                             "SentencePiece model of XLNet, or --nouse_eod.")
+        for task, _ in self._parts:
+            if not self._files(task):
+                raise InputError(f"--num_task={self.stream.num_task}: task {task} has no file, "
+                                 f"there are {len(self.job.input_file)}.")
+
+    def _files(self, task):
+        return sorted(self.job.input_file)[task::self.stream.num_task]
+
+    def pieces(self) -> Iterator[tuple[int, int, list[str]]]:
+        """The tasks and passes with the files of each."""
+        return ((task, turn, self._files(task)) for task, turn in self._parts)
+
+    def checksums(self) -> list:
+        """What the text of each piece is recognised by."""
+        known = {path: _checksum(path) for path in self.job.input_file}
+        return [[task, turn, [known[path] for path in self._files(task)]]
+                for task, turn in self._parts]
+
+    def writer(self, folder: str, seed) -> StreamWriter:
+        """What makes the shards.
+
+        Args:
+            folder: of the manifest.
+            seed: function of the index of a shard that returns its seed.
+        """
+        return StreamWriter(self.job, self.stream, self.tokenizer,
+                            [seed(index) for index in range(len(self._parts))], folder)
+
+    def options(self) -> dict[str, Any]:
+        """The flags of the stream, for the manifest."""
+        shape = self.stream.shape(self.job)
+        return {**dataclasses.asdict(self.stream), "reuse_len": shape.reuse_len,
+                "task": self.job.task}
+
+    def describe(self, common: dict[str, Any], results: list[dict]) -> dict[str, Any]:
+        """The manifest but for its shards.
+
+        Args:
+            common: what manifests of all recipes hold.
+            results: what the writer returned.
+
+        Raises:
+            InputError: the text is too short for a single batch.
+        """
+        counts = collections.Counter[str]()
+        for result in results:
+            counts.update(result["counts"])
+        empty = [result["shards"][0] for result in results if not result["counts"].get("batches")]
+        if empty:
+            size = self.job.max_seq_length
+            raise InputError(
+                f"--input_file: task {empty[0]['task']} is too short for a batch of "
+                f"{self.stream.bsz_per_host} rows of {size} tokens each; give more text, a smaller "
+                "--bsz_per_host, or fewer tasks.")
+        return {**common, "counts": dict(counts)}
+
+
+def _checksum(path):
+    digest = google_crc32c.Checksum()
+    with open_unpacked(path) as file:
+        for _ in digest.consume(file, 1 << 20):
+            pass
+    return digest.digest().hex()
+
+
+def report(record: dict[str, Any]) -> str:
+    """The text of the report on a manifest."""
+    counts, options = record["counts"], record["options"]
+    passes = len(record["shards"])
+    kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
+        1 + options["bi_data"])
+    lines = [
+        f"{counts['documents']:,} documents, {counts['lines']:,} sentences, {counts['tokens']:,} "
+        f"tokens, {counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} <unk>, in {passes} "
+        f"stream{'s' * (passes > 1)}",
+        f"{counts['instances']:,} records of {options['max_seq_length']} tokens in "
+        f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
+        f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "
+        f"{counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]
+    if counts["unknown_tokens"] > 0.01 * counts["tokens"]:
+        lines.append("warning: much of the text is <unk>: the vocabulary or --do_lower_case does "
+                     "not fit it.")
+    if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
+        lines.append("warning: many lines are repeated: the model will learn them by heart; "
+                     "remove them first.")
+    if kept < 0.7 * counts["tokens"]:
+        lines.append(f"warning: {1 - kept / counts['tokens']:.0%} of the tokens are left out, at "
+                     "the ends of rows that are short: give more text, or fewer rows "
+                     "(--bsz_per_host).")
+    return "\n".join(lines)
