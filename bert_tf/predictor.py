@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, networks, objectives
 from bert_tf.checkpoints import keras_file
-from bert_tf.data.bucketing import padded_length, sorted_batches
+from bert_tf.data.bucketing import padded_length, pads_left, sorted_batches
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
 from bert_tf.tasks.task import TASK_FILE, SavedTask
@@ -150,12 +150,13 @@ class Predictor:
         if self._choices:
             inputs = {name: rows.reshape(len(rows), -1, self._length)
                       for name, rows in inputs.items()}
-        lengths = inputs["input_mask"].sum(-1)
+        lengths, is_left = inputs["input_mask"].sum(-1), pads_left(inputs["input_mask"])
         lengths = lengths.max(1) if self._choices else lengths
         found = {}
         for rows in sorted_batches(lengths, self._batch_size):
             length = padded_length(lengths[rows], self._length)
-            values = self._forward(*(inputs[name][rows, ..., :length] for name in self._reads))
+            kept = slice(self._length - length, None) if is_left else slice(length)
+            values = self._forward(*(inputs[name][rows, ..., kept] for name in self._reads))
             put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
                 self._length, self._positional)
         return found

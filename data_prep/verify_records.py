@@ -18,6 +18,7 @@ import numpy as np
 
 from bert_tf import flags, recipes
 from bert_tf.data import manifest, tfrecord, word_order
+from bert_tf.data.bucketing import pads_left
 from bert_tf.data.features import RecordFormat
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
@@ -147,9 +148,13 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     length = lengths[:, 0]
     problems = {f"{name} is not below {end}.": _outside(f[name], end)
                 for name, end in form.ends().items()}
+    cls_last = "cls_last" in record.get("vocabulary", {})
+    place = np.arange(size) - (cls_last and pads_left(mask)) * (size - lengths)
     problems["input_mask is not ones, then zeros."] = (
-        mask != (np.arange(size) < lengths)).any((1, 2))
-    for name in {"segment_ids", "label_weights", "token_boundary", "token_label_ids",
+        mask != ((place >= 0) & (place < lengths))).any((1, 2))
+    problems[f"segment_ids are not {'from 0 to 4' if cls_last else '0 or 1'}."] = _outside(
+        f["segment_ids"], 5 if cls_last else 2)
+    for name in {"label_weights", "token_boundary", "token_label_ids",
                  "token_label_weights", "entities"} & form.names:
         problems[f"{name} are not 0 or 1."] = _outside(f[name], 2)
     if "label_ids" in f and form.num_labels:

@@ -23,6 +23,12 @@ def padded_length(lengths, max_seq_length):
     return int(choices[np.searchsorted(choices, np.max(lengths))])
 
 
+def pads_left(input_mask):
+    """Whether padding comes before the tokens, in any of the rows [..., S]."""
+    mask = np.asarray(input_mask)
+    return bool((mask[..., 0] < mask[..., -1]).any())
+
+
 def sorted_batches(lengths, batch_size):
     """Batches in which to go once through all examples: list of int [up to B], the long ones first.
 

@@ -54,10 +54,11 @@ class ExampleSet:
                   for shard in self.manifest["shards"]]
         parts = [_unpadded(batch, self.max_seq_length, self._along)
                  for shard, size in shards for batch in _read_shard(shard, size, spec)]
-        self.lengths = np.concatenate([lengths for lengths, _ in parts])
+        self.lengths = np.concatenate([lengths for lengths, *_ in parts])
         self.size = len(self.lengths)
+        self._pads_left = any(pads_left for _, _, pads_left in parts)
         self._starts = np.cumsum(self.lengths) - self.lengths
-        self._features = {name: np.concatenate([features[name] for _, features in parts])
+        self._features = {name: np.concatenate([features[name] for _, features, _ in parts])
                           for name in spec}
 
     def identity(self):
@@ -83,8 +84,9 @@ class ExampleSet:
         is_real = rows >= 0
         rows = np.where(is_real, rows, ~rows)
         lengths, starts = self.lengths[rows], self._starts[rows]
-        is_token = np.arange(length) < lengths[:, None]
-        source = (starts[:, None] + np.arange(length))[is_token]
+        place = np.arange(length) - self._pads_left * (length - lengths[:, None])
+        is_token = (place >= 0) & (place < lengths[:, None])
+        source = (starts[:, None] + place)[is_token]
         features = {}
         for name, values in self._features.items():
             if name not in self._along:
@@ -206,7 +208,8 @@ def _find_damage(path, spec):
 
 
 def _unpadded(batch, max_seq_length, along):
-    """Lengths [B], and the features, whose rows are cut to these lengths and put end to end.
+    """Lengths [B], the features, whose rows are cut to these lengths and put end to end, and
+    whether the padding that is cut comes first.
 
     Args:
         batch: dict of arrays [B, length].
@@ -215,7 +218,9 @@ def _unpadded(batch, max_seq_length, along):
     """
     masks = batch["input_mask"].reshape(len(batch["input_mask"]), -1, max_seq_length)
     lengths = masks.sum(-1).max(-1)
-    is_kept = np.arange(max_seq_length) < lengths[:, None]      # [B, S]
+    pads_left = bucketing.pads_left(masks)
+    place = np.arange(max_seq_length) - pads_left * (max_seq_length - lengths[:, None])
+    is_kept = (place >= 0) & (place < lengths[:, None])         # [B, S]
     features = {}
     for name, values in batch.items():
         values = values.astype(np.int32) if values.dtype == np.int64 else values
@@ -223,4 +228,4 @@ def _unpadded(batch, max_seq_length, along):
             rows = values.reshape(len(values), -1, max_seq_length)      # [B, C, S]
             values = np.moveaxis(rows, 1, 2)[is_kept]                   # [tokens, C]
         features[name] = values
-    return lengths, features
+    return lengths, features, pads_left

@@ -160,8 +160,8 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
 
 
 def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_start: np.ndarray,
-               b_length: np.ndarray, max_seq_length: int, vocabulary: Vocabulary
-               ) -> dict[str, np.ndarray]:
+               b_length: np.ndarray, max_seq_length: int, vocabulary: Vocabulary,
+               pads_left: bool = False) -> dict[str, np.ndarray]:
     """Packs runs of tokens that fit into sequences of one or two texts, such as
     [CLS] A [SEP] B [SEP].
 
@@ -171,21 +171,22 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
             length is 0 there is A only.
         max_seq_length: S.
         vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`.
+        pads_left: whether padding comes before the sequence.
 
     Returns:
         dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the
-        class token is the last and no special one the first, segment_ids is uint8 and the class
-        token's segment 2 (XLNet, arXiv:1906.08237).
+        class token is the last and no special one the first, segment_ids is uint8, the class
+        token's segment 2, and that of padding the layout's (XLNet, arXiv:1906.08237).
     """
     a_start, a_length, b_start, b_length = (
         np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
     layout = vocabulary.layout
     length, b_offset = layout.length(a_length, b_length), layout.b_offset(a_length)
-    column = np.arange(max_seq_length)[None]
+    column = np.arange(max_seq_length)[None] - pads_left * (max_seq_length - length)
     in_a = (column >= layout.before) & (column < layout.before + a_length)
     in_b = (column >= b_offset) & (column < b_offset + b_length)
     source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column
-    input_mask = column < length
+    input_mask = (column >= 0) & (column < length)
     input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(vocabulary.pad_id))
     segment_ids = (column >= b_offset) & input_mask & (b_length > 0)
     if layout.cls_last:
@@ -193,6 +194,7 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
         input_ids[is_cls] = vocabulary.cls_id
         if not layout.before:
             segment_ids = np.where(is_cls, np.uint8(2), segment_ids.astype(np.uint8))
+            segment_ids[~input_mask] = layout.pad_segment
     if layout.before:
         input_ids[:, :layout.before] = vocabulary.start_id
     kept = in_a | in_b

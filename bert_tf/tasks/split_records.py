@@ -192,7 +192,7 @@ class SplitRecords:
                      "multi_label": task.kind.on_disk["multi_label"],
                      "num_choices": self._num_choices, "metrics": task.metrics,
                      "features": list(map(dataclasses.asdict, task.kind.features))},
-            "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash},
+            "vocabulary": vocabulary.describe(),
             "inputs": [{"name": self._source.path}],
             "counts": counts,
             "notes": self._notes(counts),

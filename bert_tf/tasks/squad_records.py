@@ -137,8 +137,7 @@ class SquadRecords:
         return {
             "format": "bert_tf answer span records 1",
             "options": settings,
-            "vocabulary": {"size": self.tokenizer.vocabulary.size,
-                           "sha256": self.tokenizer.vocabulary.hash},
+            "vocabulary": self.tokenizer.vocabulary.describe(),
             "inputs": [{"name": self.input_file, "bytes": os.path.getsize(self.input_file)}],
             "counts": {name: sum(result["counts"][name] for result in results)
                        for name in results[0]["counts"]},

@@ -59,7 +59,8 @@ ALBERT = Style({"unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"
                Layout(1, 1, 1), prepares=True, by_letters=True)
 # Sequences are padded with <unk>, id 0; <pad> and <mask> are not used.
 XLNET = Style({"unk": "<unk>", "cls": "<cls>", "sep": "<sep>", "mask": "<mask>", "eod": "<eod>"},
-              Layout(0, 1, 2, cls_last=True), prepares=True, strips=True, quotes=True)
+              Layout(0, 1, 2, cls_last=True, pads_left=True, pad_segment=4), prepares=True,
+              strips=True, quotes=True)
 T5 = Style({"unk": "<unk>", "sep": "</s>", "pad": "<pad>"}, Layout(0, 0, 1), extra_ids=100)
 _STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5}
 

@@ -31,6 +31,9 @@ class Layout:
         after: special tokens after the last text.
         cls_last: whether the last token of the sequence is the class token, not a separator.
         halves: whether each of two texts may have half of a sequence, less two tokens (GPT).
+        pads_left: whether texts to classify are padded on the left, so that the class token is the
+            last of each sequence (XLNet).
+        pad_segment: the segment of padding.
     """
 
     before: int = 1
@@ -38,6 +41,8 @@ class Layout:
     after: int = 1
     cls_last: bool = False
     halves: bool = False
+    pads_left: bool = False
+    pad_segment: int = 0
 
     def special(self, pair):
         """The number of special tokens."""
@@ -138,6 +143,12 @@ class Vocabulary:
             content = "".join(f"{line}\n" for line in lines).encode()      # as others read it
         return cls((line.strip() for line in lines), f"vocabulary {str(path)!r}",
                    {VOCAB_FILE: content})
+
+    def describe(self) -> dict:
+        """Its size and hash, and whether the class token is the last, for the manifests of tasks.
+        """
+        return {"size": self.size, "sha256": self.hash,
+                **({"cls_last": True} if self.layout.cls_last else {})}
 
     def _check(self, source, roles):
         missing = [token for role, token in roles.items()

@@ -59,7 +59,7 @@ def test_golden_lines_of_xlnet(test_data, name):
     starts = np.load(test_data / "golden/xlnet/sample_mask_seed1.npz")["is_start_piece"]
     np.testing.assert_array_equal(tokenizer.continues, ~starts)
     vocabulary = tokenizer.vocabulary
-    assert vocabulary.layout == Layout(0, 1, 2, cls_last=True)
+    assert vocabulary.layout == Layout(0, 1, 2, True, pads_left=True, pad_segment=4)
     assert (vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id,
             vocabulary.ids["<eod>"]) == (0, 3, 4, 0, 7)
     text = "a ``word'' of 5"

@@ -277,7 +277,7 @@ def encode_pairs(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.
     kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1], max_seq_length,
                                    layout), 1)
     runs = starts[:, 0], kept[:, 0], starts[:, 1], kept[:, 1]
-    return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary),
+    return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),
             (kept < lengths).any(1))
 
 
