@@ -16,7 +16,7 @@ tf = lazy_loader.load("tensorflow")
 
 def indices(ranks, hidden, target, reuse_len: int):
     """Two numbers for each position, which say what it sees: position i sees key j unless
-    self_rev_index[i] <= rev_index[j].
+    query_order[i] <= key_order[j].
 
     The two parts of a sequence are ordered apart; the second sees all of the first, which sees
     nothing of the second. In its part a position sees the tokens that are not hidden and the hidden
@@ -29,7 +29,7 @@ def indices(ranks, hidden, target, reuse_len: int):
         reuse_len: length of the first part.
 
     Returns:
-        rev_index and self_rev_index, int32 [B, S].
+        key_order and query_order, int32 [B, S].
     """
     rev = tf.where(hidden, ranks, -1)
     own = tf.where(target, rev, rev + 1)
@@ -63,7 +63,7 @@ class Permutations:
     rows: int
     cores: int
     bi_data: bool
-    adds = ("input_ids", "input_mask", "segment_ids", "rev_index", "self_rev_index", "is_backward",
+    adds = ("input_ids", "input_mask", "segment_ids", "key_order", "query_order", "is_backward",
             "next_sentence_labels")
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
@@ -95,7 +95,7 @@ class Permutations:
                 first part and of the second.
 
         Returns:
-            dict of input_ids, input_mask (ones), segment_ids, rev_index and self_rev_index, int32
+            dict of input_ids, input_mask (ones), segment_ids, key_order and query_order, int32
             [B, S]; masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32
             [B, P]; next_sentence_labels, int32 [B, 1].
         """
@@ -112,7 +112,7 @@ class Permutations:
                            target, self.reuse_len)
         positions, used = positions_of(target, self.slots)
         return {"input_ids": ids, "input_mask": tf.ones_like(ids),
-                "segment_ids": batch["seg_id"], "rev_index": rev, "self_rev_index": own,
+                "segment_ids": batch["seg_id"], "key_order": rev, "query_order": own,
                 "masked_lm_positions": positions,
                 "masked_lm_ids": tf.where(used, tf.gather(ids, positions, batch_dims=1), 0),
                 "masked_lm_weights": tf.cast(used, tf.float32),

@@ -97,7 +97,7 @@ def test_golden_orders(test_data, name):
     found = draw.order(records, tf.constant(golden["permutation"], tf.int32))
     found = {name: value.numpy() for name, value in found.items()}
     np.testing.assert_array_equal(
-        found["self_rev_index"][:, :, None] <= found["rev_index"][:, None], golden["perm_mask"])
+        found["query_order"][:, :, None] <= found["key_order"][:, None], golden["perm_mask"])
     mapping = np.eye(size)[found["masked_lm_positions"]] * found["masked_lm_weights"][..., None]
     np.testing.assert_array_equal(mapping.sum(1), golden["input_q"])
     if "target_mapping" in golden:
@@ -112,5 +112,5 @@ def test_golden_orders(test_data, name):
                 tf.range(3, 5, dtype=tf.int64))
     assert all(np.array_equal(whole[name][3:5], value) for name, value in part.items())
     assert whole["is_backward"][:4, 0].numpy().tolist() == [0, 1, 0, 1]
-    assert not np.array_equal(whole["rev_index"], draw(
-        records, 5, tf.range(rows, 2 * rows, dtype=tf.int64))["rev_index"])
+    assert not np.array_equal(whole["key_order"], draw(
+        records, 5, tf.range(rows, 2 * rows, dtype=tf.int64))["key_order"])
