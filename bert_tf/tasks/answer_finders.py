@@ -1,8 +1,8 @@
 """Answers to questions from what a head says about starts and ends.
 
 Answers are chosen as in google-research/bert run_squad.py (write_predictions), and from beams as in
-google-research/albert squad_utils.py (write_predictions_v2) and google-research/electra
-finetune/qa/qa_metrics.py.
+google-research/albert squad_utils.py (write_predictions_v2), google-research/electra
+finetune/qa/qa_metrics.py and zihangdai/xlnet run_squad.py.
 """
 
 import dataclasses
@@ -126,9 +126,10 @@ class Finder:
         if rows.start == rows.stop:
             return []
         begin, length = (part[rows, None, None] for part in (spans.start, spans.length))
-        offset = self._tokenizer.vocabulary.layout.b_offset(spans.query_length[question])
+        offset = spans.offset(question, self._tokenizer.vocabulary.layout)
         first, last = starts - offset, ends - offset        # within the span
-        allowed = (first >= 0) & (first <= last) & (last < length)
+        # XLNet's code leaves out the last token of a passage that comes first.
+        allowed = (first >= 0) & (first <= last) & (last < length - spans.passage_first)
         allowed &= last - first < self._options.max_answer_length
         context = spans.most_context(question)
         at = np.clip(first + begin, 0, context.shape[1] - 1)
@@ -173,6 +174,8 @@ class BeamFinder(Finder):
         negative = options.version_2_with_negative
         if not n_best:
             n_best = {"": (0.0, 0.0)} if negative else {"empty": (0.0, 0.0)}
+            if options.squad_style == "xlnet":
+                n_best = {"": (-_NO_SPAN, -_NO_SPAN)}
         logits = self._found["answerable_logits"][self._rows(question)]
         odds = logits.min(initial=_NO_SPAN).item() if negative else None
         return Prediction(identity, next(iter(n_best)), _entries(n_best), odds,

@@ -15,6 +15,7 @@ from bert_tf.tasks.passages import PASSAGES, PiecePassages, WordPassages
 from bert_tf.tokenization.vocabulary import Layout
 
 FIRST_UNIQUE_ID = 1000000000
+_PAD_SEGMENT = 3        # of padding, in XLNet's spans
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +27,20 @@ class SpanOptions:
         doc_stride: tokens from the start of a span to that of the next, which is as far as the
             span's end at most.
         max_query_length: questions longer than this lose their last tokens.
-        squad_style: whose code is followed, a key of `passages.PASSAGES`. In ALBERT's a span
-            without the answer to learn is impossible to answer; in the others that is said of
-            questions.
+        squad_style: whose code is followed, a key of `passages.PASSAGES`. In ALBERT's and XLNet's
+            a span without the answer to learn is impossible to answer; in the others that is said
+            of questions. In XLNet's the passage comes before the question.
     """
 
     max_seq_length: int = 384
     doc_stride: int = 128
     max_query_length: int = 64
     squad_style: str = "bert"
+
+    @property
+    def passage_first(self) -> bool:
+        """Whether the passage comes before the question."""
+        return self.squad_style == "xlnet"
 
     def check(self, layout: Layout) -> None:
         """Raises InputError for values that cannot work in sequences of this `Layout`."""
@@ -65,6 +71,7 @@ class AnswerSpans:
         answers: int [N, 2], first and last token of the answer within the paragraph; -1 for none.
         first_span: int [N + 1], the first span of each question, and M.
         start, length: int [M], the span within its paragraph's tokens.
+        passage_first: see `SpanOptions`.
     """
 
     questions: list
@@ -79,6 +86,12 @@ class AnswerSpans:
     first_span: np.ndarray
     start: np.ndarray
     length: np.ndarray
+    passage_first: bool = False
+
+    def offset(self, questions, layout: Layout):
+        """The position of the first token of the passage, in the spans of some questions."""
+        length = self.query_length[questions]
+        return 0 * length + layout.before if self.passage_first else layout.b_offset(length)
 
     @property
     def question(self):
@@ -95,21 +108,30 @@ class AnswerSpans:
         Returns:
             dict of int and bool arrays [B, S] and [B, 1], named as in `features.ANSWER_SPAN` and
             `features.ANSWER_SPAN_LABELS`; a span that lacks a part of the answer has
-            the position of [CLS], 0.
+            the position of [CLS].
         """
         row = self.question[first:last]
         start, length = self.start[first:last], self.length[first:last]
         query_length = self.query_length[row]
-        offset = vocabulary.layout.b_offset(query_length)
+        layout = vocabulary.layout
+        offset = self.offset(row, layout)
         answer = self.answers[row]
         inside = (answer[:, :1] >= start[:, None]) & (answer[:, 1:] < (start + length)[:, None])
-        positions = np.where(inside, answer + (offset - start)[:, None], 0)
+        cls = layout.length(query_length, length) - 1 if layout.cls_last else 0 * length
+        positions = np.where(inside, answer + (offset - start)[:, None], cls[:, None])
         impossible = np.array([question.is_impossible for question in self.questions], bool)[row]
-        if options.squad_style == "albert":
+        if options.squad_style in ("albert", "xlnet"):
             impossible |= ~inside[:, 0]
+        runs = [self.query_start[row], query_length, self.doc_start[row] + start, length]
+        if self.passage_first:
+            runs = [*runs[2:], *runs[:2]]
+        a_start, a_length, b_start, b_length = runs
+        packed = pack_pairs(self.tokens, a_start, a_length, b_start, b_length,
+                            options.max_seq_length, vocabulary)
+        if self.passage_first:
+            packed["segment_ids"][~packed["input_mask"]] = _PAD_SEGMENT
         return {
-            **pack_pairs(self.tokens, self.query_start[row], query_length,
-                         self.doc_start[row] + start, length, options.max_seq_length, vocabulary),
+            **packed,
             "start_positions": positions[:, :1],
             "end_positions": positions[:, 1:],
             "is_impossible": impossible[:, None],
@@ -161,4 +183,5 @@ def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
         tokens=np.concatenate([passages.ids, query_ids]),
         query_start=query_start, query_length=query_length, query_cut=query_length < query_lengths,
         doc_start=doc_start, answers=passages.answers(list(zip(asked.tolist(), questions))),
-        first_span=first_span, start=start, length=np.minimum(room[row], doc_length[row] - start))
+        first_span=first_span, start=start, length=np.minimum(room[row], doc_length[row] - start),
+        passage_first=options.passage_first)

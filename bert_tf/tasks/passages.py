@@ -1,7 +1,7 @@
 """From the paragraphs of questions to tokens, and from tokens back to their text.
 
-BERT reads a passage word by word, and cuts an answer out of its words. ALBERT reads it as one text,
-and finds the characters of its tokens. Each is a class here, a key of `PASSAGES`.
+BERT reads a passage word by word, and cuts an answer out of its words. XLNet and ALBERT read it as
+one text, and find the characters of its tokens. Each way is a class here.
 
 Shapes: P paragraphs, N questions, T tokens.
 """
@@ -93,7 +93,8 @@ class WordPassages:
 
 
 class PiecePassages:
-    """Passages as whole texts, for SentencePiece (google-research/albert, squad_utils.py).
+    """Passages as whole texts, for SentencePiece (zihangdai/xlnet, run_squad.py;
+    google-research/albert, squad_utils.py).
 
     A passage too few of whose characters are found in its tokens has no tokens, as in the original,
     which leaves its questions out.
@@ -106,8 +107,9 @@ class PiecePassages:
 
     def __init__(self, paragraphs: Sequence, tokenizer):
         if not getattr(tokenizer, "prepares", False):
-            raise InputError("--squad_style=albert reads passages with ALBERT's SentencePiece, and "
-                             f"the tokenizer is {tokenizer.name}: give --squad_style=bert.")
+            raise InputError("--squad_style=albert and xlnet read passages with the SentencePiece "
+                             f"of these, and the tokenizer is {tokenizer.name}: give "
+                             "--squad_style=bert.")
         self._paragraphs = paragraphs
         self._aligned, found = [], []
         for paragraph in paragraphs:
@@ -151,4 +153,5 @@ def _find(tokens, part):
 
 # How a passage is read, by the value of --squad_style.
 PASSAGES: dict[str, type[WordPassages] | type[PiecePassages]] = {
-    "bert": WordPassages, "albert": PiecePassages, "electra": WordPassages}
+    "bert": WordPassages, "albert": PiecePassages, "electra": WordPassages,
+    "xlnet": PiecePassages}

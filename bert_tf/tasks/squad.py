@@ -78,8 +78,8 @@ def read_paragraphs(path: str, is_training: bool,
         path: JSON, plain or gzip.
         is_training: whether answers are read.
         version_2_with_negative: whether `is_impossible` is read, in training.
-        squad_style: whose code is followed: ELECTRA's compares without regard to case; ALBERT's,
-            which takes the characters named, leaves no question out.
+        squad_style: whose code is followed: ELECTRA's compares without regard to case; ALBERT's and
+            XLNet's, which take the characters named, leave no question out.
 
     Yields:
         `Paragraph`.
@@ -215,7 +215,7 @@ def _is_there(question, words, squad_style):
     answer = " ".join(question.answer.split())
     if squad_style == "electra":
         answer, there = answer.lower(), there.lower()
-    return squad_style == "albert" or answer in there
+    return squad_style in ("albert", "xlnet") or answer in there
 
 
 class _Text:

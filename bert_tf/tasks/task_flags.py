@@ -14,7 +14,7 @@ from bert_tf.tasks.task import KINDS, Split, Task
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags.
-SQUAD_STYLES = ("bert", "albert", "electra")
+SQUAD_STYLES = ("bert", "albert", "electra", "xlnet")
 _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -229,10 +229,11 @@ class SquadFlags:
         None, "Whose code is followed. bert: answers are words, starts and ends are predicted "
         "alone. albert: answers are pieces of SentencePiece; in v2.0 ends are predicted from "
         "starts, and whether there is an answer. electra: the latter with bert's answers, in v1.1 "
-        "too. (Default: that of the model.)", choices=SQUAD_STYLES)
+        "too. xlnet: albert's in v1.1 too, with the passage before the question. (Default: that of "
+        "the model.)", choices=SQUAD_STYLES)
     start_n_top: int | None = option(
-        None, "Starts that ends are predicted from, in a style that does so (default: albert 5, "
-        "electra 20).")
+        None, "Starts that ends are predicted from, in a style that does so (default: albert "
+        "and xlnet 5, electra 20).")
     end_n_top: int | None = option(
         None, "Ends considered for each of these starts (default: as --start_n_top).")
     doc_stride: int | None = option(

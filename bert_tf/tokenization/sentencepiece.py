@@ -95,7 +95,10 @@ class SentencepieceTokenizer(Tokenizer):
         self._style = _style_of(vocabulary.tokens)
         super().__init__(vocabulary, do_lower_case and self._style.prepares)
         self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)
-        self._cut = self._cut_before_commas() if self._style.prepares else {}
+        # Pieces that are cut apart, and the ids that they become.
+        self._parts = self._cut_before_commas() if self._style.prepares else {}
+        self._cut = {index: tuple(map(self._model.piece_to_id, parts))
+                     for index, parts in self._parts.items()}
         counts = np.ones(vocabulary.size, np.int64)
         counts[list(self._cut)] = [len(ids) for ids in self._cut.values()]
         self._counts = counts
@@ -215,19 +218,19 @@ class SentencepieceTokenizer(Tokenizer):
             bounds = [(start, end)] if len(parts) == 1 else [
                 *[(start, end - 1)] * (len(parts) - 1), (end - 1, end)]
             ids += parts
-            pieces += [piece] if len(parts) == 1 else self.tokens(parts)
+            pieces += self._parts.get(index, (piece,))
             offsets += [(spans[first][0], spans[last - 1][1]) if first < last
                         else (place := spans[last - 1][1] if last else 0, place)
                         for first, last in bounds]
         return ids, pieces, offsets
 
     def _cut_before_commas(self):
-        """{id: ids}: pieces that end in a digit and a comma become the number and the comma."""
+        """{id: pieces}: pieces that end in a digit and a comma become the number and the comma."""
         def cut(token):
             pieces = self._model.encode(token[:-1].replace(BLANK, ""), out_type=str)
             if self._style.strips and not token.startswith(BLANK):
                 pieces = [*filter(None, [pieces[0].removeprefix(BLANK)]), *pieces[1:]]
-            return tuple(map(self._model.piece_to_id, [*pieces, ","]))
+            return *pieces, ","
 
         return {index: cut(token) for index, token in enumerate(self.vocabulary.tokens)
                 if len(token) > 1 and token[-1] == "," and token[-2].isdigit()}
@@ -241,7 +244,7 @@ def make_vocabulary(content: bytes, source: str) -> Vocabulary:
         source: how errors name it.
 
     Raises:
-        InputError: it has the special tokens of neither ALBERT nor T5.
+        InputError: it has the special tokens of none of the models in `_STYLES`.
         RuntimeError: it is no model of SentencePiece.
     """
     model = _load(content)

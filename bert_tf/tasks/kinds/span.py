@@ -20,7 +20,7 @@ from bert_tf.tasks.squad_records import SquadRecords
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
 # The width of the beams of each style that has a head with beams.
-_BEAMS = {"albert": 5, "electra": 20}
+_BEAMS = {"albert": 5, "electra": 20, "xlnet": 5}
 
 
 class Span(Kind):

@@ -1,0 +1,107 @@
+"""XLNet's features of fine-tuning and its answers, against those of the original."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.data.bucketing import pads_left
+from bert_tf.data.example_set import ExampleSet
+from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
+from bert_tf.tasks.kinds.labelled import encode_pairs
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
+from bert_tf.tasks.squad import read_pieces
+from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
+from bert_tf.tokenization import open_tokenizer
+from data_prep import verify_records
+
+OPTIONS = SpanOptions(128, 48, 24, "xlnet")
+
+
+@pytest.fixture(name="golden", scope="module")
+def fixture_golden(test_data):
+    return test_data / "golden" / "xlnet"
+
+
+@pytest.fixture(name="tokenizer", scope="module")
+def fixture_tokenizer(golden):
+    return open_tokenizer(str(golden), False)
+
+
+@pytest.mark.parametrize("size", [32, 64])
+def test_texts_are_padded_on_the_left(golden, tokenizer, size):
+    expected = np.load(golden / f"classifier_features_s{size}_seed1.npz")
+    for row, pair in enumerate(zip(expected["text_a"], expected["text_b"])):
+        found, _ = encode_pairs([[str(text) for text in pair if text]], tokenizer, size)
+        for name in ("input_ids", "segment_ids"):
+            np.testing.assert_array_equal(found[name][0], expected[name][row])
+        np.testing.assert_array_equal(1 - found["input_mask"][0], expected["input_mask"][row])
+
+
+def test_records_keep_the_side_of_the_padding(tokenizer, tmp_path, capsys):
+    """On disk and in batches of every length."""
+    path = tmp_path / "dev.tsv"
+    path.write_text("sentence\tlabel\n" + "".join(
+        f"{'a cat sat ' * count}\t{count % 2}\n" for count in range(1, 9)), encoding="utf-8")
+    source = Source(find_task("sst-2"), "dev", str(path))
+    SplitRecords(source, RecordOptions(16, False), tokenizer, str(tmp_path)).make(1)
+    manifest = str(tmp_path / "dev.manifest.json")
+    verify_records.main(verify_records.VerifyRecordsFlags(input_file=[manifest]))
+    assert "sound" in capsys.readouterr().out
+    records = ExampleSet(manifest)
+    for length in (records.lengths[:3].max(), 16):
+        batch = records.batch(np.arange(3), length)
+        assert pads_left(batch["input_mask"])
+        assert (batch["input_ids"][:, -1] == tokenizer.vocabulary.cls_id).all()
+        assert (batch["segment_ids"][:, -1] == 2).all()
+        np.testing.assert_array_equal(batch["input_mask"].sum(1), records.lengths[:3])
+
+
+def spans_of(golden, tokenizer, is_training):
+    paragraphs = [paragraph for piece in read_pieces(
+        str(golden / "squad_seed1.json"), is_training, True, squad_style="xlnet")
+        for paragraph in piece]
+    return cut_spans(paragraphs, tokenizer, OPTIONS)
+
+
+@pytest.mark.parametrize("split", ["train", "predict"])
+def test_passages_come_before_questions(golden, tokenizer, split):
+    expected = np.load(golden / f"squad_features_{split}_seed1.npz")
+    spans = spans_of(golden, tokenizer, split == "train")
+    found = spans.features(0, len(spans.start), OPTIONS, tokenizer.vocabulary)
+    for ours, theirs in (("input_ids", "input_ids"), ("segment_ids", "segment_ids"), *([
+            ("start_positions", "start_position"), ("end_positions", "end_position"),
+            ("is_impossible", "is_impossible")] if split == "train" else [])):
+        np.testing.assert_array_equal(found[ours].squeeze(), expected[theirs], err_msg=ours)
+    np.testing.assert_array_equal(1 - found["input_mask"], expected["input_mask"])
+    np.testing.assert_array_equal(spans.length, expected["paragraph_len"])
+    # What the head knows of them: the class token is the last, the passage all of segment 0 but
+    # for its separator.
+    cls = found["input_mask"].sum(1, keepdims=True) - 1
+    np.testing.assert_array_equal(cls[:, 0], expected["cls_index"])
+    passage = (found["segment_ids"] == 0).sum(1, keepdims=True) - 1
+    place = np.arange(OPTIONS.max_seq_length)
+    np.testing.assert_array_equal((place >= passage) & (place != cls), expected["p_mask"])
+
+
+def test_golden_answers(golden, tokenizer):
+    with gzip.open(golden / "squad_predictions_seed1.json.gz", "rt", encoding="utf-8") as file:
+        expected = json.load(file)
+    rows, starts, ends = (expected[name] for name in ("results", "start_n_top", "end_n_top"))
+    found = {name: np.array([row[name] for row in rows])
+             for name in ("start_top_log_probs", "start_top_index")}
+    found |= {name: np.array([row[name] for row in rows]).reshape(-1, starts, ends)
+              for name in ("end_top_log_probs", "end_top_index")}
+    found["answerable_logits"] = np.array([row["cls_logits"] for row in rows])
+    predicted = find_answers(spans_of(golden, tokenizer, False), found, tokenizer, AnswerOptions(
+        expected["n_best_size"], expected["max_answer_length"], True, "xlnet"))
+    assert {prediction.id: prediction.text for prediction in predicted} == expected["predictions"]
+    for prediction in predicted:
+        assert prediction.null_odds == expected["null_odds"][prediction.id]
+        for mine, theirs in zip(prediction.n_best, expected["nbest"][prediction.id], strict=True):
+            assert mine["text"] == theirs["text"]
+            assert mine["probability"] == pytest.approx(theirs["probability"], abs=1e-12)
+            assert (mine["start_logit"], mine["end_logit"]) == (
+                theirs["start_log_prob"], theirs["end_log_prob"])
