@@ -224,8 +224,12 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         InputError: the configuration describes another network, or a copy differs from its tensor.
     """
     path = rules.beside(file, "config.json")
+    ours = {key: values[key] for key in _KEYS if key in values}
+    # Of version 5 of transformers, which always writes that they are tied.
+    if "scale_decoder_outputs" in values:
+        ours["tie_word_embeddings"] = values["scale_decoder_outputs"]
     try:
-        config = T5Config.from_dict({key: values[key] for key in _KEYS if key in values})
+        config = T5Config.from_dict(ours)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     if config.num_decoder_layers == config.num_layers:
@@ -243,7 +247,11 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
         tensor = found.pop(copy)
         if tensor is not original:
             found[f"copies.{copy}"] = tensor
-    return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file))
+    notes: tuple[str, ...] = ()
+    if not config.tie_word_embeddings and "lm_head.weight" not in found:
+        found["lm_head.weight"] = found["shared.weight"]
+        notes = ("lm_head.weight, which the file does not hold, is shared.weight.",)
+    return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file), notes=notes)
 
 
 def table_for(weights: Weights) -> Format:

@@ -84,3 +84,45 @@ def test_a_trained_model_is_read_with_all_that_a_stack_may_be(tmp_path):
         (tmp_path / "huggingface" / "config.json").write_text(json.dumps({**values, key: value}))
         with pytest.raises(InputError, match=message):
             checkpoints.read(tmp_path / "huggingface")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("version", ("v1_0", "v1_1"))
+def test_transformers_computes_and_generates_the_same(version, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    torch = pytest.importorskip("torch", reason="torch isn't installed")
+    torch.manual_seed(4)
+    is_first = version == "v1_0"
+    model = transformers.T5ForConditionalGeneration(transformers.T5Config(
+        vocab_size=50, d_model=16, d_kv=6, d_ff=24, num_layers=2, num_decoder_layers=3,
+        num_heads=4, feed_forward_proj="relu" if is_first else "gated-gelu",
+        tie_word_embeddings=is_first, initializer_factor=1.0, decoder_start_token_id=0)).eval()
+    if not is_first:        # transformers ties the matrix all the same when it makes a model
+        model.lm_head.weight = torch.nn.Parameter(torch.randn(50, 16))
+    model.save_pretrained(tmp_path / "theirs")
+    config = checkpoints.read_config(tmp_path / "theirs")
+    network = T5(config)
+    assert not checkpoints.load(tmp_path / "theirs", network).missing
+    assert len(variables(network)) == len(dict(model.named_parameters()))
+    rng = np.random.default_rng(5)
+    lengths = np.array([[150], [7], [90]])
+    tokens = rng.integers(2, 50, (3, 150)) * (np.arange(150) < lengths)
+    targets = rng.integers(2, 50, (3, 40))
+    shifted = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
+    inputs = {"input_ids": torch.tensor(tokens), "attention_mask": torch.tensor(tokens != 0)}
+    outputs = network({"encoder_input_tokens": tokens.astype("int32"),
+                       "decoder_input_tokens": shifted.astype("int32")})
+    with torch.no_grad():
+        wanted = model(**inputs, decoder_input_ids=torch.tensor(shifted)).logits.numpy()
+        texts = model.generate(**inputs, max_new_tokens=20, do_sample=False,
+                               use_cache=False).numpy()
+    assert np.abs(np.array(network.logits(outputs["sequence_output"])) - wanted).max() < 2e-4
+    found = np.array(network.generate(tf.constant(tokens, tf.int32), 20))
+    texts = np.pad(texts[:, 1:], ((0, 0), (0, 20)))[:, :20]        # without the start
+    assert np.array_equal(found, texts)
+    checkpoints.convert(str(tmp_path / "theirs"), str(tmp_path / "ours"), "huggingface")
+    again, info = transformers.T5ForConditionalGeneration.from_pretrained(
+        tmp_path / "ours", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert all(torch.equal(value, again.state_dict()[name])
+               for name, value in model.state_dict().items())
