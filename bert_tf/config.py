@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf.errors import InputError
 from bert_tf.other_configs import GPTConfig, UniversalConfig
+from bert_tf.recurrent_configs import ElmoConfig, SequenceLstmConfig
 from bert_tf.sizes import (
     ACTIVATIONS,
     FRACTIONS,
@@ -23,9 +24,9 @@ from bert_tf.sizes import (
 from bert_tf.t5_config import T5Config
 from bert_tf.xlnet_config import XLNetConfig
 
-__all__ = ["ALBERT", "CONFIGS", "PATTERNS", "PRESETS", "EncoderConfig", "FixedPatternConfig",
-           "GPTConfig", "Sizes", "T5Config", "UniversalConfig", "XLNetConfig", "config_from_dict",
-           "published", "read_config"]
+__all__ = ["ALBERT", "CONFIGS", "PATTERNS", "PRESETS", "ElmoConfig", "EncoderConfig",
+           "FixedPatternConfig", "GPTConfig", "SequenceLstmConfig", "Sizes", "T5Config",
+           "UniversalConfig", "XLNetConfig", "config_from_dict", "published", "read_config"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +196,8 @@ ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
 CONFIGS: dict[str, Any] = {
     **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
     "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig,
-    "t5": T5Config, "xlnet": XLNetConfig}
+    "t5": T5Config, "xlnet": XLNetConfig, "elmo": ElmoConfig,
+    "sequence_lstm": SequenceLstmConfig}
 
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],

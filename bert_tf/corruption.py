@@ -22,6 +22,9 @@ class Segments:
         swapped_share: share of the other pairs that are swapped, with negatives="three_way".
         next_label: the label of a pair in order, 0 (BERT) or 1 (ERNIE).
         bare: whether sequences have no special tokens around the text (GPT).
+        autoencoder: whether a text is read once more to predict it, not only what follows
+            (arXiv:1511.01432).
+        reverse: whether texts are read from right to left.
     """
 
     pairing: str = "segment_pairs"
@@ -31,6 +34,8 @@ class Segments:
     swapped_share: float = 0.5
     next_label: int = 0
     bare: bool = False
+    autoencoder: bool = False
+    reverse: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

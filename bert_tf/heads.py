@@ -124,8 +124,17 @@ HEADS = {head.name: head for head in (
     # Its matrix is the embedding table.
     Head("permutation_lm", "PermutationLM", "permutation", {"output_bias": "V"},
          task=False, exportable=False, huggingface=""),
+    # The language models of recurrent networks; W is the width of what they read.
+    *(Head(name, objective, "recurrent_lm", {"output_weights": "VW", "output_bias": "V"},
+           task=False, exportable=False, huggingface="")
+      for name, objective in (("bidirectional_lm", "BidirectionalLM"),
+                              ("recurrent_lm", "RecurrentLM"))),
     _task("classification", "Classification", "classification",
           problem_type="single_label_classification"),
+    # With two labels it has one output.
+    Head("step_classification", "StepClassification", "step_classification",
+         {**dense("hidden", "H", "Q"), **dense("dense", "Q", "C")},
+         tuple(dense("hidden", "H", "Q")), rebuildable=False, huggingface=""),
     _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),
     _task("regression", "Regression", "classification", problem_type="regression"),
     _task("tagging", "Tagging", "tagging", huggingface="TokenClassification"),

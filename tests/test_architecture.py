@@ -22,16 +22,18 @@ ALLOWED = {
     "options": {"errors"}, "sizes": {"errors", "files", "options"},
     "other_configs": {"sizes"}, "t5_config": {"errors", "sizes"},
     "xlnet_config": {"errors", "sizes"},
-    "config": {"errors", "sizes", "other_configs", "t5_config", "xlnet_config"},
+    "spelling": set(), "recurrent_configs": {"errors", "sizes", "spelling"},
+    "config": {"errors", "sizes", "other_configs", "t5_config", "xlnet_config",
+               "recurrent_configs"},
     "heads": set(), "finetuning_defaults": {"config"},
     "corruption": {"errors"}, "recipes": {"errors", "corruption"},
     # One line: networks and what they are trained on.
-    "layers": COMMON,
-    "networks": COMMON | {"layers"},
+    "layers": COMMON | {"spelling"},
+    "networks": COMMON | {"layers", "spelling"},
     "objectives": COMMON | {"heads", "layers"},
     # The other: text and records.
-    "tokenization": COMMON,
-    "data": COMMON | {"metrics", "tokenization", "corruption", "recipes", "signals"},
+    "tokenization": COMMON | {"spelling"},
+    "data": COMMON | {"metrics", "tokenization", "corruption", "recipes", "signals", "spelling"},
     "metrics": COMMON,
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).

@@ -8,12 +8,15 @@ import pytest
 
 import bert_tf
 from bert_tf import objectives
-from bert_tf.config import EncoderConfig, UniversalConfig
+from bert_tf.config import ElmoConfig, EncoderConfig, UniversalConfig
 from bert_tf.heads import CAUSAL, HEADS, OBJECTIVES
 from bert_tf.objectives.base import Objective
 
 CONFIG = EncoderConfig(vocab_size=7, hidden_size=4, num_hidden_layers=4, num_attention_heads=2,
                        intermediate_size=6, max_position_embeddings=5)
+
+# Of the objectives that are for one network only.
+OWN_CONFIGS = {"ponder_time": UniversalConfig(vocab_size=7), "bidirectional_lm": ElmoConfig(7, 3)}
 
 
 def objective_classes():
@@ -35,7 +38,7 @@ def test_every_objective_has_a_row_and_every_row_an_objective():
 
 
 def make(objective, head):
-    config = UniversalConfig(vocab_size=7) if head.name == "ponder_time" else CONFIG
+    config = OWN_CONFIGS.get(head.name, CONFIG)
     return getattr(bert_tf, objective)(
         config, **{"num_labels": 3} if head.is_labelled else {})
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bert_tf.data import tfrecord
 from bert_tf.errors import InputError
+from bert_tf.spelling import MOST_CHARACTERS, spelling_names
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 tf = lazy_loader.load("tensorflow")
@@ -92,6 +93,16 @@ KNOWN = {feature.name: feature for feature in (
     Feature("decoder_segment_ids", "int64", "T"),
     Feature("decoder_positions", "int64", "T"),
     Feature("decoder_causal_attention", "int64", "T"),
+    # Of recurrent language models: the token that follows each one, and what its prediction counts;
+    # 1 where a row begins with the first token of a text; the same of text from right to left.
+    Feature("next_token_ids", "int64", "S", "V"),
+    Feature("next_token_weights", "float32", "S"),
+    Feature("is_start", "int64", 1),
+    Feature("reverse_input_ids", "int64", "S", "V"),
+    Feature("reverse_next_token_ids", "int64", "S", "V"),
+    # The characters of words (see bert_tf/spelling.py), of which there may be any number.
+    *(Feature(prefix + name, "int64", "S") for prefix in ("", "reverse_")
+      for name in spelling_names(MOST_CHARACTERS)),
     # Fine-tuning; is_real_example is 0 where a batch is filled up.
     Feature("label_ids", "int64", 1),
     Feature("label_weights", "int64", "S"),
@@ -170,7 +181,8 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
         a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; where B's
             length is 0 there is A only.
         max_seq_length: S.
-        vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`.
+        vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`; one that spells its
+            words has `features`, which takes the place of their ids.
         pads_left: whether padding comes before the sequence.
 
     Returns:
@@ -199,7 +211,10 @@ def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_
         input_ids[:, :layout.before] = vocabulary.start_id
     kept = in_a | in_b
     input_ids[kept] = tokens[source[kept]]
-    return {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    found = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    if getattr(vocabulary, "further_features", ()):
+        found |= vocabulary.features(input_ids, input_mask)
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

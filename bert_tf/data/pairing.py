@@ -38,6 +38,7 @@ class Pairing:
         in_streams: whether sequences are cut from rows of text that are read side by side, see
             `data.stream_records`, which has its own code for it; each record of a batch continues
             one of the batch before.
+        in_rows: whether sequences go on from batch to batch in rows; `row_streams` makes them.
     """
 
     draw: Callable[..., Iterator[Slices]] | None
@@ -45,6 +46,7 @@ class Pairing:
     segments: int
     in_order: bool = False
     in_streams: bool = False
+    in_rows: bool = False
 
 
 def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options,

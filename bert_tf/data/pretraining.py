@@ -11,6 +11,7 @@ from bert_tf.data.features import Marks, pack_pairs
 from bert_tf.data.masks import Masks, quotas
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.data.row_streams import make_columns, row_features
 from bert_tf.data.span_masks import SPAN_FEATURES
 from bert_tf.data.static_masks import static_masks
 from bert_tf.data.token_labels import in_rest_of_document
@@ -29,6 +30,8 @@ def feature_names(recipe: Recipe) -> list[str]:
     """The features of the records of a recipe, in the order in which they are written."""
     if PAIRINGS[recipe.segments.pairing].in_streams:
         return ["input", "is_masked", "target", "seg_id", "label"]
+    if PAIRINGS[recipe.segments.pairing].in_rows:
+        return row_features(recipe.segments, recipe.tokenizer_settings)
     names = ["input_ids", "input_mask", "segment_ids"]
     if recipe.tasks:
         return [*names, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
@@ -126,6 +129,31 @@ class Instances:
                 "token_label_weights": weights, "task_ids": np.full((count, 1), self.task_id)}
 
 
+@dataclasses.dataclass
+class RowInstances(Instances):
+    """Instances in rows that go on from batch to batch.
+
+    Attributes:
+        columns: their features, {name: [M, ...]}.
+    """
+
+    columns: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, documents: Documents, names: list[str], columns: dict[str, np.ndarray]
+           ) -> "RowInstances":
+        """The instances of `columns`, in their order."""
+        ids = columns["input_ids"]
+        slices = np.zeros((len(ids), 5), np.int32)
+        slices[:, 1] = columns.get("input_mask", np.ones_like(ids)).sum(1)
+        return cls(documents, slices, None, np.arange(len(ids)), names, layout=BARE,
+                   columns=columns)
+
+    def features(self, rows: np.ndarray, max_seq_length: int,
+                 vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        return {name: self.columns[name][rows] for name in self.names}
+
+
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
                      options) -> Instances:
     """Draws all instances of a piece, for BERT as the original's `create_training_instances`.
@@ -140,6 +168,9 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     """
     stream = PythonRandom(seed)
     pairing = PAIRINGS[recipe.segments.pairing]
+    if pairing.in_rows:
+        return RowInstances.of(documents, feature_names(recipe), make_columns(
+            documents, vocabulary, stream, options, recipe.segments))
     layout = BARE if recipe.segments.bare else vocabulary.layout
     room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
     assert pairing.draw is not None

@@ -9,13 +9,14 @@ if TYPE_CHECKING:
 
 # The network that each class of `bert_tf.config` describes, by the names of both.
 NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder",
-            "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT", "T5Config": "T5",
+            "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT",
+            "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
             "XLNetConfig": "XLNet"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"encoder": ["BertEncoder", "pool"],
+    __name__, submod_attrs={"elmo": ["Elmo"], "encoder": ["BertEncoder", "pool"],
                             "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"],
-                            "t5": ["T5"],
+                            "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],
                             "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
 __all__ += ["NETWORKS", "build"]
 

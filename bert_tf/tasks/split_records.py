@@ -8,6 +8,7 @@ import os
 import typing
 
 from bert_tf.data import manifest
+from bert_tf.data.features import known
 from bert_tf.data.shards import make_shards
 from bert_tf.data.tfrecord import write_shard
 from bert_tf.errors import InputError
@@ -191,7 +192,8 @@ class SplitRecords:
                      "labels": task.labels, "labelled": labelled,
                      "multi_label": task.kind.on_disk["multi_label"],
                      "num_choices": self._num_choices, "metrics": task.metrics,
-                     "features": list(map(dataclasses.asdict, task.kind.features))},
+                     "features": list(map(dataclasses.asdict, (
+                         *task.kind.features, *known(*vocabulary.further_features))))},
             "vocabulary": vocabulary.describe(),
             "inputs": [{"name": self._source.path}],
             "counts": counts,

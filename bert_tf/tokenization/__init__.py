@@ -9,6 +9,8 @@ TOKENIZERS = {
     "GptTokenizer": ("gpt_bpe", (".json",), ("encoder_bpe_40000.json",)),
     "ByteBpeTokenizer": ("byte_bpe", (".json",), ("vocab.json", "encoder.json")),
     "SentencepieceTokenizer": ("sentencepiece", (".model",), ("spiece.model", "*.model")),
+    "ElmoTokenizer": ("words", ("",), ()),
+    "SequenceTokenizer": ("words", ("",), ()),
     "WordpieceTokenizer": ("wordpiece", ("",), ("vocab.txt",)),
 }
 

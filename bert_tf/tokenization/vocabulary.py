@@ -77,7 +77,10 @@ class Vocabulary:
         pad_id: the id that fills sequences up; 0 where no token has the role pad.
         special_ids: `pad_id` and the ids of all special tokens but that of mask (a list).
         layout: `Layout` of sequences.
+        further_features: names of features that a token is besides its id; none but in ELMo's.
     """
+
+    further_features: tuple[str, ...] = ()
 
     def __init__(self, tokens: Iterable[str], source: str = "the vocabulary",
                  files: Mapping[str, bytes] | None = None,

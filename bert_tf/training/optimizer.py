@@ -6,6 +6,7 @@ variables out of weight decay only by their last name. Here gradients are made d
 the replicas, clipped by their global norm, and then applied.
 """
 
+import importlib
 import math
 import re
 from collections.abc import Sequence
@@ -64,12 +65,20 @@ def _slanted_decay(step, warmup_steps, total_steps):
     return (1.0 + 31.0 * part) / 32.0
 
 
+def _exponential_decay(step, warmup_steps, total_steps):
+    """tensorflow/models research/adversarial_text: 0.9999 a step; its fine-tuning has 0.9998, the
+    power 2."""
+    del warmup_steps, total_steps
+    return ops.exp(math.log(0.9999) * step)
+
+
 # Forms whose function has the warm-up too.
 _WHOLE = {"rsqrt": _rsqrt_decay, "noam": _noam_decay, "slanted_triangular": _slanted_decay}
 # How the rate falls after the warm-up: the factor of the peak, by the form's name.
 DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
           "spanbert": _bert_decay, "model_garden": _bert_decay, "gpt": _bert_decay,
-          "cosine": _cosine_decay, **_WHOLE}
+          "cosine": _cosine_decay, "exponential": _exponential_decay, **_WHOLE,
+          "constant": lambda step, warmup_steps, total_steps: ops.ones_like(step)}
 
 
 @register
@@ -83,7 +92,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     model/optimization.py). With "spanbert" it is "bert" but for two steps, in which it is the peak:
     the first, before which SpanBERT's code sets no rate, and the last of the warm-up.
     "gpt" is "electra" one step later: its code counts a step before it takes it. "cosine" falls as
-    half a wave, peak * (1 + cos(pi * t / total_steps)) / 2.
+    half a wave, peak * (1 + cos(pi * t / total_steps)) / 2. "constant" does not fall, and
+    "exponential" falls by the factor 0.9999 a step.
     With "model_garden" the warm-up leads to where bert's line is at its end
     (tensorflow/models official/modeling/optimization/lr_schedule.py).
 
@@ -149,6 +159,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         skip_nonfinite: whether to take no step where the gradient's norm is not finite (needed
             with a loss scale).
         not_decayed: regular expressions searched in the variables' paths.
+        not_clipped: such expressions for variables that clipping leaves out, and whose gradients
+            are no part of the norm.
         corrects_decay: whether the decay, too, is multiplied by the corrections of both moments.
         per_prediction: whether gradients of mean losses are divided by the number of predictions
             once more, before they are clipped, as by the trainer of SpanBERT; see
@@ -157,14 +169,16 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             is found counts. A variable whose path has none learns at the full rate.
     """
 
+    rows_apart = False      # see `reduce_and_clip`
+
     def __init__(
             self, learning_rate: float | WarmupLinearDecay = 1e-4, weight_decay: float = 0.01,
             beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-6,
             bias_correction: bool = True, clip_norm: float = 1.0, skip_nonfinite: bool = False,
             not_decayed: Sequence[str] = NOT_DECAYED,
             rate_factors: Sequence[tuple[str, float]] = (), epsilon_hat: bool = False,
-            per_prediction: bool = False, corrects_decay: bool = False, name: str = "adamw",
-            **kwargs) -> None:
+            per_prediction: bool = False, corrects_decay: bool = False,
+            not_clipped: Sequence[str] = (), name: str = "adamw", **kwargs) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
@@ -172,7 +186,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.corrects_decay = corrects_decay
         self.clip_norm, self.per_prediction = clip_norm, per_prediction
         self.skip_nonfinite = skip_nonfinite
-        self.not_decayed = tuple(not_decayed)
+        self.not_decayed, self.not_clipped = tuple(not_decayed), tuple(not_clipped)
         self.rate_factors = tuple((pattern, float(factor)) for pattern, factor in rate_factors)
 
     def build(self, variables: list) -> None:
@@ -185,6 +199,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                             for v in variables]
         self._rate_factors = [next((factor for pattern, factor in self.rate_factors
                                     if re.search(pattern, v.path)), 1.0) for v in variables]
+        self._is_clipped = [not any(re.search(pattern, v.path) for pattern in self.not_clipped)
+                            for v in variables]
 
     def _add_state(self, variables):
         self._momentums, self._velocities = self.add_optimizer_variables(
@@ -195,7 +211,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
         Under a strategy, each replica gives its own addend of the gradient.
         """
-        grads, norm = reduce_and_clip(grads, self.clip_norm)
+        grads, norm = reduce_and_clip(grads, self.clip_norm, self._is_clipped, self.rows_apart)
         super().apply(grads, trainable_variables)
         return norm
 
@@ -250,7 +266,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         config.update(
             weight_decay=self.decay, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
             bias_correction=self.bias_correction, epsilon_hat=self.epsilon_hat,
-            corrects_decay=self.corrects_decay,
+            corrects_decay=self.corrects_decay, not_clipped=list(self.not_clipped),
             clip_norm=self.clip_norm, per_prediction=self.per_prediction,
             skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
             rate_factors=[list(pair) for pair in self.rate_factors])
@@ -273,20 +289,31 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
         return delta * ops.where(known, length / ops.where(step > 0, step, 1.0), 1.0)
 
 
-def reduce_and_clip(grads: list, clip_norm: float) -> tuple:
+def reduce_and_clip(grads: list, clip_norm: float, is_clipped: Sequence[bool] = (),
+                    rows_apart: bool = False) -> tuple:
     """Sums dense gradients over the replicas and scales them to a norm of at most `clip_norm`.
+
+    Args:
+        grads: of this replica.
+        clip_norm: 0 for no clipping.
+        is_clipped: which of them make the norm and are scaled; all if empty.
+        rows_apart: whether, in the norm, the gradients of a row that was looked up repeatedly count
+            one by one, as in `tf.clip_by_global_norm`. A `Trainer` has added them up before.
 
     Returns:
         The gradients (all NaN if their norm is not finite) and the norm before clipping.
     """
-    grads = distribution.all_reduce_sum([distribution.dense(g) for g in grads])
+    given, is_clipped = grads, is_clipped or [True] * len(grads)
+    grads = distribution.all_reduce_sum([distribution.dense(g) for g in given])
+    parts = [getattr(g, "values", total) for g, total in zip(given, grads)] if rows_apart else grads
     # A stack, not a chain of additions: TensorFlow would add a chain up in any order.
     norm = ops.sqrt(ops.sum(ops.stack([ops.sum(ops.square(ops.cast(g, "float32")))
-                                       for g in grads])))
+                                       for g, clips in zip(parts, is_clipped) if clips])))
     if clip_norm:
         # norm - norm is NaN where the norm is infinite.
         scale = clip_norm / ops.maximum(norm, clip_norm) + (norm - norm)
-        grads = [g * ops.cast(scale, g.dtype) for g in grads]
+        grads = [g * ops.cast(scale, g.dtype) if clips else g
+                 for g, clips in zip(grads, is_clipped)]
     return grads, norm
 
 
@@ -310,15 +337,30 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
 }
 
 
+# Those that have files of their own, which are made of `AdamWeightDecay`: the file, the class, and
+# its options.
+_ELSEWHERE: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "adafactor": ("adafactor", "Adafactor", {}),
+    # allenai/bilm-tf training.py.
+    "elmo_adagrad": ("adagrad", "Adagrad", {"clip_norm": 10.0}),
+    # tensorflow/models research/adversarial_text layers.py, with Adam of TensorFlow 1.
+    "averaged_adam": ("averaged_adam", "AveragedAdam", {
+        "epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
+        "not_clipped": ("word_embeddings",)}),
+}
+
+
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
                    **options) -> AdamWeightDecay:
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
     (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
     clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
     number of predictions), "ernie_adam" (epsilon is added before the correction), "gpt_adam"
-    (the same, and the correction is the decay's too) or "adafactor" (T5's)."""
-    if name == "adafactor":
-        from bert_tf.training.adafactor import Adafactor  # which is made of `AdamWeightDecay`
-        return Adafactor(learning_rate, **options)
-    variant, settings = _VARIANTS[name]
+    (the same, and the correction is the decay's too), "adafactor" (T5's), "elmo_adagrad" (ELMo's)
+    or "averaged_adam" (that of semi-supervised sequence learning)."""
+    if name in _ELSEWHERE:
+        module, kind, settings = _ELSEWHERE[name]
+        variant = getattr(importlib.import_module(f"bert_tf.training.{module}"), kind)
+    else:
+        variant, settings = _VARIANTS[name]
     return variant(learning_rate, **{**settings, **options})

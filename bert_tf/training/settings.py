@@ -11,9 +11,9 @@ from bert_tf.flags import REQUIRED, option
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
-              "ernie_adam", "gpt_adam", "adafactor")
+              "ernie_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam")
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
-             "rsqrt", "noam", "slanted_triangular")
+             "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
 # Whose warm-up may be longer than the run: the rate is the peak there.
 _FLAT_SCHEDULES = ("rsqrt", "noam")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
@@ -52,8 +52,9 @@ class TrainSettings:
         "albert_lamb, without bias correction; fairseq_adam, RoBERTa's, which decays LayerNorm and "
         "biases too and clips no gradient; spanbert_adam, SpanBERT's, which decays the same and "
         "divides gradients by the number of predictions; ernie_adam, whose epsilon is "
-        "corrected too; gpt_adam, whose decay is corrected besides; or adafactor, T5's, whose "
-        "steps are as long as the weights and which has no decay.",
+        "corrected too; gpt_adam, whose decay is corrected besides; adafactor, T5's, whose "
+        "steps are as long as the weights and which has no decay; elmo_adagrad, without decay; "
+        "or averaged_adam, without decay, whose result is the average of the weights.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
@@ -63,7 +64,8 @@ class TrainSettings:
         "warm-up leads without a leap. gpt: electra's, one step later. cosine: as half a wave from "
         "step 0. rsqrt: from the peak, where it is during the warm-up, with the root of the step. "
         "noam: the same, and to 0 in the last tenth of the steps. slanted_triangular: to 1/32 of "
-        "the peak, with which it begins too, in nine times the steps of the warm-up.",
+        "the peak, with which it begins too, in nine times the steps of the warm-up. "
+        "constant: not at all. exponential: by 0.0001 of itself each step, --poly_power times.",
         choices=SCHEDULES)
     warmup_init_lr: float = option(0.0, "Rate with which the warm-up begins.")
     end_learning_rate: float = option(0.0, "Rate at --num_train_steps.")

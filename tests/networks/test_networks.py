@@ -7,7 +7,14 @@ import pkgutil
 import keras
 import pytest
 
-from bert_tf import config, networks, other_configs, t5_config, xlnet_config
+from bert_tf import (
+    config,
+    networks,
+    other_configs,
+    recurrent_configs,
+    t5_config,
+    xlnet_config,
+)
 from bert_tf.data.features import KNOWN
 
 
@@ -24,7 +31,8 @@ def test_no_network_and_no_configuration_is_missing_from_the_tables():
     assert classes_of(networks, keras.Model) == set(networks.NETWORKS.values())
     configs = {cls.__name__ for cls in config.CONFIGS.values()}
     known = set.union(*(classes_of(module, config.Sizes)
-                        for module in (config, other_configs, t5_config, xlnet_config)))
+                        for module in (config, other_configs, recurrent_configs, t5_config,
+                                       xlnet_config)))
     assert known == configs == set(networks.NETWORKS)
 
 

@@ -1,0 +1,110 @@
+"""LSTMs as those of TensorFlow 1, `tf.nn.rnn_cell.LSTMCell` and `BasicLSTMCell`.
+
+Shapes: B batch, S sequence, I input, U units, P what a step gives: the projection, or U.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.layers.base import Tensor
+
+
+class Lstm(keras.layers.Layer):
+    """One LSTM in one direction.
+
+    The gates are, in the order of the kernel's columns: input, new input, forget, output. Of the
+    kernel's rows the first I are of the input, the others of the last output. Keras's own LSTM has
+    neither a projection nor clipping.
+
+    Args:
+        inputs: I.
+        units: U.
+        projection: P; 0 for none.
+        forget_bias: added to the forget gate.
+        cell_clip: what cells are clipped at, before the output is computed; 0 for no clipping.
+        proj_clip: what the projection is clipped at; 0 for no clipping.
+    """
+
+    def __init__(self, inputs: int, units: int, projection: int = 0, forget_bias: float = 0.0,
+                 cell_clip: float = 0.0, proj_clip: float = 0.0, **kwargs: Any):
+        super().__init__(autocast=False, **kwargs)
+        self.inputs, self.units, self.projection = inputs, units, projection
+        self.forget_bias, self.cell_clip, self.proj_clip = forget_bias, cell_clip, proj_clip
+
+    def build(self, input_shape: Any = None) -> None:
+        rows = self.inputs + (self.projection or self.units)
+        glorot = keras.initializers.GlorotUniform
+        self.kernel = self.add_weight((rows, 4 * self.units), glorot(), name="kernel",
+                                      autocast=False)
+        self.bias = self.add_weight((4 * self.units,), "zeros", name="bias", autocast=False)
+        if self.projection:
+            self.projection_kernel = self.add_weight(
+                (self.units, self.projection), glorot(), name="projection_kernel", autocast=False)
+
+    @property
+    def state_size(self) -> int:
+        """The width of the state: U + P, the cells and the last output."""
+        return self.units + (self.projection or self.units)
+
+    def call(self, x: Tensor, is_token: Tensor | None = None,
+             state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """All steps.
+
+        Args:
+            x: float [B, S, I].
+            is_token: boolean [B, S], False for steps that leave the state as it is; what they give
+                means nothing.
+            state: that before the first step, float [B, state_size]; zeros if None.
+
+        Returns:
+            float [B, S, P] and the state after the last step.
+        """
+        kernel = ops.cast(self.kernel, x.dtype)
+        of_input = ops.matmul(x, kernel[:self.inputs]) + ops.cast(self.bias, x.dtype)
+        steps: tuple = (ops.transpose(of_input, (1, 0, 2)),)            # [S, B, 4 * U]
+        if is_token is not None:
+            steps = (*steps, ops.transpose(is_token)[:, :, None])           # [S, B, 1]
+        recurrent, units = kernel[self.inputs:], self.units
+
+        def step(carried, given):
+            gates = given[0] + ops.matmul(carried[:, units:], recurrent)
+            new = ops.concatenate(self._step(gates, carried[:, :units]), axis=-1)
+            if is_token is not None:
+                new = ops.where(given[1], new, carried)
+            return new, new     # Keras wants both of one shape
+
+        rows = ops.shape(x)[0]
+        if state is None:
+            state = ops.zeros((rows, self.state_size), x.dtype)
+        state, states = ops.scan(step, ops.cast(state, x.dtype), steps)     # [S, B, U + P]
+        return ops.transpose(states[..., units:], (1, 0, 2)), state
+
+    def _step(self, gates, cells):
+        """The new cells and output from the sums of the gates [B, 4 * U] and the cells [B, U]."""
+        i, j, f, o = ops.split(gates, 4, axis=-1)
+        cells = ops.sigmoid(f + self.forget_bias) * cells + ops.sigmoid(i) * ops.tanh(j)
+        if self.cell_clip:
+            cells = ops.clip(cells, -self.cell_clip, self.cell_clip)
+        output = ops.sigmoid(o) * ops.tanh(cells)                       # [B, U]
+        if self.projection:
+            output = ops.matmul(output, ops.cast(self.projection_kernel, output.dtype))
+            if self.proj_clip:
+                output = ops.clip(output, -self.proj_clip, self.proj_clip)
+        return cells, output
+
+
+def reverse_tokens(x: Tensor, input_mask: Tensor | None = None) -> Tensor:
+    """Each sequence from its last token to its first; padding stays behind it.
+
+    Args:
+        x: float [B, S, I].
+        input_mask: integer [B, S], 1 for tokens and 0 for padding; all are tokens if None.
+    """
+    if input_mask is None:
+        return ops.flip(x, axis=1)
+    place = ops.arange(ops.shape(x)[1], dtype="int32")[None]            # [1, S]
+    lengths = ops.sum(ops.cast(input_mask, "int32"), axis=1, keepdims=True)
+    source = ops.where(place < lengths, lengths - 1 - place, place)     # [B, S]
+    return ops.take_along_axis(x, source[:, :, None], axis=1)

@@ -1,0 +1,157 @@
+"""ELMo's two language models (arXiv:1802.05365; allenai/bilm-tf, bilm/training.py and model.py).
+
+Shapes: B batch, S sequence, W characters of a word, P `projection_dim`, H = 2 * P, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import ElmoConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.characters import CharacterCnn, unpack_spelling
+from bert_tf.layers.lstm import Lstm, reverse_tokens
+from bert_tf.layers.masks import last_token
+from bert_tf.layers.transformer import dropout, split_seed
+from bert_tf.spelling import spelling_names
+
+WAYS = ("forward", "backward")
+
+
+@register
+class Elmo(FromConfig, keras.Model):
+    """LSTMs from left to right and others from right to left, on the same tokens.
+
+    In pre-training, where there are `reverse_` features, each way reads a text of its own, and
+    `call` returns what each way gives, from which the next token is predicted. Otherwise both ways
+    read the same text, each sequence from zero states, unless states are given: a sentence always
+    has the same vectors, unlike in the original, whose states are carried from batch to batch.
+
+    Args:
+        config: `ElmoConfig`.
+
+    Attributes:
+        reads: names of the features that `call` takes; only the first is required.
+        also_reads: names of those that pre-training has.
+        carries: the states of the LSTMs, by their names, with the shapes of one row.
+    """
+
+    def __init__(self, config: ElmoConfig, name: str = "elmo", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        spelling: tuple[str, ...] = ()
+        if config.filters:
+            spelling = spelling_names(config.max_characters_per_token)
+            self.token_layer = CharacterCnn(config, name="token_embedder", dtype=self.dtype_policy)
+        self.reads = ("input_ids", "input_mask", *spelling)
+        self.also_reads = ("reverse_input_ids", *(f"reverse_{name}" for name in spelling))
+        self.lstms = {way: [Lstm(
+            config.projection_dim, config.dim, config.projection_dim * config.projects, 1.0,
+            config.cell_clip, config.proj_clip, name=f"{way}_{i}", dtype=self.dtype_policy)
+            for i in range(config.n_layers)] for way in WAYS}
+        self.carries = {lstm.name: (lstm.state_size,)
+                        for lstms in self.lstms.values() for lstm in lstms}
+        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        if config.filters:
+            self.token_layer.build()
+        else:
+            self.word_embeddings = self.add_weight(
+                (config.vocab_size, config.projection_dim), keras.initializers.RandomUniform(-1, 1),
+                name="word_embeddings", autocast=False)
+        for way in WAYS:
+            for lstm in self.lstms[way]:
+                lstm.build()
+
+    @property
+    def embedding_table(self) -> keras.Variable:
+        """The variable of the embeddings: of characters, or [V, P] of words."""
+        return self.token_layer.char_embeddings if self.config.filters else self.word_embeddings
+
+    def embed(self, inputs: Mapping[str, Tensor], prefix: str = "") -> Tensor:
+        """The tokens, float [B, S, P]."""
+        if not self.config.filters:
+            return ops.cast(ops.take(self.word_embeddings, inputs[f"{prefix}input_ids"], axis=0),
+                            self.compute_dtype)
+        if f"{prefix}char_ids" in inputs:
+            return self.token_layer(inputs[f"{prefix}char_ids"])
+        size = self.config.max_characters_per_token
+        return self.token_layer(unpack_spelling(
+            [inputs[prefix + name] for name in spelling_names(size)], size))
+
+    def run(self, way: str, x: Tensor, mask: Tensor | None = None,
+            carried: Mapping[str, Tensor] = MappingProxyType({}),
+            seeds: Any = None) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """One way's LSTMs.
+
+        Args:
+            way: of `WAYS`.
+            x: tokens in the order in which they are read, float [B, S, P].
+            mask: boolean [B, S], whether there is a token.
+            carried: see `call`.
+            seeds: of dropout, one an LSTM and one for the last output.
+
+        Returns:
+            Each LSTM's output, list of float [B, S, P], and the states after the last step.
+        """
+        rate, outputs, states = self.config.hidden_dropout_prob, [], {}
+        seeds = seeds or [None] * (len(self.lstms[way]) + 1)
+        for i, lstm in enumerate(self.lstms[way]):
+            x = dropout(x, rate, seeds[i])
+            y, state = lstm(x, mask, carried.get(lstm.name))
+            states[lstm.name] = ops.cast(ops.stop_gradient(state), "float32")
+            x = y + x if i and self.config.use_skip_connections else y
+            outputs.append(x)
+        outputs[-1] = dropout(outputs[-1], rate, seeds[-1])
+        return outputs, states
+
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        """
+        Args:
+            inputs: dict: `input_ids`, integer [B, S]; `input_mask`, 1 for tokens and 0 for padding,
+                all 1 if absent; with convolutions in place of ids the words' characters, integer
+                [B, S, W] `char_ids` or packed (see `bert_tf.spelling`). In pre-training also
+                `reverse_input_ids`, or characters, of the text from right to left. `carried` is
+                what a step before returned as such; without it, states are zero.
+            training: whether to apply dropout.
+            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
+                `seed_generator` if None.
+
+        Returns:
+            A dict: `carried`, the states after the last step. In pre-training `forward_output` and
+            `backward_output`, [B, S, P], in the order of the respective input; else
+            `embedding_output` [B, S, H], the tokens twice, `layer_outputs` (list of [B, S, H]),
+            `sequence_output`, the last of them, and `pooled_output` [B, H], what each way ends
+            with.
+        """
+        if not training:
+            dropout_seed = None
+        elif dropout_seed is None:
+            dropout_seed = self.seed_generator.next()
+        drawn = split_seed(dropout_seed, 2 * (self.config.n_layers + 1))
+        seeds = {"forward": drawn[::2], "backward": drawn[1::2]}
+        given, carried = inputs.get("input_mask"), inputs.get("carried", {})
+        x = self.embed(inputs)
+        if any(f"reverse_{name}" in inputs for name in ("input_ids", "char_ids")):
+            found = {way: self.run(way, tokens, None, carried, seeds[way])
+                     for way, tokens in zip(WAYS, (x, self.embed(inputs, "reverse_")))}
+            return {**{f"{way}_output": outputs[-1] for way, (outputs, _) in found.items()},
+                    "carried": {**found["forward"][1], **found["backward"][1]}}
+        mask = None if given is None else ops.cast(given, "bool")
+        forward, after = self.run("forward", x, mask, carried, seeds["forward"])
+        backward, before = self.run("backward", reverse_tokens(x, given), mask, carried,
+                                    seeds["backward"])
+        layers = [ops.concatenate([a, reverse_tokens(b, given)], axis=-1)
+                  for a, b in zip(forward, backward)]
+        pooled = ops.concatenate([last_token(forward[-1], given), last_token(backward[-1], given)],
+                                 axis=-1)
+        return {"embedding_output": ops.concatenate([x, x], axis=-1), "layer_outputs": layers,
+                "sequence_output": layers[-1], "pooled_output": pooled,
+                "carried": {**after, **before}}

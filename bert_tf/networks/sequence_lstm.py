@@ -1,0 +1,123 @@
+"""The LSTM of semi-supervised sequence learning (arXiv:1511.01432; tensorflow/models,
+research/adversarial_text, layers.py, by its authors).
+
+Shapes: B batch, S sequence, E width of the embeddings, H hidden, V vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import SequenceLstmConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.lstm import Lstm
+from bert_tf.layers.masks import last_token
+from bert_tf.layers.transformer import split_seed, uniform
+
+_EPSILON = 1e-6
+
+
+class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
+    """Embeddings whose mean over the words of a text is 0, and whose variance is 1.
+
+    `token_counts`, float [V], is how often each word is in the text: a weight that is not trained,
+    all 1 until it is set.
+    """
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+        self.word_embeddings = self.add_weight(
+            (config.vocab_size, config.embedding_size), keras.initializers.RandomUniform(-1, 1),
+            name="word_embeddings", autocast=False)
+        self.token_counts = self.add_weight(
+            (config.vocab_size,), "ones", trainable=False, name="token_counts", autocast=False)
+
+    def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """From integer [B, S] to float [B, S, E], with one dropout mask for all steps."""
+        table = ops.cast(self.word_embeddings, "float32")
+        if self.config.normalize_embeddings:
+            shares = self.token_counts / ops.sum(self.token_counts)
+            table = table - ops.matmul(shares, table)
+            variance = ops.matmul(shares, ops.square(table))            # [E]
+            table = table / ops.sqrt(_EPSILON + variance)
+        x = ops.cast(ops.take(table, input_ids, axis=0), self.compute_dtype)
+        rate = self.config.hidden_dropout_prob
+        if dropout_seed is None or not rate:
+            return x
+        kept = uniform((ops.shape(x)[0], 1, x.shape[-1]), dropout_seed) >= rate
+        return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
+
+
+@register
+class SequenceLstm(FromConfig, keras.Model):
+    """LSTMs from left to right, without a bias of the forget gate.
+
+    Args:
+        config: `SequenceLstmConfig`.
+
+    Attributes:
+        reads: names of the features that `call` takes; only the first is required.
+        also_reads: names of those that pre-training has.
+        carries: the states of the LSTMs, by their names, with the shapes of one row.
+    """
+
+    reads = ("input_ids", "input_mask")
+    also_reads = ("is_start",)
+
+    def __init__(self, config: SequenceLstmConfig, name: str = "sequence_lstm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.embeddings = NormalizedEmbeddings(config, name="embeddings", dtype=self.dtype_policy)
+        widths = [config.embedding_size] + [config.hidden_size] * (config.num_hidden_layers - 1)
+        self.lstms = [Lstm(width, config.hidden_size, name=f"lstm_{i}", dtype=self.dtype_policy)
+                      for i, width in enumerate(widths)]
+        self.carries = {lstm.name: (lstm.state_size,) for lstm in self.lstms}
+        # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.embeddings.build()
+        for lstm in self.lstms:
+            lstm.build()
+
+    @property
+    def embedding_table(self) -> keras.Variable:
+        """The variable [V, E] of word embeddings, before they are normalised."""
+        return self.embeddings.word_embeddings
+
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        """
+        Args:
+            inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
+                padding, all 1 if absent. `carried` is what a step before returned as such; without
+                it, states are zero. They are zero, too, in rows where `is_start`, [B, 1], is 1.
+            training: whether to apply dropout.
+            dropout_seed: integer [2], of which the dropout mask is a pure function; drawn from
+                `seed_generator` if None.
+
+        Returns:
+            A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], the output at the last
+            token, `embedding_output` [B, S, E], `layer_outputs` (list of [B, S, H]),
+            `carried`, the states after the last step, and `token_counts`, float32 [V].
+        """
+        if not training:
+            dropout_seed = None
+        elif dropout_seed is None:
+            dropout_seed = self.seed_generator.next()
+        given = inputs.get("input_mask")
+        mask = None if given is None else ops.cast(given, "bool")
+        x = embedded = self.embeddings(inputs["input_ids"], split_seed(dropout_seed, 1)[0])
+        layers, states, carried = [], {}, inputs.get("carried", {})
+        if carried and "is_start" in inputs:
+            goes_on = 1.0 - ops.cast(inputs["is_start"], "float32")         # [B, 1]
+            carried = {name: value * goes_on for name, value in carried.items()}
+        for lstm in self.lstms:
+            x, state = lstm(x, mask, carried.get(lstm.name))
+            states[lstm.name] = ops.cast(ops.stop_gradient(state), "float32")
+            layers.append(x)
+        return {"embedding_output": embedded, "layer_outputs": layers, "sequence_output": x,
+                "pooled_output": last_token(x, given), "carried": states,
+                "token_counts": self.embeddings.token_counts}

@@ -1,0 +1,200 @@
+"""The next token of recurrent networks, whose records have it beside each token.
+
+Shapes: B batch, S sequence, H hidden, P ELMo's projection, V vocabulary.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.transformer import split_seed
+from bert_tf.objectives.base import Batch, Objective, ratio
+from bert_tf.objectives.next_token import predict_tokens
+from bert_tf.objectives.sampled_softmax import log_uniform, sampled_losses
+
+
+class StepLM(Objective):
+    """Predicts a token at each step by a matrix of its own.
+
+    In training the softmax is over some tokens only, if the vocabulary has more; in evaluation it
+    is over all.
+
+    Args:
+        config: of the network.
+        n_negative_samples_batch: how many tokens are drawn a batch; 0 for all, always.
+
+    Attributes:
+        output_weights: variable [V, width].
+        output_bias: variable [V].
+    """
+
+    in_order = True
+
+    def __init__(self, config: Sizes, n_negative_samples_batch: int = 8192, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.n_negative_samples_batch = n_negative_samples_batch
+        self.build()
+
+    @property
+    def metrics_name(self) -> str:
+        return "language_model"
+
+    @property
+    def _width(self):
+        return self.config.hidden_size
+
+    def _first_weights(self):
+        return keras.initializers.GlorotUniform(), keras.initializers.Zeros()
+
+    def build(self, input_shape: Any = None) -> None:
+        weights, bias = self._first_weights()
+        size = self.config.vocab_size
+        self.output_weights = self.add_weight((size, self._width), weights, name="output_weights",
+                                              autocast=False)
+        self.output_bias = self.add_weight((size,), bias, name="output_bias", autocast=False)
+
+    def shares(self, outputs: Mapping[str, Tensor]) -> Tensor:
+        """How likely each token is to be drawn, float32 [V]."""
+        return ops.convert_to_tensor(log_uniform(self.config.vocab_size))
+
+    def predict(self, x: Tensor, labels: Tensor, shares: Tensor, seed: Tensor | None) -> Tensor:
+        """The cross-entropies of labels, and whether their logits are the largest.
+
+        Args:
+            x: float [B, S, width].
+            labels: integer [B, S].
+            shares: see `shares`.
+            seed: integer [2], of candidates; None: all tokens are candidates.
+
+        Returns:
+            float32 [B, S, 2].
+        """
+        rows, flat = ops.reshape(x, (-1, x.shape[-1])), ops.reshape(labels, (-1,))
+        table = ops.cast(self.output_weights, x.dtype)
+        bias = ops.cast(self.output_bias, "float32")
+        count = self.n_negative_samples_batch
+        if seed is not None and 0 < count < self.config.vocab_size:
+            found = sampled_losses(rows, table, bias, flat, shares, count, seed)
+        else:
+            found = predict_tokens(rows, table, bias, flat)
+        return ops.reshape(found, (*ops.shape(labels), 2))
+
+    def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The number of correct predictions, and of all."""
+        return ratio(logits[..., 1], weights)
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the cross-entropies, and their number, from what `call` returns."""
+        return ratio(logits[..., 0], weights)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(),
+                "n_negative_samples_batch": self.n_negative_samples_batch}
+
+
+@register
+class BidirectionalLM(StepLM):
+    """ELMo's two language models, which share their softmax (arXiv:1802.05365, section 3.1;
+    allenai/bilm-tf, training.py).
+
+    The loss is the mean of both ways. What training goes down is that of a sequence, S times the
+    mean over its steps, as in the original.
+    """
+
+    reads = ("next_token_ids", "reverse_next_token_ids")
+    measures = ("loss", "accuracy", "forward_loss", "backward_loss")
+
+    def __init__(self, config: Sizes, name: str = "bidirectional_lm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    @property
+    def _width(self):
+        return self.config.projection_dim
+
+    def _first_weights(self):
+        return (keras.initializers.RandomNormal(stddev=1 / math.sqrt(self._width)),
+                keras.initializers.Zeros())
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            outputs: with `forward_output` and `backward_output`, float [B, S, P].
+            batch: with `reads`, integer [B, S].
+            embedding_table: not used.
+            dropout_seed: integer [2], of candidates.
+
+        Returns:
+            float32 [2, B, S, 2], see `predict`; forward first.
+        """
+        shares, seeds = self.shares(outputs), split_seed(dropout_seed, 2)
+        return ops.stack([
+            self.predict(outputs[f"{way}_output"], batch[name], shares, seed)
+            for way, name, seed in zip(("forward", "backward"), self.reads, seeds)])
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The next tokens and their weights, [2, B, S]; a step counts half in each way."""
+        labels = ops.stack([batch[name] for name in self.reads])
+        weights = ops.full(ops.shape(labels), 0.5, dtype="float32")
+        if "is_real_example" in batch:
+            real = ops.cast(ops.reshape(batch["is_real_example"], (1, -1, 1)), "float32")
+            weights = weights * real
+        return labels, weights
+
+    def count(self, batch: Batch) -> Tensor:
+        labels, weights = self.targets(batch)
+        return ops.sum(weights) / ops.shape(labels)[-1]
+
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
+                ) -> dict[str, tuple[Tensor, Tensor]]:
+        found = super().measure(logits, labels, weights)
+        for i, way in enumerate(("forward", "backward")):
+            found[f"{way}_loss"] = self.loss(logits[i], labels[i], weights[i])
+        return found
+
+
+@register
+class RecurrentLM(StepLM):
+    """The language model or the autoencoder of arXiv:1511.01432, which records tell apart.
+
+    Candidates are drawn as often as their words are in the text.
+    """
+
+    reads = ("next_token_ids", "next_token_weights")
+
+    def __init__(self, config: Sizes, n_negative_samples_batch: int = 1024,
+                 name: str = "recurrent_lm", **kwargs: Any):
+        super().__init__(config, n_negative_samples_batch, name=name, **kwargs)
+
+    def _first_weights(self):
+        # The original draws the bias too, as of a matrix of one column.
+        limit = math.sqrt(6 / (2 * self.config.vocab_size))
+        return super()._first_weights()[0], keras.initializers.RandomUniform(-limit, limit)
+
+    def shares(self, outputs: Mapping[str, Tensor]) -> Tensor:
+        counts = ops.cast(outputs["token_counts"], "float32")
+        return counts / ops.sum(counts)
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            outputs: with `sequence_output`, float [B, S, H], and `token_counts`, float [V].
+            batch: with `next_token_ids`, integer [B, S].
+            embedding_table: not used.
+            dropout_seed: integer [2], of candidates.
+
+        Returns:
+            float32 [B, S, 2], see `predict`.
+        """
+        return self.predict(outputs["sequence_output"], batch["next_token_ids"],
+                            self.shares(outputs), dropout_seed)
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The next tokens and their weights, [B, S]."""
+        return batch["next_token_ids"], ops.cast(batch["next_token_weights"], "float32")

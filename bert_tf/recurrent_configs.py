@@ -1,0 +1,195 @@
+"""The sizes of recurrent networks: ELMo's language models, and the LSTM of semi-supervised sequence
+learning.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from bert_tf.errors import InputError
+from bert_tf.sizes import WHOLE_NUMBERS, Sizes
+from bert_tf.spelling import MOST_CHARACTERS, spelling_names
+
+_NO_LIMIT = WHOLE_NUMBERS["max_position_embeddings"]
+_MOST_FILTERS = 64
+
+
+class Recurrent:
+    """What scripts and heads ask of every network, as a recurrent one answers."""
+
+    vocab_size: int
+    # Sequences may have any length.
+    max_position_embeddings: ClassVar[int] = _NO_LIMIT
+    type_vocab_size: ClassVar[int] = 0
+    unused_keys: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
+               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+               **overrides: Any) -> Self:
+        """The published size `name`.
+
+        Args:
+            name: a key of `presets`.
+            sizes, presets, overrides: see `bert_tf.sizes.preset`.
+
+        Raises:
+            InputError: there is no such size, or a value is refused.
+        """
+        if name not in presets:
+            raise InputError(f"there is no size {name!r}; choose from {', '.join(presets)}.")
+        values = {**sizes, **presets[name], **overrides}
+        return cls.from_dict(values)        # type: ignore[attr-defined]
+
+
+@dataclasses.dataclass(frozen=True)
+class ElmoConfig(Recurrent, Sizes):
+    """The sizes of ELMo's two language models (arXiv:1802.05365); the names are those of
+    allenai/bilm-tf's options.json, the defaults those of the released model.
+
+    Attributes:
+        vocab_size: of the softmax, with <S>, </S> and <UNK>.
+        projection_dim: of what an LSTM gives, and of the tokens; H is twice that.
+        dim: of an LSTM's cells.
+        n_layers: LSTMs each way.
+        cell_clip, proj_clip: what cells and projections are clipped at; 0 for no clipping.
+        use_skip_connections: whether all LSTMs but the first add their input to their output.
+        filters: list of [width, number] of the convolutions over a word's characters; [] for an
+            embedding of words in place of characters.
+        char_embedding_dim: of a character.
+        n_highway: highway layers on the convolutions.
+        activation: of the convolutions, "relu" or "tanh".
+        max_characters_per_token: of a word, its marks of begin and end included.
+        hidden_dropout_prob: of an LSTM's input, and of the last one's output.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {"vocab_size": 10_000_000, "projection_dim": 65_536, "dim": 65_536,
+                               "n_layers": 64, "char_embedding_dim": 65_536,
+                               "max_characters_per_token": MOST_CHARACTERS}
+    fractions: ClassVar = {"cell_clip": 1e6, "proj_clip": 1e6, "hidden_dropout_prob": 1,
+                           "initializer_range": 10}
+    choices: ClassVar = {"activation": ("relu", "tanh"), "model_type": ("elmo",),
+                         "use_skip_connections": (True, False), "n_highway": tuple(range(65))}
+    distinctive_keys: ClassVar = ("projection_dim", "filters")
+    unseen_keys: ClassVar = ("cell_clip", "proj_clip", "use_skip_connections", "activation")
+
+    vocab_size: int = 793_471
+    projection_dim: int = 512
+    dim: int = 4096
+    n_layers: int = 2
+    cell_clip: float = 3.0
+    proj_clip: float = 3.0
+    use_skip_connections: bool = True
+    filters: tuple = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    char_embedding_dim: int = 16
+    n_highway: int = 2
+    activation: str = "relu"
+    max_characters_per_token: int = 50
+    hidden_dropout_prob: float = 0.1
+    initializer_range: float = 0.02     # of heads
+    model_type: str = "elmo"
+
+    def __post_init__(self):
+        super().__post_init__()
+        try:
+            filters = tuple((int(width), int(count)) for width, count in self.filters)
+        except (TypeError, ValueError):
+            filters = ((0, 0),)
+        if len(filters) > _MOST_FILTERS or any(
+                not 1 <= width <= self.max_characters_per_token or not 1 <= count <= 65_536
+                for width, count in filters):
+            raise InputError("filters must be a list of pairs, of a width of up to "
+                             "max_characters_per_token and a number of filters, not "
+                             f"{self.filters!r}.")
+        object.__setattr__(self, "filters", filters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `Sizes.to_dict`, with lists as JSON has them."""
+        return {**super().to_dict(), "filters": [list(pair) for pair in self.filters]}
+
+    @property
+    def hidden_size(self) -> int:
+        """H, of both ways together."""
+        return 2 * self.projection_dim
+
+    @property
+    def embedding_width(self) -> int:
+        """That of a token, twice."""
+        return self.hidden_size
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """LSTMs each way."""
+        return self.n_layers
+
+    @property
+    def depth(self) -> int:
+        """How many layers a token passes."""
+        return self.n_layers
+
+    @property
+    def further_features(self) -> tuple[str, ...]:
+        return spelling_names(self.max_characters_per_token) if self.filters else ()
+
+    def check_reads_texts(self, source: str) -> None:
+        """Does nothing: ELMo's tokenizer makes all features."""
+
+    @property
+    def num_filters(self) -> int:
+        """The width of all convolutions together."""
+        return sum(count for _, count in self.filters)
+
+    @property
+    def projects(self) -> bool:
+        """Whether an LSTM's output is narrower than its cells."""
+        return self.projection_dim < self.dim
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceLstmConfig(Recurrent, Sizes):
+    """The sizes of the LSTM of arXiv:1511.01432; the defaults are those of its authors' code
+    (tensorflow/models, research/adversarial_text).
+
+    Attributes:
+        vocab_size: V, </s> included.
+        embedding_size: E.
+        hidden_size: H, the LSTM's cells.
+        num_hidden_layers: LSTMs, one on top of the other.
+        normalize_embeddings: whether embeddings are normalised at every call, weighted by the
+            frequency of their words.
+        hidden_dropout_prob: of the embeddings, with one mask for all steps of a sequence.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {"vocab_size": 10_000_000, "embedding_size": 65_536,
+                               "hidden_size": 65_536, "num_hidden_layers": 64}
+    fractions: ClassVar = {"hidden_dropout_prob": 1, "initializer_range": 10}
+    choices: ClassVar = {"model_type": ("sequence_lstm",), "directionality": ("left_to_right",),
+                         "normalize_embeddings": (True, False)}
+    distinctive_keys: ClassVar = ("normalize_embeddings",)
+    unseen_keys: ClassVar = ("normalize_embeddings",)
+
+    vocab_size: int
+    embedding_size: int = 256
+    hidden_size: int = 512
+    num_hidden_layers: int = 1
+    normalize_embeddings: bool = True
+    hidden_dropout_prob: float = 0.5
+    initializer_range: float = 0.02     # of heads
+    directionality: str = "left_to_right"
+    model_type: str = "sequence_lstm"
+
+    @property
+    def embedding_width(self) -> int:
+        return self.embedding_size
+
+    @property
+    def depth(self) -> int:
+        """How many layers a token passes."""
+        return self.num_hidden_layers

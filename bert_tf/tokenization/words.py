@@ -1,0 +1,207 @@
+"""Whole words as tokens: those of ELMo, which also have characters (allenai/bilm-tf, bilm/data.py),
+and those of semi-supervised sequence learning (tensorflow/models research/adversarial_text).
+"""
+
+import os
+import re
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.spelling import pack_spelling, spell, spelling_names
+from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Layout, Vocabulary
+
+ELMO_ROLES = {"unk": "<UNK>", "cls": "<S>", "sep": "</S>"}
+SEQUENCE_ROLES = {"sep": "</s>"}
+MAX_CHARACTERS = 50
+_LEFT_OUT = "!!!MAXTERMID"      # a line of the original's file that is no token
+_WORDS = re.compile(r"\w+")
+_LOOKED_AT = 1 << 16
+
+
+def _read_lines(path):
+    """The lines of a vocabulary.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+        lines = content.decode("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"vocabulary {path!r} can't be read ({error}); give the path of a "
+                         "vocab.txt, one word a line.") from error
+    return content, lines[:-1] if not lines[-1] else lines
+
+
+def _looks(path, wanted):
+    """Whether some of the first lines, or the last one, are the wanted tokens."""
+    try:
+        with open(path, "rb") as file:
+            first = file.read(_LOOKED_AT)
+            file.seek(max(0, os.path.getsize(path) - 64))
+            last = file.read()
+    except OSError:
+        return False
+    lines = {*first.split(b"\n"), last.rstrip(b"\n").rpartition(b"\n")[2]}
+    return {token.encode() for token in wanted} <= lines
+
+
+class SpelledVocabulary(Vocabulary):
+    """A vocabulary that is open: a word that it lacks has an id from `size` on, by which it can be
+    spelled, until it becomes a feature; there its id is that of <UNK>.
+
+    `tokens` and `ids` grow with such words.
+
+    Attributes:
+        max_characters: W, the most characters of a word, its marks included.
+        further_features: the names of the features that a word's characters are.
+    """
+
+    def __init__(self, *args, max_characters: int = MAX_CHARACTERS, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.max_characters = max_characters
+        self.further_features = spelling_names(max_characters)
+        self._spelled = np.zeros((0, len(self.further_features)), np.int32)
+
+    def __reduce__(self):       # without the words that were met
+        return _remake, (self.tokens[:self.size], self.files, self.max_characters)
+
+    def id_of(self, word: str) -> int:
+        """The id of a word, from `size` on if it is none of the vocabulary's."""
+        found = self.ids.get(word)
+        if found is None:
+            found = self.ids[word] = len(self.tokens)
+            self.tokens.append(word)
+        return found
+
+    def features(self, ids: np.ndarray, is_token: np.ndarray) -> dict[str, np.ndarray]:
+        """`input_ids` and the packed characters, int32 [...], 0 where `is_token` is not.
+
+        Args:
+            ids: int [...], of `id_of`.
+            is_token: bool [...].
+        """
+        known = len(self._spelled)
+        if known < len(self.tokens):
+            rows = [spell(word, self.max_characters) for word in self.tokens[known:]]
+            packed = np.stack(pack_spelling(np.array(rows, np.int32)), -1)
+            self._spelled = np.concatenate([self._spelled, packed])
+        ids = np.where(is_token, ids, 0)
+        spelled = np.where(is_token[..., None], self._spelled[ids], 0)
+        unknown = self.ids[self.special["unk"]]
+        return {"input_ids": np.where(ids < self.size, ids, unknown).astype(np.int32),
+                **dict(zip(self.further_features, np.moveaxis(spelled, -1, 0)))}
+
+
+def _remake(tokens, files, max_characters):
+    return SpelledVocabulary(tokens, files=files, roles=ELMO_ROLES, layout=Layout(),
+                             max_characters=max_characters)
+
+
+class ElmoTokenizer(Tokenizer):
+    """Words between white space, whose case counts, as text."""
+
+    name = "elmo_words"
+    setting_names = ("max_characters",)
+    vocabulary: SpelledVocabulary
+
+    def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False,
+                 max_characters: int = MAX_CHARACTERS):
+        """
+        Args:
+            vocabulary: of `read_vocabulary`.
+            do_lower_case: has no effect: case is always kept.
+            max_characters: of a word, its marks of begin and end included.
+
+        Raises:
+            InputError: a word would have no room for a character.
+        """
+        del do_lower_case
+        if max_characters < 3:
+            raise InputError(f"max_characters is {max_characters}; it must be at least 3.")
+        settings = {} if max_characters == MAX_CHARACTERS else {"max_characters": max_characters}
+        super().__init__(_remake(vocabulary.tokens[:vocabulary.size], vocabulary.files,
+                                 max_characters), False, **settings)
+
+    @classmethod
+    def reads(cls, path):
+        """Whether the file has the special tokens."""
+        return _looks(path, ELMO_ROLES.values())
+
+    @staticmethod
+    def read_vocabulary(path):
+        """Reads a file with a word a line, most frequent first, as allenai/bilm-tf has it.
+
+        Raises:
+            InputError: it can't be read, has a word twice or lacks <S>, </S> or <UNK>.
+        """
+        content, lines = _read_lines(path)
+        tokens = [token for line in lines if (token := line.strip()) != _LEFT_OUT]
+        return SpelledVocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content}, ELMO_ROLES,
+                                 Layout())
+
+    def encode(self, text):
+        return list(map(self.vocabulary.id_of, text.split()))
+
+    def encode_lines(self, lines):
+        found = [self.encode(line) for line in lines]
+        return (np.array([index for ids in found for index in ids], np.int32),
+                np.array([len(ids) for ids in found], np.int32))
+
+    def encode_with_offsets(self, text):
+        words = list(re.finditer(r"\S+", text))
+        return ([self.vocabulary.id_of(word.group()) for word in words],
+                [word.span() for word in words])
+
+    def _continues(self, token):
+        return False
+
+    def continuations(self, lines, ids, lengths):
+        return np.zeros(len(ids), bool)
+
+
+class SequenceTokenizer(Tokenizer):
+    """Runs of letters, digits and underscores; everything between them is gone, and so are words
+    that the vocabulary lacks."""
+
+    name = "sequence_words"
+
+    @classmethod
+    def reads(cls, path):
+        """Whether the file's last token ends a text."""
+        return _looks(path, SEQUENCE_ROLES.values()) and not ElmoTokenizer.reads(path)
+
+    @staticmethod
+    def read_vocabulary(path):
+        """Reads a file with a word a line, most frequent first, and </s> last.
+
+        Raises:
+            InputError: it can't be read, has a word twice or lacks </s>.
+        """
+        content, lines = _read_lines(path)
+        return Vocabulary([line.strip() for line in lines], f"vocabulary {path!r}",
+                          {VOCAB_FILE: content}, SEQUENCE_ROLES, Layout(0, 1, 1))
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text."""
+        return _WORDS.findall(text.lower() if self.do_lower_case else text)
+
+    def encode(self, text):
+        known = self.vocabulary.ids
+        return [known[word] for word in self.split(text) if word in known]
+
+    encode_lines = ElmoTokenizer.encode_lines
+
+    def encode_with_offsets(self, text):
+        ids, offsets = [], []
+        for word in _WORDS.finditer(text):
+            found = self.encode(word.group())
+            ids += found[:1]
+            offsets += [word.span()] * bool(found)
+        return ids, offsets
+
+    def _continues(self, token):
+        return False
