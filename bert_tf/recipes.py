@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.corruption import MaskTokens, Segments
+from bert_tf.denoising import Denoising
 from bert_tf.errors import InputError
+from bert_tf.t5_config import T5_PRESETS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Recipe:
         tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
         segments: `Segments`.
         corruption: `MaskTokens`.
+        denoising: `Denoising`, where the records are inputs and targets; else None.
         network: class name of the network, as `bert_tf.networks` exports it.
         terms: the terms of the loss.
         learner: class name of the learner, as `bert_tf.training` exports it.
@@ -105,6 +108,7 @@ class Recipe:
     tokenizer_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     segments: Segments = Segments()
     corruption: MaskTokens = MaskTokens()
+    denoising: Denoising | None = None
     network: str = "BertEncoder"
     terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
     learner: str = "Learner"
@@ -125,7 +129,8 @@ class Recipe:
         return {"name": self.name, "tokenizer": self.tokenizer,
                 **(settings if self.tokenizer_settings else {}),
                 **({"task": self.task} if self.task else {}),
-                "segments": _describe(self.segments), "corruption": _describe(self.corruption)}
+                "segments": _describe(self.segments), "corruption": _describe(self.corruption),
+                **({"denoising": dataclasses.asdict(self.denoising)} if self.denoising else {})}
 
     def of_task(self, name: str) -> "Recipe":
         """This recipe for the records of one of its tasks."""
@@ -259,6 +264,12 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "learning_rate": 2.5e-4, "num_warmup_steps": 2000, "optimizer": "gpt_adam",
                      "learning_rate_schedule": "cosine"},
            sizes={"model_type": "openai-gpt"}),
+    Recipe("t5", "1910.10683", "sentencepiece", segments=Segments("runs", bare=True),
+           corruption=MaskTokens(quota="none"), denoising=Denoising(), network="T5",
+           terms=(Term("SequenceLM"),),
+           defaults={"dupe_factor": 1, "do_lower_case": False, "max_seq_length": 512,
+                     "train_batch_size": 128, "learning_rate": 1e-2, "num_train_steps": 524_288},
+           sizes={"model_type": "t5"}, presets=T5_PRESETS),
 )}
 
 
@@ -304,7 +315,10 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
         return RECIPES["bert"]
     recipe = find(description["name"])
     parts: dict[str, Any] = {}
-    for name, kind in (("segments", Segments), ("corruption", MaskTokens)):
+    for name, kind in (("segments", Segments), ("corruption", MaskTokens),
+                       ("denoising", Denoising)):
+        if name not in description and not getattr(recipe, name):
+            continue
         values: dict[str, Any] = dict(description.get(name, {}))
         unknown = sorted(values.keys() - {field.name for field in dataclasses.fields(kind)})
         if unknown:

@@ -113,6 +113,12 @@ class T5Config(Sizes):
         return self.architecture == "encoder_decoder"
 
     @property
+    def record_features(self) -> tuple[str, ...]:
+        """The features of records that it reads beside those of every decoder."""
+        return {"encoder_decoder": ("encoder_input_tokens",), "language_model": (),
+                "prefix_lm": ("decoder_causal_attention",)}[self.architecture]
+
+    @property
     def is_gated(self) -> bool:
         """Whether the feed-forward network multiplies two hidden layers."""
         return self.feed_forward_proj == "gated-gelu"

@@ -32,6 +32,7 @@ from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import create_instances, feature_names
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.shards import make_shards
+from bert_tf.data.text_pairs import create_pairs
 from bert_tf.data.tfrecord import write_shard
 from bert_tf.data.token_labels import capitals
 from bert_tf.data.units import BOUNDARY, PhraseList, TaggedText, make_marker
@@ -40,6 +41,7 @@ from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.options import defaults_of
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep import stream_job
+from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import (
     CHOICE_FLAGS,
     SHARE_FLAGS,
@@ -49,6 +51,7 @@ from data_prep.pretraining_flags import (
 from data_prep.stream_job import StreamFlags, StreamJob
 
 _ROWS = 8192            # instances made into bytes at a time
+_SEEDS = 1 << 62        # what seeds of data sets are below
 
 
 class PieceWriter:
@@ -61,12 +64,14 @@ class PieceWriter:
         count: number of pieces.
         folder: of the manifest; shards are named from there.
         phrases: units of the text, or None.
+        target_length: of records that are inputs and targets.
     """
 
     def __init__(self, job: PretrainingDataFlags, recipe: recipes.Recipe, tokenizer, count: int,
-                 folder: str, phrases: PhraseList | None = None) -> None:
+                 folder: str, phrases: PhraseList | None = None, target_length: int = 0) -> None:
         self._job, self._recipe, self._tokenizer = job, recipe, tokenizer
         self._count, self._folder, self._phrases = count, folder, phrases
+        self._target_length = target_length
 
     def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
         """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
@@ -87,11 +92,8 @@ class PieceWriter:
             lines, documents, vocabulary.unk_id,
             self._recipe.segments.pairing == "doc_blocks")
         del lines
-        instances = create_instances(
-            documents, vocabulary, _piece_seed(self._job.random_seed, index), self._recipe,
-            self._job)
-        counts.update(statistics.count_instances(instances, self._job.max_seq_length,
-                                                 instances.layout))
+        instances, more = self._make(documents, _piece_seed(self._job.random_seed, index))
+        counts.update(more)
         try:
             shards = self._write(index, instances)
         except OSError as error:
@@ -103,6 +105,16 @@ class PieceWriter:
             result["token_counts"] = np.bincount(documents.tokens,
                                                  minlength=vocabulary.size).tolist()
         return result
+
+    def _make(self, documents, seed):
+        """The instances of the piece, and counts of them."""
+        vocabulary, size = self._tokenizer.vocabulary, self._job.max_seq_length
+        if self._recipe.denoising:
+            pairs = create_pairs(documents, vocabulary, seed % _SEEDS, self._recipe.denoising, size,
+                                 self._target_length, self._job.dupe_factor)
+            return pairs, pairs.counts()
+        instances = create_instances(documents, vocabulary, seed, self._recipe, self._job)
+        return instances, statistics.count_instances(instances, size, instances.layout)
 
     @property
     def _label(self):
@@ -174,7 +186,8 @@ def _scan(job, recipe):
 
 def _check_vocabulary(job, recipe, vocabulary):
     """Raises InputError for a vocabulary without the special tokens of a sequence."""
-    needed = ["cls", "sep"] * (not recipe.segments.bare) + ["mask"] * recipe.corruption.hides
+    needed = (["sep"] if recipe.denoising else
+              ["cls", "sep"] * (not recipe.segments.bare) + ["mask"] * recipe.corruption.hides)
     missing = [role for role in needed if role not in vocabulary.special]
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for the role "
@@ -260,16 +273,18 @@ def _fingerprint(job, recipe, options, vocabulary, folder):
     if masking.units == "words":
         masking = dataclasses.replace(masking, units="subwords")
     halves = recipe.segments, masking
-    if halves != (Segments(), MaskTokens()):    # no earlier version made these
+    if recipe.denoising or halves != (Segments(), MaskTokens()):    # no earlier version made these
         found["recipe"] = recipe.describe()
         del found["recipe"]["name"]
     return found
 
 
-def main(job: PretrainingDataFlags, stream: StreamFlags | None = None) -> None:
+def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
+         denoising: DenoisingFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
     job.check()
-    recipe = job.resolve()
+    recipe, target_length = (denoising or DenoisingFlags()).resolve(job.resolve(),
+                                                                   job.max_seq_length)
     stream = stream or StreamFlags()
     in_streams = PAIRINGS[recipe.segments.pairing].in_streams
     if not in_streams:
@@ -293,13 +308,16 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None) -> None:
     if in_streams:
         _make_streams(StreamJob(job, stream, recipe, tokenizer), path, options)
         return
+    if target_length:
+        options["max_target_length"] = target_length
     options["do_whole_word_mask"] = recipe.corruption.units == "words"
     phrases = None
     if job.phrase_file:
         phrases = PhraseList.read(job.phrase_file, tokenizer)
         options["phrase_file"] = phrases.hash
     fingerprint = _fingerprint(job, recipe, options, vocabulary, folder)
-    writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases)
+    writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases,
+                         target_length)
     record, was_there = make_shards(
         path, fingerprint, _read_pieces(job, recipe), writer,
         job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),
@@ -336,7 +354,7 @@ def _report(path, record, was_there, report):
 
 def run() -> None:
     """The console entry point."""
-    flags.run(main, PretrainingDataFlags, StreamFlags, defaults=recipe_defaults)
+    flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, defaults=recipe_defaults)
 
 
 if __name__ == "__main__":

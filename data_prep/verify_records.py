@@ -142,6 +142,8 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     """
     if "is_masked" in form.names:
         return verify_streams.find_problems(f, form.ends(), record)
+    if "decoder_target_tokens" in f:
+        return _pair_problems(f, form)
     rows, size = len(f["input_mask"]), form.sizes["max_seq_length"]
     mask = f["input_mask"].reshape(rows, -1, size)      # several sequences in a multiple choice
     lengths = mask.sum(2, keepdims=True)
@@ -178,6 +180,29 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     elif "mask_id" in record.get("vocabulary", {}):
         problems["a token is masked already, but masks are to be drawn while training."] = (
             f["input_ids"] == record["vocabulary"]["mask_id"]).any(1)
+    return problems
+
+
+def _pair_problems(f, form):
+    """Those of inputs and targets."""
+    problems = {f"{name} is not below {end}.": _outside(f[name], end)
+                for name, end in form.ends().items()}
+    for name in {"encoder_input_tokens", "decoder_target_tokens"} & form.names:
+        used = f[name] > 0
+        problems[f"{name} has padding before a token."] = (used[:, 1:] & ~used[:, :-1]).any(1)
+    targets = f["decoder_target_tokens"]
+    problems["there is no target."] = ~(targets > 0).any(1)
+    problems["decoder_loss_weights are not 0 or 1, and 0 in the padding."] = (
+        _outside(f["decoder_loss_weights"], 2) | (f["decoder_loss_weights"] > (targets > 0)).any(1))
+    shifted = np.pad(targets[:, :-1], ((0, 0), (1, 0)))
+    if "decoder_segment_ids" in f:
+        shifted = shifted * (f["decoder_positions"] > 0)
+        for side, name in (("encoder", "input"), ("decoder", "target")):
+            if f"{side}_segment_ids" in f:
+                problems[f"{side}_segment_ids are 0 at tokens, or not at padding."] = (
+                    (f[f"{side}_segment_ids"] > 0) != (f[f"{side}_{name}_tokens"] > 0)).any(1)
+    problems["decoder_input_tokens are not the targets, shifted by one."] = (
+        f["decoder_input_tokens"] != shifted).any(1)
     return problems
 
 

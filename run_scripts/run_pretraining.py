@@ -28,6 +28,10 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import OBJECTIVES
 from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
 
+# The flags of `create_pretraining_data` that give records what only some networks read.
+_MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
+              "encoder_input_tokens": "--feature_converter=encoder_decoder",
+              "decoder_causal_attention": "--feature_converter=prefix_lm"}
 # The name of each objective, by its class.
 _NAMES = {objective: head.name for objective, head in OBJECTIVES.items()}
 
@@ -234,10 +238,15 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
     check_features(terms, records, flag)
-    for name in set(getattr(config, "further_features", ())) - records.format.names:
+    reads = {*config.further_features, *getattr(config, "record_features", ())}
+    for name in reads - records.format.names:
         raise InputError(f"the records of --{flag} hold no {name}, which the network of "
                          f"--bert_config_file reads ({records.paths[0]}); make them again with "
-                         "--masking=dynamic --do_whole_word_mask.")
+                         f"{_MADE_WITH[name]}.")
+    if "encoder_input_tokens" in records.format.names and not getattr(config, "has_encoder", True):
+        raise InputError(f"the records of --{flag} hold inputs for an encoder, which the network "
+                         f"of --bert_config_file has not ({records.paths[0]}); make them again "
+                         f"with --feature_converter=prefix_lm, or --objective=lm.")
     labels = [term.options.get("num_labels", 2) for term in terms
               if term.objective == "SentencePrediction"]
     return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
@@ -255,6 +264,10 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
     if getattr(records, "rows", 0):
         line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
                  f"predicted, in an order that is drawn while training; batches of {records.rows}")
+    elif recipe.denoising:
+        names = {"max_seq_length": "inputs", "max_target_length": "targets"}
+        line += "; " + " and ".join(f"{names[name]} of {size} tokens"
+                                    for name, size in records.format.sizes.items())
     elif not recipe.corruption.hides:
         line += f"; at most {job.max_seq_length - 1} in {job.max_seq_length} tokens are predicted"
     elif not records.format.is_masked:

@@ -26,14 +26,16 @@ ALLOWED = {
     "config": {"errors", "sizes", "other_configs", "t5_config", "xlnet_config",
                "recurrent_configs"},
     "heads": set(), "finetuning_defaults": {"config"},
-    "corruption": {"errors"}, "recipes": {"errors", "corruption"},
+    "corruption": {"errors"}, "denoising": {"errors"},
+    "recipes": {"errors", "corruption", "denoising", "t5_config"},
     # One line: networks and what they are trained on.
     "layers": COMMON | {"spelling"},
     "networks": COMMON | {"layers", "spelling"},
     "objectives": COMMON | {"heads", "layers"},
     # The other: text and records.
     "tokenization": COMMON | {"spelling"},
-    "data": COMMON | {"metrics", "tokenization", "corruption", "recipes", "signals", "spelling"},
+    "data": COMMON | {"metrics", "tokenization", "corruption", "denoising", "recipes", "signals",
+                      "spelling"},
     "metrics": COMMON,
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
@@ -49,7 +51,7 @@ ALLOWED = {
                            "tokenization", "training"},
     "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "corruption",
-                          "recipes"},
+                          "denoising", "recipes"},
 }
 # Dataclasses of flags.
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/tasks/task_flags.py")

@@ -18,7 +18,10 @@ from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 tf = lazy_loader.load("tensorflow")
 
 # The size, as flags and manifests call it, that each axis is as long as.
-AXES = {"S": "max_seq_length", "P": "max_predictions_per_seq", "L": "num_labels"}
+AXES = {"S": "max_seq_length", "T": "max_target_length", "P": "max_predictions_per_seq",
+        "L": "num_labels"}
+# One of these every record of a text has.
+_TOKENS = {"input_ids", "input", "decoder_target_tokens"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Feature:
     Attributes:
         name: the key in the `tf.train.Example`.
         dtype: "int64" or "float32", as stored; the model gets int32 for int64.
-        axis: "S", "P", "C*S", "L" or 1: the length of the list.
+        axis: "S", "T", "P", "C*S", "L" or 1: the length of the list.
         end: what the values must be below: "V", "S", "labels" (as many as the sentence objective
             tells apart) or None, where any value can be.
     """
@@ -38,11 +41,11 @@ class Feature:
     axis: str | int
     end: str | None = None
 
-    def length(self, max_seq_length: int, max_predictions_per_seq: int = 0, num_choices: int = 1,
-               num_labels: int = 1) -> int:
+    def length(self, max_seq_length: int = 0, max_predictions_per_seq: int = 0,
+               num_choices: int = 1, num_labels: int = 1, max_target_length: int = 0) -> int:
         """The number of values in a record."""
-        return {"S": max_seq_length, "P": max_predictions_per_seq, "L": num_labels,
-                "C*S": num_choices * max_seq_length}.get(self.axis, self.axis)
+        return {"S": max_seq_length, "T": max_target_length, "P": max_predictions_per_seq,
+                "L": num_labels, "C*S": num_choices * max_seq_length}.get(self.axis, self.axis)
 
     def on(self, axis: str | int, dtype: str | None = None) -> "Feature":
         """This feature along another axis, or of another dtype."""
@@ -261,7 +264,7 @@ class RecordFormat:
             raise InputError(f"{path} holds no record.")
         try:
             example = tfrecord.parse_example(message)
-            if not {"input_ids", "input"} & example.keys():
+            if not _TOKENS & example.keys():
                 raise ValueError("it has no input_ids")
         except ValueError as error:
             raise InputError(f"{path}: record 0 is not a pre-training record ({error}); make it "
@@ -292,7 +295,7 @@ class RecordFormat:
         """What the values of a feature must be below, by its name."""
         most = np.iinfo(np.int32).max
         ends = {"V": self.vocab_size or most, "labels": self.num_labels or most,
-                "S": self.sizes["max_seq_length"]}
+                "S": self.sizes.get("max_seq_length", most)}
         return {feature.name: ends[feature.end] for feature in self.features if feature.end}
 
     def check_lengths(self, example: dict[str, np.ndarray]) -> None:

@@ -91,6 +91,8 @@ def record_features(manifest: Mapping[str, Any]
         return features.ANSWER_SPAN + labels, sizes
     sizes["max_predictions_per_seq"] = recipes.of_manifest(manifest).corruption.slots(
         options["max_predictions_per_seq"], options["max_seq_length"])
+    if "max_target_length" in options:
+        sizes["max_target_length"] = options["max_target_length"]
     # Earlier versions knew the seven features of BERT only, and named none.
     names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
     if unknown := [name for name in names if name not in features.KNOWN]:

@@ -24,6 +24,7 @@ from bert_tf.files import find_files, is_gzip
 
 _FILES_AT_ONCE = 16
 _SHUFFLE_BUFFER = 1 << 14
+_TABLE_ROWS = 128    # of a table of embeddings may be made full
 _SAMPLE = 16    # records of each file that are looked at before training starts
 
 
@@ -144,7 +145,8 @@ class RecordSet:
             if self.format.sizes.get(name, value) != value:
                 raise InputError(f"--{name} is {value}, but the records of --{flag} were made "
                                  f"with {self.format.sizes[name]}: {self.paths[0]}.")
-        if self.format.vocab_size not in (None, vocab_size):
+        made = self.format.vocab_size or vocab_size
+        if vocab_size not in (made, made + -made % _TABLE_ROWS):
             raise InputError(
                 f"vocab_size is {vocab_size} in --bert_config_file, but the records of --{flag} "
                 f"were made with {self.format.vocab_size} tokens.")

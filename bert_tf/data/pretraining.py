@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 
+from bert_tf.data import text_pairs
 from bert_tf.data.block_masks import BlockMasks
 from bert_tf.data.corpus import Documents
 from bert_tf.data.features import Marks, pack_pairs
@@ -32,6 +33,8 @@ def feature_names(recipe: Recipe) -> list[str]:
         return ["input", "is_masked", "target", "seg_id", "label"]
     if PAIRINGS[recipe.segments.pairing].in_rows:
         return row_features(recipe.segments, recipe.tokenizer_settings)
+    if recipe.denoising:
+        return text_pairs.feature_names(recipe.denoising.converter, recipe.denoising.pack)
     names = ["input_ids", "input_mask", "segment_ids"]
     if recipe.tasks:
         return [*names, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights",

@@ -161,6 +161,11 @@ def report(record: dict[str, Any]) -> str:
     if counts.get("left_out"):
         lines[-1] += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer "
                       "and left out")
+    if "pairs" in counts:
+        length, share = (counts[name] / counts[of] for name, of in (
+            ("target_tokens", "pairs"), ("pairs", "instances")))
+        lines.append(f"{counts['pairs']:,} targets of {length:.1f} tokens, {share:.1f} in a row of "
+                     f"up to {options['max_target_length']}")
     labels = [count for name, count in counts.items() if name.startswith("label_")]
     if len(labels) > 1:
         lines.append("labels: " + ", ".join(f"{label / sum(labels):.1%}" for label in labels))
@@ -209,7 +214,7 @@ def _warnings(record):
         if kept < (0.7 if PAIRINGS[record["recipe"]["segments"]["pairing"]].in_order else 0.95):
             yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
                    "--max_seq_length: put one sentence on a line.")
-        if "predictions" not in counts and "label_1" not in counts and options["dupe_factor"] > 1:
+        if not {"predictions", "label_1", "pairs"} & counts.keys() and options["dupe_factor"] > 1:
             yield ("the records repeat each other: with dynamic masks and no choice in the "
                    "segments, --dupe_factor=1 is enough.")
     yield from record["notes"]

@@ -1,0 +1,59 @@
+"""The flags of `create_pretraining_data` for recipes whose records are inputs and targets."""
+
+import dataclasses
+
+from bert_tf.denoising import CONVERTERS, OBJECTIVES
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.recipes import Recipe
+
+_MOST_LENGTH = 1 << 20
+
+
+@dataclasses.dataclass
+class DenoisingFlags:
+    """What inputs and targets are (T5). A flag that is not given has the objective's value."""
+
+    objective: str | None = option(
+        None, "What a text becomes. span_corruption (the default): spans are hidden in the input, "
+        "and are the target. iid_u_u, iid_d_d, iid_m_f, iid_r10s90_f: single tokens are, as unique "
+        "sentinels, dropped, each as one sentinel with the whole text as target (MASS), or as a "
+        "random token or a sentinel (BERT). all_permute: the text in another order. prefix_lm: its "
+        "beginning. lm, full_lm, random_length, fixed_length: no input.", choices=OBJECTIVES)
+    noise_density: float | None = option(None, "Share of the tokens that are noise. Default: 0.15.")
+    mean_noise_span_length: float | None = option(None, "Mean length of a span. Default: 3.")
+    max_target_length: int | None = option(
+        None, "Length of a target, its final token included. Default: the longest that the "
+        "objective makes of inputs of --max_seq_length tokens.")
+    feature_converter: str | None = option(
+        None, "What rows hold. encoder_decoder: an input for the encoder and a target for the "
+        "decoder. For a decoder alone lm, a target, or prefix_lm, an input and its target.",
+        choices=CONVERTERS)
+    pack: bool | None = option(None, "Put as many pairs into a row as fit.")
+
+    def resolve(self, recipe: Recipe, max_seq_length: int) -> tuple[Recipe, int]:
+        """The recipe as the flags vary it, and the length of targets; 0 where there are none.
+
+        Raises:
+            InputError: a flag has no use, or a value can't be.
+        """
+        if recipe.denoising is None:
+            for name, value in dataclasses.asdict(self).items():
+                if value is not None:
+                    raise InputError(f"--{name} is for recipes whose records are inputs and "
+                                     f"targets, such as t5; leave it out with "
+                                     f"--recipe={recipe.name}.")
+            return recipe, 0
+        found = OBJECTIVES[self.objective] if self.objective else recipe.denoising
+        found = found.vary(self.noise_density, self.mean_noise_span_length)
+        converter = self.feature_converter or found.converter
+        if found.has_inputs == (converter == "lm"):
+            other = "lm" if converter != "lm" else "encoder_decoder or prefix_lm"
+            raise InputError(f"--feature_converter={converter}: this --objective has "
+                             f"{'inputs' if found.has_inputs else 'no inputs'}; give {other}.")
+        found = dataclasses.replace(found, converter=converter, pack=bool(self.pack))
+        length = self.max_target_length or found.target_length(max_seq_length)
+        if not 2 <= length <= _MOST_LENGTH:
+            raise InputError(f"--max_target_length is {length}, which is not between 2 and "
+                             f"{_MOST_LENGTH}.")
+        return recipe.vary(denoising=found), length
