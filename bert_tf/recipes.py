@@ -268,7 +268,9 @@ RECIPES = {recipe.name: recipe for recipe in (
            corruption=MaskTokens(quota="none"), denoising=Denoising(), network="T5",
            terms=(Term("SequenceLM"),),
            defaults={"dupe_factor": 1, "do_lower_case": False, "max_seq_length": 512,
-                     "train_batch_size": 128, "learning_rate": 1e-2, "num_train_steps": 524_288},
+                     "train_batch_size": 128, "num_train_steps": 524_288, "optimizer": "adafactor",
+                     "learning_rate": 1e-2, "learning_rate_schedule": "rsqrt",
+                     "num_warmup_steps": 10_000},
            sizes={"model_type": "t5"}, presets=T5_PRESETS),
 )}
 

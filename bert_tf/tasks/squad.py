@@ -139,6 +139,19 @@ def read_answers(path: str) -> dict[str, list[str]]:
             for raw, where in _distinct_questions(path)}
 
 
+def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Yields the text, the paragraph and the correct answers, if there are any, of each question of
+    a SQuAD file.
+
+    Raises:
+        InputError: the file is not SQuAD; names file and question.
+    """
+    for context, asked in _raw_paragraphs(path):
+        for raw, where in asked:
+            yield take(raw, "question", str, where), context, [
+                take(answer, "text", str, where) for answer in raw.get("answers") or ()]
+
+
 def holds_answers(path: str) -> bool:
     """Whether any question of a SQuAD file has an answer, or is marked as impossible.
 

@@ -1,0 +1,107 @@
+"""What the texts that a model writes are worth (google-research's
+text-to-text-transfer-transformer, t5/data/postprocessors.py, t5/evaluation/metrics.py and
+qa_utils.py). Scores are in percent.
+"""
+
+import re
+import string
+from collections.abc import Callable, Sequence
+
+import lazy_loader
+import numpy as np
+
+from bert_tf import metrics
+from bert_tf.tasks import squad_scorer
+from bert_tf.tasks.text_tasks import TextExample, TextTask
+
+_sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
+_NO_LABEL, _NO_NUMBER = -1, -1.0
+_QUOTES = "‘’´`_"
+_TRIVIA_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + _QUOTES, " "))
+Score = Callable[[Sequence, Sequence], float]
+
+
+def label_of(text: str, words: Sequence[str]) -> int:
+    """The place of a text among words; -1 for any other text, such as one with a blank more."""
+    return words.index(text) if text in words else _NO_LABEL
+
+
+def number_of(text: str) -> float:
+    """The number that a text is, as Python reads it; -1.0 for any other text."""
+    try:
+        return float(text)
+    except ValueError:
+        return _NO_NUMBER
+
+
+def _f1(labels, predictions):
+    """Of label 1; what is no label counts as the wrong one."""
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    is_label = (predictions == 0) | (predictions == 1)
+    return metrics.METRICS["f1"](labels, np.where(is_label, predictions, 1 - labels))
+
+
+def _mean_f1(classes):
+    def score(labels, predictions):
+        return _sklearn.metrics.f1_score(labels, predictions, labels=range(classes),
+                                         average="macro", zero_division=0)
+    return score
+
+
+def _correlation(name):
+    def score(labels, predictions):
+        with np.errstate(invalid="ignore"):
+            return getattr(_scipy.stats, name)(labels, predictions)[0] if len(labels) > 1 else 0.0
+    return score
+
+
+def _normalize_trivia(text):
+    text = text.lower().translate(_TRIVIA_PUNCTUATION)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+def _answers(overlap, normalize):
+    """A score of answers: the mean over questions of the best over their answers."""
+    def score(answers, predictions):
+        return np.mean([
+            max(overlap(normalize(answer), normalize(prediction)) for answer in texts)
+            for texts, prediction in zip(answers, predictions)])
+    return score
+
+
+METRICS: dict[str, Score] = {
+    "accuracy": metrics.METRICS["accuracy"],
+    "exact_match": metrics.METRICS["accuracy"],     # of texts
+    "matthews": metrics.METRICS["matthews"],
+    "f1": _f1,
+    "mean_f1_of_3": _mean_f1(3),
+    "pearson": _correlation("pearsonr"),
+    "spearman": _correlation("spearmanr"),
+    "em": _answers(squad_scorer.exact, squad_scorer.normalize),
+    "answer_f1": _answers(squad_scorer.f1, squad_scorer.normalize),
+    "trivia_em": _answers(squad_scorer.exact, _normalize_trivia),
+    "trivia_f1": _answers(squad_scorer.f1, _normalize_trivia),
+}
+
+
+def read_texts(task: TextTask, texts: Sequence[str]) -> list:
+    """The labels, the numbers or the texts that a model has written, as they are scored."""
+    if task.words:
+        return [label_of(text, task.words) for text in texts]
+    return [number_of(text) for text in texts] if task.is_number else list(texts)
+
+
+def score(task: TextTask, examples: Sequence[TextExample], predictions: Sequence[str]
+          ) -> dict[str, float]:
+    """The official scores of predictions, by name, the headline first.
+
+    Args:
+        task: `TextTask`.
+        examples: with targets.
+        predictions: the texts that a model has written for them.
+    """
+    wanted: Sequence = [example.answers for example in examples]
+    if not any(wanted):
+        wanted = read_texts(task, [example.target for example in examples])
+    found = read_texts(task, predictions)
+    return {name: 100.0 * float(METRICS[name](wanted, found)) for name in task.metrics}

@@ -1,0 +1,233 @@
+"""Tasks as text: an input that begins with the name of its task, and a target of words
+(arXiv:1910.10683, appendix D; google-research's text-to-text-transfer-transformer,
+t5/data/preprocessors.py and glue_utils.py).
+"""
+
+import dataclasses
+import json
+import re
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.reading import read_examples
+from bert_tf.tasks.rows import Omissions, Table, read_lines
+from bert_tf.tasks.squad import read_references
+from bert_tf.tasks.task import Split
+
+UNKNOWN = "<unk>"       # the target of an example without a label
+_PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
+_BLANKS = re.compile("[ \t\n\f\r]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class TextExample:
+    """One example.
+
+    Attributes:
+        input, target: the texts.
+        answers: all texts that are right, where there may be several.
+    """
+
+    input: str
+    target: str = ""
+    answers: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class TextTask:
+    """A task as text.
+
+    Attributes:
+        name: of --tasks.
+        prefix: the first word of an input.
+        columns: what inputs call the texts of an example.
+        words: of the labels, in the order of the official task's; none where targets are numbers or
+            free text.
+        metrics: names of `text_scores.METRICS`.
+        official: the key of `named.TASKS` whose files it reads; empty: it has a reader.
+        read: function of a path and whether there are targets, which yields `TextExample`s.
+        files: {split: file}, beside those of `official`.
+    """
+
+    name: str
+    prefix: str = ""
+    columns: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ("accuracy",)
+    official: str = ""
+    read: Callable[[str, bool], Iterator[TextExample]] | None = None
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether targets are numbers."""
+        return bool(self.columns) and not self.words
+
+    def write(self, texts: Sequence[str], label: int | float | None) -> TextExample:
+        """An example from its texts, in the order of `columns`, and its label: the place of its
+        word, or a number; None where it is not known."""
+        named = dict(zip(self.columns, texts, strict=True))
+        if label is None:
+            target = UNKNOWN
+        else:
+            target = self.words[int(label)] if self.words else round_score(label)
+        return TextExample(join_columns(self.prefix, named), target)
+
+
+def join_columns(prefix: str, texts: Mapping[str, str]) -> str:
+    """The input of an example: the texts as they are, each after its name, in the order of these.
+    """
+    return " ".join([prefix, *(part for name in sorted(texts)
+                               for part in (f"{name}:", texts[name]))])
+
+
+def round_score(value: float) -> str:
+    """A number to the nearest fifth, half to even, as STS-B has it."""
+    five = np.float32(5)
+    return f"{np.round(np.float32(value) * five) / five:.1f}"
+
+
+def pad_punctuation(text: str) -> str:
+    """Blanks around each mark of ASCII; runs of blanks become one."""
+    return _BLANKS.sub(" ", _PUNCTUATION.sub(r" \1 ", text))
+
+
+def write_question(question: str, context: str | None, answers: Sequence[str] = ()) -> TextExample:
+    """An example of SQuAD; without the context where that is None."""
+    question, answers = pad_punctuation(question), tuple(map(pad_punctuation, answers))
+    parts = (["squad trivia question:", question] if context is None else
+             ["question:", question, "context:", pad_punctuation(context)])
+    return TextExample(_BLANKS.sub(" ", " ".join(parts)), answers[0] if answers else "", answers)
+
+
+def _read_squad(path, has_targets, with_context=True):
+    for question, context, answers in read_references(path):
+        if answers or not has_targets:
+            yield write_question(question, context if with_context else None, answers)
+
+
+def _read_trivia(path, has_targets):
+    return _read_squad(path, has_targets, with_context=False)
+
+
+def _read_jsonl(write):
+    """The reader of a file of JSON objects, of which `write` makes one example or several."""
+    def read(path, has_targets):
+        for number, line in read_lines(path):
+            try:
+                yield from write(json.loads(line), has_targets)
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                raise InputError(f"{path}, line {number} is not an example of this task of "
+                                 f"SuperGLUE ({type(error).__name__}: {error}); correct it."
+                                 ) from error
+    return read
+
+
+def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), label=None):
+    """A task whose lines have a field for each column, and a label: a word, a number or a bool.
+
+    Args:
+        label: what the labels are in the file, in the order of `words`.
+    """
+    values = words if label is None else label
+
+    def write(row, has_targets):
+        target = words[values.index(row["label"])] if has_targets else UNKNOWN
+        texts = {column: row[column] for column in columns}
+        if not all(isinstance(text, str) for text in texts.values()):
+            raise ValueError("a text is no string")
+        yield TextExample(join_columns(prefix or name, texts), target)
+
+    return TextTask(f"super_glue_{name}", words=words, metrics=metrics, read=_read_jsonl(write),
+                    files=_JSONL)
+
+
+def _write_multirc(row, has_targets):
+    passage = row["passage"]
+    for question in passage["questions"]:
+        for answer in question["answers"]:
+            parts = (f"multirc question: {question['question']} answer: {answer['text']} "
+                     f"paragraph: {_plain(passage['text'])}")
+            yield TextExample(parts, _BOOLEANS[int(answer["label"])] if has_targets else UNKNOWN)
+
+
+def _plain(text):
+    """A paragraph of MultiRC without its marks of sentences."""
+    return _BLANKS.sub(" ", re.sub(r"<br>|<b>Sent \d+: </b>", " ", text)).strip()
+
+
+def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
+    """Yields the examples of a user's own file: an input and a target in two columns with a tab
+    between, no header; quotes are plain characters.
+
+    Raises:
+        InputError: a line has another number of columns.
+    """
+    width = 1 + has_targets
+    for line, row in Table(path, Split((path,), (0,), header=False), Omissions()):
+        if len(row) not in (width, 2):
+            raise InputError(f"{path}, line {line} has {len(row)} columns; give an input"
+                             f"{', a tab and a target' if has_targets else ''} on each line.")
+        yield TextExample(row[0], row[1] if len(row) > 1 else "")
+
+
+_JSONL = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
+_BOOLEANS = ("False", "True")
+_PAIR = ("sentence1", "sentence2")
+_ENTAILMENT = ("entailment", "not_entailment")
+_MNLI = ("contradiction", "entailment", "neutral")
+_SQUAD_FILES = {"train": "train-v1.1.json", "dev": "dev-v1.1.json"}
+
+
+def _glue(name, columns, words, metrics=("accuracy",), official=None, prefix=None):
+    return TextTask(name, prefix or name, columns, words, metrics, official or name)
+
+
+TEXT_TASKS = {task.name: task for task in (
+    _glue("cola", ("sentence",), ("unacceptable", "acceptable"), ("matthews",)),
+    _glue("sst2", ("sentence",), ("negative", "positive"), official="sst-2"),
+    _glue("mrpc", _PAIR, ("not_equivalent", "equivalent"), ("f1", "accuracy")),
+    _glue("stsb", _PAIR, (), ("pearson", "spearman"), "sts-b"),
+    _glue("qqp", ("question1", "question2"), ("not_duplicate", "duplicate"), ("f1", "accuracy")),
+    _glue("mnli", ("premise", "hypothesis"), _MNLI),
+    _glue("qnli", ("question", "sentence"), _ENTAILMENT),
+    _glue("rte", _PAIR, _ENTAILMENT),
+    _glue("wnli", _PAIR, ("not_entailment", "entailment")),
+    _glue("ax", ("premise", "hypothesis"), _MNLI, ("matthews",), prefix="mnli"),
+    TextTask("squad", metrics=("answer_f1", "em"), read=_read_squad, files=_SQUAD_FILES),
+    TextTask("squad_trivia", metrics=("trivia_f1", "trivia_em"), read=_read_trivia,
+             files=_SQUAD_FILES),
+    _super_glue("boolq", ("passage", "question"), _BOOLEANS, label=(False, True)),
+    _super_glue("cb", ("premise", "hypothesis"), ("entailment", "contradiction", "neutral"),
+                metrics=("mean_f1_of_3", "accuracy")),
+    _super_glue("copa", ("choice1", "choice2", "premise", "question"), ("choice1", "choice2"),
+                label=(0, 1)),
+    _super_glue("rte", ("premise", "hypothesis"), _ENTAILMENT),
+    _super_glue("wic", ("sentence1", "sentence2", "word"), _BOOLEANS, label=(False, True)),
+    TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "accuracy"),
+             read=_read_jsonl(_write_multirc), files=_JSONL),
+    TextTask("pairs", metrics=("exact_match",), read=read_pairs,
+             files={split: f"{split}.tsv" for split in ("train", "dev", "test")}),
+)}
+
+
+def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
+    """Yields the examples of a split's file.
+
+    Raises:
+        InputError: it can't be read; names file and line.
+    """
+    has_targets = not split.startswith("test")
+    if task.read:
+        yield from task.read(path, has_targets)
+        return
+    official = TASKS[task.official]
+    labelled = official.split(split).label is not None
+    for example in read_examples(official, split, path):
+        label: Any = example.label if labelled else None
+        yield task.write(example.texts, label)
