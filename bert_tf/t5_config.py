@@ -107,6 +107,12 @@ class T5Config(Sizes):
             raise InputError("num_decoder_layers is for a decoder beside an encoder; give the "
                              "layers of a single stack as num_layers.")
 
+    def check_reads_texts(self, source: str) -> None:
+        """Raises InputError if there is no encoder, whose vectors are those of a text."""
+        if not self.has_encoder:
+            raise InputError(f"{source}: the network is a {self.architecture} and has no encoder of "
+                             "texts; take an encoder_decoder.")
+
     @property
     def has_encoder(self) -> bool:
         """Whether there is an encoder, which the decoder attends to."""

@@ -30,7 +30,7 @@ FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")
 # The tasks whose labels have a probability, or a number, each.
 _WITHOUT_NAMES = ("multi_label", "regression")
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
-             "max_answer_length": 30}
+             "max_answer_length": 30, "max_target_length": 128, "beams": 1}
 # Of text models, by the number of texts that an example has.
 _SIGNATURES = {1: "serving_default", 2: "pair"}
 
@@ -63,6 +63,12 @@ class ExportFlags:
                                           "default as in the task.json, else 64.")
     max_answer_length: int | None = option(None, "Most tokens of an answer (task answer_span). By "
                                            "default as in the task.json, else 30.")
+    max_target_length: int | None = option(
+        None, "Most tokens of a text that a model makes of another (format ids). By default as in "
+        "the task.json beside the model, else 128.")
+    beams: int | None = option(
+        None, "Beginnings that are kept while it makes one. By default as in the task.json, else "
+        "1: the likeliest token each time.")
 
     def check(self) -> None:
         """Raises InputError for flags that don't go together."""
@@ -82,6 +88,9 @@ class ExportFlags:
         if head is not None and "C" in head.inputs and "lite" in self.format:
             raise InputError(f"--format={self.format} takes one sequence an example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
+        for name in ("max_target_length", "beams"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
         if self.version < 0:
             raise InputError(f"--version is {self.version}; it must be 0 or more.")
 
@@ -151,6 +160,9 @@ def make_module(model, job: ExportFlags):
     Raises:
         InputError: the vocabulary or the length doesn't fit the model.
     """
+    encoder = getattr(model, "encoder", model)
+    if job.format == "ids" and getattr(encoder.config, "has_encoder", False):
+        return export.GenerationModel(model, job.max_target_length, job.beams)
     if job.format != "text":
         return export.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
     if job.task == "conditional_span":
@@ -162,7 +174,7 @@ def make_module(model, job: ExportFlags):
     if tokenizer.name != "wordpiece":
         raise InputError(f"--format=text: a tokenizer inside the model exists for WordPiece only, "
                          f"{job.vocab_file} is {tokenizer.name}; give --format=ids.")
-    config = getattr(model, "encoder", model).config
+    config = encoder.config
     config.check_reads_texts(job.init_checkpoint)
     tokenization.check_fits(tokenizer.vocabulary, config.vocab_size,
                             f"--vocab_file={job.vocab_file}")

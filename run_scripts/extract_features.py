@@ -177,11 +177,13 @@ def compile_model(job: ExtractFeaturesFlags, config: EncoderConfig, layers: list
     # The pooler gives one vector a text already.
     pooling = "none" if layers == ["pooler"] else job.pooling
 
+    reads = getattr(encoder, "text_reads", encoder.reads)
+
     # TensorFlow leaves out layers on which nothing depends.
     @tf.function(autograph=False, input_signature=[
-        tf.TensorSpec([None, None], tf.int32, name) for name in encoder.reads])
+        tf.TensorSpec([None, None], tf.int32, name) for name in reads])
     def run_model(*inputs):
-        features = dict(zip(encoder.reads, inputs))
+        features = dict(zip(reads, inputs))
         outputs = encoder(features)
         named = {"embeddings": outputs["embedding_output"], "pooler": outputs["pooled_output"]}
         return [networks.pool(named[layer] if layer in named else outputs["layer_outputs"][layer],
@@ -189,7 +191,7 @@ def compile_model(job: ExtractFeaturesFlags, config: EncoderConfig, layers: list
 
     concrete = run_model.get_concrete_function()
     return lambda features: [rows.numpy() for rows in concrete(
-        *(tf.constant(features[name]) for name in encoder.reads))]
+        *(tf.constant(features[name]) for name in reads))]
 
 
 class Progress:

@@ -20,7 +20,8 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
     Args:
         model: an encoder, whose outputs are `sequence_output` [B, S, H] and `pooled_output` [B, H];
-            or a Learner, whose outputs are the answers of its one objective.
+            or a Learner, whose outputs are the answers of its one objective. Of a network with a
+            decoder it is `logits` [B, T, V].
         features: dict of int32 [B, S], or [B, C, S] of a model that `takes_choices`.
 
     Raises:
@@ -31,7 +32,9 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         raise InputError(f"the model has several objectives ({names}); export its encoder, or a "
                          "Learner of the encoder and one of them.")
     outputs = model(features)
-    if hasattr(model, "objectives"):
+    if hasattr(model, "logits"):
+        named = {"logits": model.logits(outputs["sequence_output"])}
+    elif hasattr(model, "objectives"):
         objective, = model.objectives
         named = objective.answers(outputs[objective.name])
     else:

@@ -132,6 +132,7 @@ class T5(FromConfig, keras.Model):
     Attributes:
         reads: names of the features that `call` takes: those of the original's seqio.
         also_reads: names of those that packed rows have, and rows of a prefix LM.
+        text_reads: names of those of a text that is only encoded.
         output_kernel: variable [H, V], by which tokens are predicted where `tie_word_embeddings` is
             not; else None.
     """
@@ -139,6 +140,7 @@ class T5(FromConfig, keras.Model):
     reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
     also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
                                    "decoder_causal_attention")
+    text_reads = ("input_ids", "input_mask")
 
     def __init__(self, config: T5Config, name: str = "t5", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
@@ -192,6 +194,25 @@ class T5(FromConfig, keras.Model):
         is_token = ops.cast(ops.not_equal(segments, 0), outputs["output"].dtype)
         return {**outputs, "output": outputs["output"] * is_token[:, :, None],
                 "segments": segments, "embeddings": x}
+
+    def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None
+                    ) -> dict[str, Any]:
+        """The vectors of a text, as other networks return them.
+
+        Args:
+            ids, mask: integer [B, S]; the mask is 1 for tokens and 0 for padding.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            A dict: `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean
+            over the tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L.
+        """
+        encoded = self.encode(ids, mask, dropout_seed)
+        x = encoded["output"]
+        count = ops.maximum(ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True), 1)
+        return {"sequence_output": x, "pooled_output": ops.sum(x, axis=1) / count,
+                "embedding_output": encoded["embeddings"],
+                "layer_outputs": [layer["feed_forward"] for layer in encoded["layers"]]}
 
     def decode(self, tokens: Tensor, encoded: Mapping[str, Any] | None = None,
                segments: Tensor | None = None, seen: Tensor | None = None,
@@ -287,14 +308,16 @@ class T5(FromConfig, keras.Model):
             inputs: dict of integer `encoder_input_tokens` [B, S] (if there is an encoder) and
                 `decoder_input_tokens` [B, T], padded with 0; of packed rows `encoder_segment_ids`
                 and `decoder_segment_ids`; of a prefix LM `decoder_causal_attention` [B, T], 1 where
-                tokens are seen from both sides. Others are ignored.
+                tokens are seen from both sides. Others are ignored. Or `input_ids` and `input_mask`
+                [B, S], 1 for tokens, of which the encoder alone makes vectors.
             training: whether to apply dropout.
             dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
                 `seed_generator` if None.
             return_attention: whether to return the probabilities of attention too.
 
         Returns:
-            A dict: `sequence_output` [B, T, H], that of the decoder; `encoder_output` [B, S, H];
+            What `encode_text` returns, where only a text is given. Else a dict: `sequence_output`
+            [B, T, H], that of the decoder; `encoder_output` [B, S, H];
             `layer_outputs` and `encoder_layer_outputs`, lists of L; `output_table` [V, H], by which
             tokens are predicted, if it is not that of the embeddings; and on request
             `attention_probs`, `cross_attention_probs` and `encoder_attention_probs`, lists of L.
@@ -303,6 +326,8 @@ class T5(FromConfig, keras.Model):
             dropout_seed = None
         elif dropout_seed is None:
             dropout_seed = self.seed_generator.next()
+        if "decoder_input_tokens" not in inputs:
+            return self.encode_text(inputs["input_ids"], inputs["input_mask"], dropout_seed)
         seeds, outputs, encoded = split_seed(dropout_seed, 2), {}, None
         if self.encoder_stack:
             encoded = self.encode(inputs["encoder_input_tokens"],

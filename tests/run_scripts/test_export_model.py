@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import flags
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.tasks import SavedTask, Task
 from run_scripts import export_model
@@ -150,3 +150,22 @@ def test_the_signature_for_what_the_model_was_trained_on_is_named(tmp_path, caps
     export_model.resolve(job(tmp_path, init_checkpoint=str(tmp_path)))
     out = capsys.readouterr().out
     assert said in out and bool(said) == bool(out)
+
+
+def test_a_network_that_makes_sequences(tmp_path, capsys):
+    config = T5Config(vocab_size=20, d_model=8, d_kv=3, d_ff=12, num_layers=1, num_heads=2)
+    network = bert_tf.networks.T5(config)
+    network.save(tmp_path / "model.keras")
+    export_model.main(job(tmp_path, init_checkpoint=str(tmp_path), format="ids",
+                          max_target_length=3))
+    assert capsys.readouterr().out.endswith("out/1: signatures serving_default, logits\n")
+    functions = tf.saved_model.load(str(tmp_path / "out" / "1")).signatures
+    tokens = tf.constant([[5, 6, 1], [7, 1, 0]])
+    found = functions["serving_default"](encoder_input_tokens=tokens)["output_ids"]
+    assert np.array_equal(found, network.generate(tokens, 3)) and found.shape == (2, 3)
+    targets = tf.constant([[0, 4], [0, 3]])
+    outputs = network({"encoder_input_tokens": tokens, "decoder_input_tokens": targets})
+    logits = functions["logits"](encoder_input_tokens=tokens, decoder_input_tokens=targets)
+    assert np.allclose(logits["logits"], network.logits(outputs["sequence_output"]), atol=1e-5)
+    with pytest.raises(InputError, match="--beams is 0"):
+        export_model.main(job(tmp_path, init_checkpoint=str(tmp_path), format="ids", beams=0))
