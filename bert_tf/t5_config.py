@@ -110,7 +110,7 @@ class T5Config(Sizes):
     def check_reads_texts(self, source: str) -> None:
         """Raises InputError if there is no encoder, whose vectors are those of a text."""
         if not self.has_encoder:
-            raise InputError(f"{source}: the network is a {self.architecture} and has no encoder of "
+            raise InputError(f"{source}: the network, a {self.architecture}, has no encoder of "
                              "texts; take an encoder_decoder.")
 
     @property

@@ -128,15 +128,15 @@ class T5Attention(FromConfig, keras.layers.Layer):
             layer.build((None, None, self.config.d_model))
         self.output_.build((None, None, self.config.attention_width))
 
-    def _split(self, x):
-        """From [B, S, N * D] to [B, N, S, D]."""
+    def _project(self, x, layer):
+        """From [B, S, H], by a dense layer to N * D, to [B, N, S, D]."""
         config, (batch, length) = self.config, ops.shape(x)[:2]
-        x = ops.reshape(x, (batch, length, config.num_heads, config.d_kv))
-        return ops.transpose(x, (0, 2, 1, 3))
+        y = ops.reshape(layer(x), (batch, length, config.num_heads, config.d_kv))
+        return ops.transpose(y, (0, 2, 1, 3))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values [B, N, S, D] of normed vectors, or of an encoder's output, [B, S, H]."""
-        return self._split(self.key(memory)), self._split(self.value(memory))
+        return self._project(memory, self.key), self._project(memory, self.value)
 
     def attend(self, normed: Tensor, keys: Tensor, values: Tensor, bias: Tensor,
                dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -150,12 +150,12 @@ class T5Attention(FromConfig, keras.layers.Layer):
         Returns:
             float [B, Q, H], and the attention probabilities [B, N, Q, S], before dropout.
         """
-        query = self._split(self.query(normed))                                     # [B, N, Q, D]
+        query = self._project(normed, self.query)                                   # [B, N, Q, D]
         scores = ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2)))
         probs = ops.cast(ops.softmax(ops.cast(scores, "float32") + bias), values.dtype)
         dropped = dropout(probs, self.config.dropout_rate, dropout_seed, shared=2)
         context = ops.transpose(ops.matmul(dropped, values), (0, 2, 1, 3))          # [B, Q, N, D]
-        batch, length = ops.shape(context)[:2]
+        batch, length = ops.shape(normed)[:2]
         return self.output_(ops.reshape(
             context, (batch, length, self.config.attention_width))), probs
 
