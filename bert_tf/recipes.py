@@ -272,6 +272,16 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "learning_rate": 1e-2, "learning_rate_schedule": "rsqrt",
                      "num_warmup_steps": 10_000},
            sizes={"model_type": "t5"}, presets=T5_PRESETS),
+    Recipe("xlnet", "1906.08237", "sentencepiece", segments=Segments("streams"),
+           corruption=MaskTokens(quota="permutation", dynamic=True), network="XLNet",
+           terms=(Term("PermutationLM"),
+                  # Table 6: "+ next-sentence pred".
+                  Term("SentencePrediction", by_name=True)),
+           # Table 7, of the large model.
+           defaults={"dupe_factor": 1, "max_seq_length": 512, "max_predictions_per_seq": 85,
+                     "do_lower_case": False, "train_batch_size": 8192, "learning_rate": 4e-4,
+                     "num_train_steps": 500_000, "num_warmup_steps": 40_000},
+           sizes={"model_type": "xlnet", "mem_len": 384}),
 )}
 
 

@@ -78,6 +78,9 @@ class PretrainingFlags:
     perm_size: int = option(
         0, "For recipes that draw the order of prediction while they train, such as xlnet: tokens "
         "that are permuted together. 0: the --reuse_len of the records.")
+    mem_len: int | None = option(
+        None, "For networks with a memory, such as xlnet's: positions before a sequence that it "
+        "sees; 0 for none. Default: as in the configuration.")
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
@@ -298,8 +301,8 @@ def read_network(job: PretrainingFlags) -> Sizes:
             raise InputError("--model_size takes the size of the vocabulary from the manifest of "
                              "the records, but there is none; give --bert_config_file.")
         try:
-            return published(job.model_size, recipe.sizes, recipe.presets,
-                             vocab_size=record["vocabulary"]["size"])
+            return with_memory(published(job.model_size, recipe.sizes, recipe.presets,
+                                         vocab_size=record["vocabulary"]["size"]), job, record)
         except InputError as error:
             raise InputError(f"--model_size, recipe {recipe.name}: {error}") from None
     # A network that is made from another, such as one with fixed patterns, can take its place.
@@ -308,7 +311,29 @@ def read_network(job: PretrainingFlags) -> Sizes:
     if recipe.network not in found:
         raise InputError(f"--bert_config_file: {path} describes a {found[0]}, but recipe "
                          f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
-    return adapt(config, recipe, path) if isinstance(config, EncoderConfig) else config
+    config = adapt(config, recipe, path) if isinstance(config, EncoderConfig) else config
+    return with_memory(config, job, record)
+
+
+def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
+    """The configuration with the memory that the flags and the records give, if it has any.
+
+    Raises:
+        InputError: it has none, or another than the records are made for.
+    """
+    memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
+    if job.mem_len is not None:
+        if not memory:
+            raise InputError("--mem_len is for networks with a memory, such as that of recipe "
+                             "xlnet; leave it out.")
+        config = dataclasses.replace(config, mem_len=job.mem_len)
+    reuse = (record or {"options": {}})["options"].get("reuse_len")
+    if memory and reuse and config.reuse_len != reuse:
+        if config.reuse_len:
+            raise InputError(f"reuse_len is {config.reuse_len} in the configuration, but the "
+                             f"records of --input_file were made with {reuse}; change it there.")
+        config = dataclasses.replace(config, reuse_len=reuse)
+    return config
 
 
 def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderConfig:

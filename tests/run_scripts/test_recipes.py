@@ -17,7 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.training import distribution, resume
 from bert_tf.training.settings import FineTuneSettings, GeneratorSettings, TrainSettings
 from data_prep import create_pretraining_data, verify_records
-from data_prep.create_pretraining_data import PretrainingDataFlags
+from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 from run_scripts import run_pretraining, show_pretraining
 from run_scripts.run_pretraining import PretrainingFlags
 from tests import processes
@@ -30,6 +30,7 @@ LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 16, 4
 CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
             for name, recipe in recipes.RECIPES.items()},
          "gpt": {"recipe": "gpt", "dupe_factor": 1},
+         "xlnet": {"recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"},
          "bert, dynamic": {"recipe": "bert", "masking": "dynamic"},
          "bert_wwm, dynamic": {"recipe": "bert_wwm", "masking": "dynamic"},
          "one segment": {"recipe": "bert", "segments": "doc_sentences"}}
@@ -37,10 +38,11 @@ CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if reci
 COMPILED = {(recipe.network, recipe.learner): name
             for name, recipe in reversed(recipes.RECIPES.items())}.values()
 TERMS = {"one segment": ["masked_lm"]}
+STREAMS = {"xlnet": StreamFlags(bsz_per_host=BATCH, use_eod=False)}
 OPTIMIZERS = {"albert": "lamb"}
 # Sizes with which a recipe trains all of its terms.
 NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2},
-            "gpt": {"embedding_dropout_prob": 0}}
+            "gpt": {"embedding_dropout_prob": 0}, "xlnet": {"mem_len": 8}}
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -52,6 +54,7 @@ def fixture_folder(tmp_path_factory):
     (folder / "text.txt").write_text("\n".join(
         "".join(" ".join(rng.choice(WORDS, 6)) + ".\n" for _ in range(5)) for _ in range(6)),
         encoding="utf-8")
+    (folder / "short.txt").write_text("".join((folder / "text.txt").open().readlines()[:18]))
     tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1).to_json_file(folder / "config.json")
     return folder
 
@@ -62,12 +65,14 @@ def fixture_records(folder):
     @functools.cache
     def make(case):
         path = folder / case.replace(", ", "_").replace(" ", "_") / "r.tfrecord"
+        given = dict(CASES.get(case, {"recipe": "ernie2", "task": case}))
         create_pretraining_data.main(recipes.fill(
             PretrainingDataFlags, **{
-                "input_file": [str(folder / "text.txt")], "output_file": [str(path)],
+                "input_file": [str(folder / given.pop("text", "text.txt"))],
+                "output_file": [str(path)],
                 "vocab_file": str(folder / "vocab.txt"), "max_seq_length": LENGTH,
                 "max_predictions_per_seq": PREDICTIONS, "dupe_factor": 2, "num_workers": 1,
-                **CASES.get(case, {"recipe": "ernie2", "task": case})}))
+                **given}), STREAMS.get(case))
         return str(path)
     return make
 
@@ -80,6 +85,7 @@ def fixture_train(folder, tmp_path):
             "bert_config_file": str(folder / "config.json"), "input_file": [path],
             "output_dir": str(tmp_path / output), "max_seq_length": LENGTH,
             "max_predictions_per_seq": PREDICTIONS, "do_train": True, "train_batch_size": BATCH,
+            "eval_batch_size": BATCH,
             "num_train_steps": STEPS, "num_warmup_steps": 2, "save_checkpoints_steps": 2,
             "iterations_per_loop": 2, "learning_rate": 1e-2, "random_seed": 0, **changes}
         names = {field.name for field in dataclasses.fields(PretrainingFlags)}
@@ -192,7 +198,7 @@ def test_defaults_name_flags_and_terms_name_objectives():
     for recipe in recipes.RECIPES.values():
         assert set(recipe.defaults) <= known
         terms = run_pretraining.choose_terms(recipe, [])
-        assert terms == recipe.terms
+        assert terms == tuple(term for term in recipe.terms if not term.by_name)
         sizes = tiny.config_of(recipe, **NETWORKS.get(recipe.name, {}))
         learner = run_pretraining.make_learner(sizes, recipe, terms, "float32")
         assert [type(objective).__name__ for objective in learner.objectives] == [
