@@ -39,7 +39,7 @@ COMPILED = {(recipe.network, recipe.learner): name
             for name, recipe in reversed(recipes.RECIPES.items())}.values()
 TERMS = {"one segment": ["masked_lm"]}
 STREAMS = {"xlnet": StreamFlags(bsz_per_host=BATCH, use_eod=False)}
-OPTIMIZERS = {"albert": "lamb"}
+OPTIMIZERS = {"albert": "lamb", "t5": "adafactor"}
 # Sizes with which a recipe trains all of its terms.
 NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2},
             "gpt": {"embedding_dropout_prob": 0}, "xlnet": {"mem_len": 8}}
