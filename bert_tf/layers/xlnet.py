@@ -20,19 +20,20 @@ from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout, split_se
 _HIDDEN = 1e30
 
 
-def distances(length: int, memory: int, clamp_len: int, width: int) -> np.ndarray:
+def distances(length: int | Tensor, memory: int, clamp_len: int, width: int) -> Tensor:
     """Sinusoids of the distances K, K - 1, ..., 1 - S of a key to the left, float32 [R, H].
 
     Args:
-        length, memory, width: S, M, H.
+        length, memory, width: S, M, H; S may be known only when the graph runs.
         clamp_len: the largest distance that is told apart; all are if it is 0 or less.
     """
-    place = np.arange(memory + length, -length, -1.0, dtype=np.float32)
+    count = memory + 2 * length
+    place = ops.cast(memory + length - ops.arange(count, dtype="int32"), "float32")
     if clamp_len > 0:
-        place = np.clip(place, -clamp_len, clamp_len)
+        place = ops.clip(place, -float(clamp_len), float(clamp_len))
     rates = (1 / (10000 ** (np.arange(0, width, 2.0) / width))).astype(np.float32)
-    angles = place[:, None] * rates
-    return np.concatenate([np.sin(angles), np.cos(angles)], -1)[:, :width].astype(np.float32)
+    angles = place[:, None] * ops.convert_to_tensor(rates)
+    return ops.concatenate([ops.sin(angles), ops.cos(angles)], -1)[:, :width]
 
 
 def shift(scores: Tensor, keys: Tensor) -> Tensor:

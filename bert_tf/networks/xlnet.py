@@ -183,8 +183,8 @@ class XLNet(FromConfig, keras.Model):
     def _distances(self, inputs, length, memory, seed):
         """float [C, R, H], those of rows that run backward with the opposite sign."""
         config = self.config
-        forward = distances(length, memory, config.clamp_len, config.hidden_size)
-        found = ops.cast(ops.convert_to_tensor(forward), self.compute_dtype)[None]
+        found = ops.cast(distances(length, memory, config.clamp_len, config.hidden_size),
+                         self.compute_dtype)[None]
         if inputs.get("is_backward") is not None:
             # The sine, the first half, is odd, and the cosine even.
             sign = ops.where(ops.arange(config.hidden_size) < (config.hidden_size + 1) // 2,
@@ -192,7 +192,8 @@ class XLNet(FromConfig, keras.Model):
             backward = ops.reshape(inputs["is_backward"], (-1, 1, 1)) > 0       # [B, 1, 1]
             found = ops.where(backward, found * ops.cast(sign, found.dtype), found)
         if seed is not None and config.dropout:         # each row has a mask of its own
-            found = ops.broadcast_to(found, (ops.shape(inputs["input_ids"])[0], *found.shape[1:]))
+            found = ops.broadcast_to(found, (ops.shape(inputs["input_ids"])[0],
+                                             *ops.shape(found)[1:]))
         return dropout(found, config.dropout, seed)
 
 
@@ -209,7 +210,8 @@ def _biases(inputs, length, memory):
         hidden = padding if hidden is None else ops.logical_or(hidden, padding)
     if hidden is None:
         return None, None
-    other = ops.logical_not(ops.eye(length, dtype="bool"))[None]
+    place = ops.arange(length, dtype="int32")
+    other = ops.not_equal(place[:, None], place[None])[None]
     # The memory is always seen.
     return [hiding(ops.pad(x, [(0, 0), (0, 0), (memory, 0)]))[:, None]
             for x in (ops.logical_and(hidden, other), hidden)]
