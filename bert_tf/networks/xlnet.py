@@ -55,7 +55,8 @@ class XLNet(FromConfig, keras.Model):
     """
 
     reads = ("input_ids", "input_mask", "segment_ids")
-    also_reads = ("query_order", "key_order", "masked_lm_positions", "is_backward")
+    also_reads = ("query_order", "key_order", "masked_lm_positions", "masked_lm_weights",
+                  "is_backward")
 
     def __init__(self, config: XLNetConfig, name: str = "xlnet", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
@@ -96,8 +97,9 @@ class XLNet(FromConfig, keras.Model):
                 segments if absent. What a token may see: `perm_mask` [B, S, S], 1 where it may
                 not; or the two orders that say the same, `query_order` and `key_order` [B, S]:
                 token i sees token j, unless it is itself, only if query_order[i] > key_order[j].
-                `masked_lm_positions` [B, P], where there are queries. `is_backward` [B, 1], 1
-                for rows whose text runs backward. `carried`, a dict with `memory`, float
+                `masked_lm_positions` [B, P], where there are queries, and `masked_lm_weights`
+                [B, P], 0 for slots without one, none of which there are if absent. `is_backward`
+                [B, 1], 1 for rows whose text runs backward. `carried`, a dict with `memory`, float
                 [B, L, M, H]. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
@@ -178,6 +180,9 @@ class XLNet(FromConfig, keras.Model):
             segments = ops.not_equal(segments[:, :, None], keys[:, None])
         if places is not None:
             places = ops.one_hot(places, length, dtype=self.compute_dtype)
+            used = inputs.get("masked_lm_weights")
+            if used is not None:        # else an empty slot would add to position 0
+                places = places * ops.cast(used > 0, places.dtype)[:, :, None]
         return Seen(self._distances(inputs, length, memory, seed), segments, content, query, places)
 
     def _distances(self, inputs, length, memory, seed):

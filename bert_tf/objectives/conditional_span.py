@@ -1,6 +1,7 @@
 """The answer to a question as a part of a passage, whose end is predicted from its start; and
-whether there is an answer (google-research/albert run_squad_v2.py, create_v2_model;
-google-research/electra finetune/qa/qa_tasks.py).
+whether there is an answer (zihangdai/xlnet function_builder.py, get_qa_outputs;
+google-research/albert run_squad_v2.py, create_v2_model; google-research/electra
+finetune/qa/qa_tasks.py).
 
 Shapes: B batch, S sequence, H hidden, Q the hidden layers of the head, K starts, E ends.
 """
@@ -15,6 +16,7 @@ from keras import ops
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.masks import last_token
 from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout
 from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective
 
@@ -33,6 +35,8 @@ class Form:
         has_bias: whether the last layer of that decision has a bias.
         allows_separator: whether the last [SEP] may be a start or an end.
         mask: what is taken from the logits of positions that can't be either.
+        class_last: whether [CLS] is the last token and the passage the first segment. If not, [CLS]
+            is the first token and the passage the second segment.
     """
 
     width: int | None
@@ -43,16 +47,20 @@ class Form:
     has_bias: bool
     allows_separator: bool
     mask: float
+    class_last: bool = False
 
     def allowed(self, batch: Batch) -> Tensor:
         """bool [B, S]: the positions that may be a start or an end: the passage and [CLS]."""
         mask = ops.cast(batch["input_mask"], "int32")
-        passage = ops.logical_and(mask > 0, ops.cast(batch["segment_ids"], "int32") > 0)
+        segment = ops.cast(batch["segment_ids"], "int32")
+        passage = ops.logical_and(mask > 0, ops.equal(segment, 0) if self.class_last
+                                  else segment > 0)
         places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="int32"), 0)  # [1, S]
         if not self.allows_separator:
-            last = ops.sum(mask, axis=1, keepdims=True) - 1                     # [B, 1]
+            last = ops.max(ops.cast(passage, "int32") * places, axis=1, keepdims=True)  # [B, 1]
             passage = ops.logical_and(passage, places < last)
-        return ops.logical_or(passage, places == 0)
+        of_class = ops.max(mask * places, axis=1, keepdims=True) if self.class_last else 0
+        return ops.logical_or(passage, ops.equal(places, of_class))
 
     def masked(self, logits: Tensor, allowed: Tensor) -> Tensor:
         """float32 logits [..., S] without the positions that are not allowed [..., S]."""
@@ -65,6 +73,7 @@ class Form:
 FORMS = {
     "albert": Form(None, "tanh", True, False, 0.1, False, False, 1e30),
     "electra": Form(512, "gelu_erf", False, True, 0.0, True, True, 1000.0),
+    "xlnet": Form(None, "tanh", True, False, 0.1, False, False, 1e30, True),
 }
 
 
@@ -151,7 +160,8 @@ class ConditionalSpan(Objective):
         x = outputs["sequence_output"]
         allowed = self._form.allowed(batch)                                     # [B, S]
         start = self._form.masked(self.start(x)[..., 0], allowed)                    # [B, S]
-        found = {"start": start, "answerable": self._answerable(x, start, dropout_seed)}
+        whole = last_token(x, batch["input_mask"]) if self._form.class_last else x[:, 0]
+        found = {"start": start, "answerable": self._answerable(x, whole, start, dropout_seed)}
         if "start_positions" in batch:
             gold = ops.reshape(batch["start_positions"], (-1, 1))
             found["end"] = self._ends(x, gold, allowed)[:, 0]
@@ -174,15 +184,14 @@ class ConditionalSpan(Objective):
             ends = self.end(hidden)[..., 0]
         return self._form.masked(ends, ops.expand_dims(allowed, 1))
 
-    def _answerable(self, x, start, seed):
-        """float32 logits [B] of there being no answer."""
-        first = x[:, 0]                                                         # [B, H]
+    def _answerable(self, x, whole, start, seed):
+        """float32 logits [B] of there being no answer, from the vectors of [CLS], [B, H]."""
         if self.answerable_hidden is not None:
             likely = ops.cast(ops.softmax(start), x.dtype)                      # [B, S]
             summary = ops.sum(ops.expand_dims(likely, -1) * x, axis=1)          # [B, H]
-            pair = (first, summary) if self._form.start_first else (summary, first)
-            first = dropout(_joined(self.answerable_hidden, *pair), self.dropout_rate, seed)
-        return ops.cast(self.answerable(first)[..., 0], "float32")
+            pair = (whole, summary) if self._form.start_first else (summary, whole)
+            whole = dropout(_joined(self.answerable_hidden, *pair), self.dropout_rate, seed)
+        return ops.cast(self.answerable(whole)[..., 0], "float32")
 
     def _beams(self, x, start, allowed):
         """The likeliest starts, and the likeliest ends of each."""

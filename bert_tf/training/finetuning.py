@@ -75,9 +75,10 @@ class _Models:
 
         return make_trainer(
             self._strategy, settings, make_learner,
-            transfer.layer_decay_factors(self._config, settings.layer_decay,
-                                         settings.layer_decay_top),
-            sums_losses=settings.loss_reduction == "sum")
+            sums_losses=settings.loss_reduction == "sum",
+            **{f"{settings.layer_decay_of}_factors": transfer.layer_decay_factors(
+                self._config, settings.layer_decay, settings.layer_decay_top,
+                settings.layer_decay_of)})
 
     def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
         """Gives a new Trainer the weights with which training begins."""

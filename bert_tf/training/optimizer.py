@@ -41,6 +41,11 @@ def _cosine_decay(step, warmup_steps, total_steps):
     return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / total_steps, 1.0)))
 
 
+def _xlnet_cosine_decay(step, warmup_steps, total_steps):
+    """zihangdai/xlnet model_utils.py: half a wave from the end of the warm-up on."""
+    return _cosine_decay(step - warmup_steps, 0, max(total_steps - warmup_steps, 1))
+
+
 def _rsqrt_decay(step, warmup_steps, total_steps):
     """tensorflow/mesh learning_rate_schedules.py, `truncated_rsqrt`: the peak until the end of the
     warm-up, then it falls with the root of the step."""
@@ -77,7 +82,8 @@ _WHOLE = {"rsqrt": _rsqrt_decay, "noam": _noam_decay, "slanted_triangular": _sla
 # How the rate falls after the warm-up: the factor of the peak, by the form's name.
 DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
           "spanbert": _bert_decay, "model_garden": _bert_decay, "gpt": _bert_decay,
-          "cosine": _cosine_decay, "exponential": _exponential_decay, **_WHOLE,
+          "cosine": _cosine_decay, "xlnet_cosine": _xlnet_cosine_decay,
+          "exponential": _exponential_decay, **_WHOLE,
           "constant": lambda step, warmup_steps, total_steps: ops.ones_like(step)}
 
 
@@ -92,8 +98,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     model/optimization.py). With "spanbert" it is "bert" but for two steps, in which it is the peak:
     the first, before which SpanBERT's code sets no rate, and the last of the warm-up.
     "gpt" is "electra" one step later: its code counts a step before it takes it. "cosine" falls as
-    half a wave, peak * (1 + cos(pi * t / total_steps)) / 2. "constant" does not fall, and
-    "exponential" falls by the factor 0.9999 a step.
+    half a wave, peak * (1 + cos(pi * t / total_steps)) / 2, and "xlnet_cosine" as one that begins
+    at the end of the warm-up. "constant" does not fall, and "exponential" falls by the factor
+    0.9999 a step.
     With "model_garden" the warm-up leads to where bert's line is at its end
     (tensorflow/models official/modeling/optimization/lr_schedule.py).
 
@@ -167,6 +174,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             `bert_tf.training.trainer`.
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
             is found counts. A variable whose path has none learns at the full rate.
+        gradient_factors: such pairs for factors of the clipped gradients.
     """
 
     rows_apart = False      # see `reduce_and_clip`
@@ -178,7 +186,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             not_decayed: Sequence[str] = NOT_DECAYED,
             rate_factors: Sequence[tuple[str, float]] = (), epsilon_hat: bool = False,
             per_prediction: bool = False, corrects_decay: bool = False,
-            not_clipped: Sequence[str] = (), name: str = "adamw", **kwargs) -> None:
+            not_clipped: Sequence[str] = (),
+            gradient_factors: Sequence[tuple[str, float]] = (), name: str = "adamw",
+            **kwargs) -> None:
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay = weight_decay       # `weight_decay` would make the base class decay too
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
@@ -187,7 +197,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.clip_norm, self.per_prediction = clip_norm, per_prediction
         self.skip_nonfinite = skip_nonfinite
         self.not_decayed, self.not_clipped = tuple(not_decayed), tuple(not_clipped)
-        self.rate_factors = tuple((pattern, float(factor)) for pattern, factor in rate_factors)
+        self.rate_factors, self.gradient_factors = (
+            tuple((pattern, float(factor)) for pattern, factor in factors)
+            for factors in (rate_factors, gradient_factors))
 
     def build(self, variables: list) -> None:
         """Creates two moments for each variable."""
@@ -197,8 +209,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._add_state(variables)
         self._is_decayed = [not any(re.search(pattern, v.path) for pattern in self.not_decayed)
                             for v in variables]
-        self._rate_factors = [next((factor for pattern, factor in self.rate_factors
-                                    if re.search(pattern, v.path)), 1.0) for v in variables]
+        self._rate_factors, self._gradient_factors = (
+            [next((factor for pattern, factor in factors if re.search(pattern, v.path)), 1.0)
+             for v in variables] for factors in (self.rate_factors, self.gradient_factors))
         self._is_clipped = [not any(re.search(pattern, v.path) for pattern in self.not_clipped)
                             for v in variables]
 
@@ -212,6 +225,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         Under a strategy, each replica gives its own addend of the gradient.
         """
         grads, norm = reduce_and_clip(grads, self.clip_norm, self._is_clipped, self.rows_apart)
+        grads = [g if factor == 1 else g * ops.cast(factor, g.dtype)
+                 for g, factor in zip(grads, self._gradient_factors)]
         super().apply(grads, trainable_variables)
         return norm
 
@@ -269,7 +284,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             corrects_decay=self.corrects_decay, not_clipped=list(self.not_clipped),
             clip_norm=self.clip_norm, per_prediction=self.per_prediction,
             skip_nonfinite=self.skip_nonfinite, not_decayed=list(self.not_decayed),
-            rate_factors=[list(pair) for pair in self.rate_factors])
+            rate_factors=[list(pair) for pair in self.rate_factors],
+            gradient_factors=[list(pair) for pair in self.gradient_factors])
         return config
 
 
@@ -332,6 +348,9 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
                                         "per_prediction": True, "not_decayed": ()}),
     # PaddlePaddle/ERNIE optimization.py.
     "ernie_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True}),
+    # zihangdai/xlnet model_utils.py without decay, with the epsilon of its paper and of its scripts
+    # for SQuAD and RACE; with decay its optimizer is BERT's.
+    "xlnet_adam": (AdamWeightDecay, {"epsilon_hat": True}),
     # openai/finetune-transformer-lm opt.py.
     "gpt_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
 }

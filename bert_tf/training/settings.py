@@ -11,9 +11,9 @@ from bert_tf.flags import REQUIRED, option
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
-              "ernie_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam")
+              "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam")
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
-             "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
+             "xlnet_cosine", "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
 # Whose warm-up may be longer than the run: the rate is the peak there.
 _FLAT_SCHEDULES = ("rsqrt", "noam")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
@@ -52,7 +52,8 @@ class TrainSettings:
         "albert_lamb, without bias correction; fairseq_adam, RoBERTa's, which decays LayerNorm and "
         "biases too and clips no gradient; spanbert_adam, SpanBERT's, which decays the same and "
         "divides gradients by the number of predictions; ernie_adam, whose epsilon is "
-        "corrected too; gpt_adam, whose decay is corrected besides; adafactor, T5's, whose "
+        "corrected too; xlnet_adam, the same with another epsilon, XLNet's for --weight_decay=0; "
+        "gpt_adam, whose decay is corrected besides; adafactor, T5's, whose "
         "steps are as long as the weights and which has no decay; elmo_adagrad, without decay; "
         "or averaged_adam, without decay, whose result is the average of the weights.",
         choices=OPTIMIZERS)
@@ -218,7 +219,11 @@ class FineTuneSettings(TrainSettings):
     layer_decay: float = option(
         1.0, "Factor of the learning rate from each layer to the one below.")
     layer_decay_top: int = option(
-        1, "Power of --layer_decay for the top layer; 2 in ELECTRA's code.")
+        1, "Power of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.")
+    layer_decay_of: str = option(
+        "rate", "What --layer_decay multiplies. rate: the learning rate. gradient: the clipped "
+        "gradients, as XLNet's code does, which changes next to nothing under Adam.",
+        choices=("rate", "gradient"))
     loss_reduction: str = option(
         "mean", "Loss of a batch whose gradients are taken and clipped: the mean over its examples "
         "or, as in ELECTRA's code, the sum. Reports show means.", choices=("mean", "sum"))

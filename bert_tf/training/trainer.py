@@ -298,8 +298,8 @@ def open_strategy(settings: TrainSettings, trains: bool = True,
 
 
 def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
-                 make_learner: Callable[[str], Learner], rate_factors: tuple = (),
-                 sums_losses: bool = False) -> Trainer:
+                 make_learner: Callable[[str], Learner], sums_losses: bool = False,
+                 **factors: tuple) -> Trainer:
     """A Trainer whose weights are drawn from the seed of the settings.
 
     Args:
@@ -307,8 +307,8 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
         settings: how to train.
         make_learner: function of the dtype policy that returns the Learner; what it freezes is
             not trained.
-        rate_factors: see `AdamWeightDecay`.
         sums_losses: see `Trainer`.
+        factors: `rate_factors` or `gradient_factors`, see `AdamWeightDecay`.
     """
     jit_compile = {"auto": distribution.has_accelerator(strategy),
                    "true": True, "false": False}[settings.jit_compile]
@@ -321,6 +321,6 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
                                  settings.warmup_init_lr, settings.end_learning_rate)
         optimizer = make_optimizer(
             settings.optimizer, rate, weight_decay=settings.weight_decay,
-            skip_nonfinite=settings.dtype == "float16", rate_factors=rate_factors)
+            skip_nonfinite=settings.dtype == "float16", **factors)
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size)

@@ -36,8 +36,8 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
         raise InputError(f"--layer_decay is {layer_decay}; it must be above 0 and at most 1.")
 
 
-def layer_decay_factors(config: EncoderConfig, decay: float,
-                        top: int = 1) -> tuple[tuple[str, float], ...]:
+def layer_decay_factors(config: EncoderConfig, decay: float, top: int = 1,
+                        of: str = "rate") -> tuple[tuple[str, float], ...]:
     """`rate_factors` of an optimizer with which each layer learns slower than the one above it.
 
     Layer i of L, counted from 0, learns at decay**(L - i) times the learning rate, the embeddings
@@ -49,6 +49,8 @@ def layer_decay_factors(config: EncoderConfig, decay: float,
         config: of the network.
         decay: above 0, at most 1.
         top: the power of `decay` at which the top layer learns.
+        of: "rate"; or "gradient", for `gradient_factors` as zihangdai/xlnet has them: without the
+            embeddings, and without what it keeps for all layers in one tensor.
 
     Returns:
         Pairs of a regular expression and a factor; none if `decay` is 1.
@@ -60,6 +62,9 @@ def layer_decay_factors(config: EncoderConfig, decay: float,
     if decay == 1:
         return ()
     layers = config.depth
+    if of == "gradient":
+        return tuple((f"encoder/layer_{i}/(?!.*(r_[wrs]|seg_embed)$)",
+                      decay**(layers - 1 - i + top)) for i in range(layers))
     return (("embeddings(_project)?/", decay**(layers + top)),
             *((f"encoder/layer_{i}/", decay**(layers - 1 - i + top)) for i in range(layers)))
 
@@ -82,7 +87,8 @@ def freeze(encoder, layers: int) -> None:
     if layers < 0:
         encoder.trainable = False
     elif layers:
-        for layer in (encoder.embeddings, encoder.embeddings_project, *encoder.layers_[:layers]):
+        project = getattr(encoder, "embeddings_project", None)
+        for layer in (encoder.embeddings, project, *encoder.layers_[:layers]):
             if layer:
                 layer.trainable = False
 
@@ -104,7 +110,7 @@ def reinitialize_top(encoder, layers: int) -> None:
         return
     for layer in (*encoder.layers_[-layers:], encoder.pooler):
         for variable in layer.weights if layer else ():
-            if variable.name == "kernel":
+            if len(variable.shape) > 1:
                 variable.assign(encoder.initializer()(variable.shape, variable.dtype))
             else:
                 fill = ops.ones if variable.name == "gamma" else ops.zeros
