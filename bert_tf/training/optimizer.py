@@ -224,6 +224,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
         Under a strategy, each replica gives its own addend of the gradient.
         """
+        if not self.built:
+            self.build(trainable_variables or [])
         grads, norm = reduce_and_clip(grads, self.clip_norm, self._is_clipped, self.rows_apart)
         grads = [g if factor == 1 else g * ops.cast(factor, g.dtype)
                  for g, factor in zip(grads, self._gradient_factors)]
