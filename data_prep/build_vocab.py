@@ -3,7 +3,7 @@
 Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
 flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and its merges.txt is
 written beside --output_file, as is that of gpt_bpe, GPT's encoding; SentencePiece has the special
-tokens of ALBERT.
+tokens of ALBERT, XLNet or T5.
 
 Example:
     bert-build-vocab --input_file=text.txt --output_file=vocab.txt --vocab_size=8000
@@ -17,6 +17,7 @@ import functools
 import io
 import json
 import os
+import typing
 from collections.abc import Mapping, Sequence
 
 import lazy_loader
@@ -35,7 +36,7 @@ from bert_tf.tokenization import (
     split_chunks,
     split_words,
 )
-from bert_tf.tokenization.sentencepiece import ALBERT, prepare
+from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
@@ -43,8 +44,32 @@ tokenizers = lazy_loader.load("tokenizers")
 
 _PIECE_BYTES = 1 << 22
 _ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json"}
-# The marks that ALBERT's vocabulary holds as pieces of their own.
-_ALBERT_MARKS = list("()\"-.–£€")
+# The marks that the vocabularies of ALBERT and XLNet hold as pieces of their own.
+_MARKS = list("()\"-.–£€")
+
+
+class _Pieces(typing.NamedTuple):
+    """The pieces that a model that uses SentencePiece needs beside those of the text.
+
+    Attributes:
+        style: how it prepares text.
+        reserved: arguments of the library: the ids of <unk> and of others, -1 for none.
+        control: pieces that no text becomes, after these.
+        defined: pieces that text becomes wherever they are in it.
+    """
+
+    style: Style
+    reserved: dict[str, int]
+    control: list[str]
+    defined: list[str]
+
+
+_PIECES = {
+    "albert": _Pieces(ALBERT, {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1},
+                      ["[CLS]", "[SEP]", "[MASK]"], _MARKS),
+    "xlnet": _Pieces(XLNET, {"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1},
+                     ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>"], ["<eop>", *_MARKS]),
+    "t5": _Pieces(T5, {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}, [], [])}
 
 
 @dataclasses.dataclass
@@ -55,9 +80,13 @@ class BuildVocabFlags:
     output_file: str = option(REQUIRED, "Where the vocabulary goes: vocab.txt, vocab.json with "
                               "byte_bpe, spiece.model with sentencepiece.")
     tokenizer: str = option("wordpiece", "The kind of tokenizer.", choices=tuple(_ENDINGS))
+    sentencepiece_style: str = option(
+        "albert", "Whose special tokens and preparation of the text a SentencePiece model has.",
+        choices=tuple(_PIECES))
     vocab_size: int = option(30522, "Most tokens, special and unused ones included. A small text "
                              "gives fewer.")
-    do_lower_case: bool = option(True, "Lower-case the text and drop accents (not byte_bpe).")
+    do_lower_case: bool = option(True, "Lower-case the text and drop accents (not byte_bpe, nor "
+                                "T5's SentencePiece, which keep it as it is).")
     min_frequency: int = option(2, "How often two pieces must meet to become one (not "
                                 "sentencepiece).")
     limit_alphabet: int = option(1000, "Most different characters; words that hold a rarer one "
@@ -77,6 +106,12 @@ class BuildVocabFlags:
                              f"{self.tokenizer} its name must end in {ending}.")
 
 
+def _prepare(line, job):
+    """A line as the tokenizer hands it to SentencePiece."""
+    style, line = _PIECES[job.sentencepiece_style].style, line.replace("\0", "")
+    return prepare(line, job.do_lower_case, style.quotes) if style.prepares else line
+
+
 def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Counter:
     """How often each word of the tokenizer is in the files.
 
@@ -87,7 +122,7 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
     cut = {"wordpiece": split_chunks,
            "byte_bpe": lambda line: [word.group() for word in byte_bpe.find_words(line)],
            "gpt_bpe": gpt_bpe.split_words,
-           "sentencepiece": lambda line: prepare(line.replace("\0", ""), job.do_lower_case).split(),
+           "sentencepiece": lambda line: _prepare(line, job).split(),
            }[job.tokenizer]
     for piece in corpus.read_pieces(paths, _PIECE_BYTES):
         for line in corpus.decode(piece, paths):
@@ -193,21 +228,19 @@ def _train(model, trainer, first, job, words):
 
 
 def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, bytes]:
-    """The content of spiece.model for `words`, a unigram model with ALBERT's special tokens and
-    marks.
+    """The content of spiece.model for `words`, a unigram model with the special pieces of
+    --sentencepiece_style.
 
     Raises:
         InputError: --vocab_size has no room for the characters alone.
     """
-    roles, file = ALBERT.roles, io.BytesIO()
+    pieces, file = _PIECES[job.sentencepiece_style], io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=(f"{word}\t{count}" for word, count in sorted(words.items())),
             input_format="tsv", model_writer=file, model_type="unigram", vocab_size=job.vocab_size,
-            hard_vocab_limit=False, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
-            pad_piece=roles["pad"], unk_piece=roles["unk"],
-            control_symbols=[roles["cls"], roles["sep"], roles["mask"]],
-            user_defined_symbols=_ALBERT_MARKS, character_coverage=0.99995,
+            hard_vocab_limit=False, **pieces.reserved, control_symbols=pieces.control,
+            user_defined_symbols=pieces.defined, character_coverage=0.99995,
             max_sentence_length=1 << 20, num_threads=1, minloglevel=2)
     except RuntimeError as error:
         raise InputError(f"--vocab_size={job.vocab_size}: the text gives no vocabulary ({error}); "

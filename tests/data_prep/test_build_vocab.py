@@ -87,12 +87,20 @@ def test_byte_bpe_covers_any_text(text_file, capsys):
     assert "0.000% <unk>" in capsys.readouterr().out
 
 
-def test_sentencepiece_is_that_of_albert(text_file):
-    tokenizer = build(text_file, "spiece.model", tokenizer="sentencepiece", vocab_size=70)
-    assert tokenizer.vocabulary.tokens[:8] == [
-        "<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "(", ")", '"']
-    assert "\u2581lower" in tokenizer.vocabulary.ids and tokenizer.do_lower_case
+@pytest.mark.parametrize("style, first, lowers", [
+    ("albert", ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "(", ")", '"'], True),
+    # The ids that data_utils.py of XLNet names.
+    ("xlnet", ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"],
+     True),
+    ("t5", ["<pad>", "</s>", "<unk>"], False)])
+def test_sentencepiece_has_the_special_tokens_of_the_original(text_file, style, first, lowers):
+    tokenizer = build(text_file, "spiece.model", tokenizer="sentencepiece", vocab_size=72,
+                      sentencepiece_style=style)
+    assert tokenizer.vocabulary.tokens[:len(first)] == first
+    assert "\u2581lower" in tokenizer.vocabulary.ids and tokenizer.do_lower_case == lowers
     assert tokenizer.vocabulary.unk_id not in tokenizer.encode(TEXT.replace("\u00ad", ""))
+    assert ("\u2581Café" in "".join(tokenizer.tokens(tokenizer.encode("Café")))) != lowers
+    assert ("<extra_id_0>" in tokenizer.vocabulary.tokens[-1]) == (style == "t5")
 
 
 def test_a_small_alphabet_makes_rare_characters_unknown(text_file):
