@@ -160,7 +160,7 @@ class T5Attention(FromConfig, keras.layers.Layer):
             context, (batch, length, self.config.attention_width))), probs
 
     def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor, list[Tensor]]:
         """
         Args:
             x: float [B, Q, H].
@@ -169,14 +169,15 @@ class T5Attention(FromConfig, keras.layers.Layer):
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
-            float [B, Q, H], and the attention probabilities [B, N, Q, S].
+            float [B, Q, H], the attention probabilities [B, N, Q, S], and the keys and values,
+            [B, N, S, D].
         """
         seeds = split_seed(dropout_seed, 2)
         normed = self.layer_norm(x)
         keys, values = self.keys_and_values(normed if memory is None else memory)
         y, probs = self.attend(normed, keys, values, bias, seeds[0])
         y = dropout(y, self.config.dropout_rate, seeds[1], shared=1)
-        return x + ops.cast(y, x.dtype), probs
+        return x + ops.cast(y, x.dtype), probs, [keys, values]
 
 
 @register
@@ -240,7 +241,7 @@ class T5Layer(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None
-             ) -> dict[str, Tensor]:
+             ) -> dict[str, Any]:
         """
         Args:
             x: float [B, Q, H].
@@ -250,14 +251,16 @@ class T5Layer(FromConfig, keras.layers.Layer):
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
-            A dict: what comes after each part, float [B, Q, H], by the part's name; and `probs` and
-            `cross_probs`, [B, N, Q, Q] and [B, N, Q, S], the probabilities of attention.
+            A dict: what comes after each part, float [B, Q, H], by the part's name; `probs` and
+            `cross_probs`, [B, N, Q, Q] and [B, N, Q, S], the probabilities of attention; and
+            `cache`, the keys and the values of self-attention, [B, N, Q, D].
         """
-        seeds, outputs = split_seed(dropout_seed, 3), {}
-        x, outputs["probs"] = self.attention(x, bias, None, seeds[0])
+        outputs: dict[str, Any] = {}
+        seeds = split_seed(dropout_seed, 3)
+        x, outputs["probs"], outputs["cache"] = self.attention(x, bias, None, seeds[0])
         outputs["attention"] = x
         if self.cross_attention:
-            x, outputs["cross_probs"] = self.cross_attention(x, memory_bias, memory, seeds[1])
+            x, outputs["cross_probs"], _ = self.cross_attention(x, memory_bias, memory, seeds[1])
             outputs["cross_attention"] = x
         outputs["feed_forward"] = self.feed_forward(x, seeds[2])
         return outputs

@@ -12,114 +12,11 @@ import keras
 from keras import ops
 
 from bert_tf.config import T5Config
-from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.t5 import HIDDEN, RelativeBias, RMSNorm, T5Layer, normal, truncated
-from bert_tf.layers.transformer import dropout, split_seed
-from bert_tf.networks.decoding import beam_search, greedy
-
-
-def hide(visible: Tensor) -> Tensor:
-    """What is added to scores: 0 where `visible`, bool [...], is True, else -1e9 (float32)."""
-    return ops.where(visible, 0.0, HIDDEN)
-
-
-def same_segment(queries: Tensor, keys: Tensor) -> Tensor:
-    """bool [B, 1, Q, S], from the numbers of segments of queries [B, Q] and keys [B, S]."""
-    return ops.equal(queries[:, None, :, None], keys[:, None, None, :])
-
-
-@register
-class T5Embeddings(FromConfig, keras.layers.Layer):
-    """The table of words, without positions and without a norm."""
-
-    def build(self, input_shape: Any = None) -> None:
-        config = self.config
-        self.word_embeddings = self.add_weight(
-            (config.vocab_size, config.d_model), normal(config.initializer_factor),
-            name="word_embeddings", autocast=False)
-
-    def call(self, ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """From integer [B, S] to float [B, S, H]; no dropout if the seed, integer [2], is None."""
-        x = ops.take(ops.cast(self.word_embeddings, self.compute_dtype), ids, axis=0)
-        # In float16 residuals are added up in float32: those of released models are too large.
-        x = ops.cast(x, "float32") if self.compute_dtype == "float16" else x
-        return dropout(x, self.config.dropout_rate, dropout_seed, shared=1)
-
-
-@register
-class T5Stack(FromConfig, keras.layers.Layer):
-    """The layers of an encoder or of a decoder, their relative bias, and a norm.
-
-    Args:
-        config: `T5Config`.
-        is_encoder: which of the two.
-    """
-
-    def __init__(self, config: T5Config, is_encoder: bool, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        policy, self.is_encoder = self.dtype_policy, is_encoder
-        self.relative_bias = RelativeBias(
-            config, is_encoder or config.architecture == "prefix_lm",
-            name="relative_attention_bias", dtype=policy)
-        self.layers_: list[Any] = [
-            T5Layer(config, config.has_encoder and not is_encoder, name=f"layer_{i}", dtype=policy)
-            for i in range(config.num_layers if is_encoder else config.decoder_layers)]
-        self.layer_norm = RMSNorm(config, dtype=policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        parts: list[Any] = [self.relative_bias, *self.layers_, self.layer_norm]
-        for part in parts:
-            part.build()
-
-    def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
-             memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None
-             ) -> dict[str, Any]:
-        """
-        Args:
-            x: embeddings, float [B, T, H].
-            bias: of the mask, float32, broadcast to [B, N, T, T].
-            memory, memory_bias: as of `T5Layer`.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            A dict: `output`, float [B, T, H], with the norm; `layers`, a list of the dicts that
-            `T5Layer` returns.
-        """
-        seeds, places = split_seed(dropout_seed, 1 + len(self.layers_)), ops.arange(ops.shape(x)[1])
-        bias, layers = self.relative_bias(places, places) + bias, []
-        for layer, seed in zip(self.layers_, seeds[1:]):
-            layers.append(layer(x, bias, memory, memory_bias, seed))
-            x = layers[-1]["feed_forward"]
-        x = dropout(self.layer_norm(x), self.config.dropout_rate, seeds[0], shared=1)
-        return {"output": x, "layers": layers}
-
-    def step(self, x: Tensor, places: Tensor, cache: list[Tensor], memory: list[Tensor],
-             memory_bias: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """One token of each row.
-
-        Args:
-            x: its embedding, float [B, 1, H].
-            places: its place in the sequence, integer [B].
-            cache: the keys and the values of each layer, one after the other, float [B, N, T, D].
-            memory, memory_bias: as of `T5Layer.step`, for each layer.
-
-        Returns:
-            float [B, 1, H] with the norm, and the next cache.
-        """
-        keys = ops.arange(ops.shape(cache[0])[2], dtype="int32")                    # [T]
-        bias = ops.transpose(self.relative_bias(places, keys), (2, 1, 0, 3))        # [B, N, 1, T]
-        bias = bias + hide(keys[None] <= places[:, None])[:, None, None, :]
-        is_here = (keys[None] == places[:, None])[:, None, :, None]                 # [B, 1, T, 1]
-        after: list[Tensor] = []
-        for i, layer in enumerate(self.layers_):
-            x, found = layer.step(x, bias, is_here, cache[2 * i:2 * i + 2],
-                                  memory[2 * i:2 * i + 2], memory_bias)
-            after += found
-        return self.layer_norm(x), after
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "is_encoder": self.is_encoder}
+from bert_tf.layers.t5 import truncated
+from bert_tf.layers.t5_stack import T5Embeddings, T5Stack, hide, same_segment
+from bert_tf.layers.transformer import split_seed
+from bert_tf.networks import t5_generation
 
 
 @register
@@ -146,7 +43,8 @@ class T5(FromConfig, keras.Model):
         super().__init__(config, name=name, **kwargs)
         policy = self.dtype_policy
         if not config.has_encoder:
-            self.reads, self.also_reads = self.reads[1:], self.also_reads[1:]
+            self.reads = self.reads[1:]
+            self.also_reads = ("encoder_input_tokens", *self.also_reads[1:])
         self.embeddings = T5Embeddings(config, name="embeddings", dtype=policy)
         self.encoder_stack: Any = T5Stack(
             config, True, name="encoder", dtype=policy) if config.has_encoder else None
@@ -249,6 +147,22 @@ class T5(FromConfig, keras.Model):
         outputs = self.decoder_stack(x, hide(visible), memory, memory_bias, seeds[1])
         return {**outputs, "embeddings": x}
 
+    def _go_on(self, inputs, dropout_seed):
+        """What `call` returns for the targets of a language model that reads the inputs first."""
+        tokens, targets = inputs["encoder_input_tokens"], inputs["decoder_input_tokens"]
+        joined, seen, places = t5_generation.join(tokens, targets)
+        decoded = self.decode(joined, seen=seen, dropout_seed=dropout_seed)
+        layers = [layer["feed_forward"] for layer in decoded["layers"]]
+        x, *layers = (ops.take_along_axis(values, places[:, :, None], axis=1)
+                      for values in (decoded["output"], *layers))
+        outputs = {"sequence_output": x, "layer_outputs": layers}
+        return {**outputs, **self._output_table()}
+
+    def _output_table(self):
+        """{"output_table": [V, H]} if tokens are not predicted by the embeddings."""
+        return {"output_table": ops.transpose(self.logits_layer.kernel)
+                } if self.logits_layer else {}
+
     def logits(self, x: Tensor) -> Tensor:
         """float32 [..., V] from the decoder's output, float [..., H]."""
         if self.logits_layer:
@@ -261,55 +175,28 @@ class T5(FromConfig, keras.Model):
         """The sequence that follows from each input; keys and values are computed once.
 
         Args:
-            tokens: of the encoder, integer [B, S], padded with 0.
+            tokens: of the encoder, or what a language model goes on from, integer [B, S], padded
+                with 0 on the right.
             length: T, the most tokens of a result.
             beams: how many beginnings are kept; 1: the likeliest token each time.
             alpha: of the penalty of length, with several beams; 0 for none.
 
         Returns:
             int32 [B, T]: tokens up to the end, 1, and then 0.
-
-        Raises:
-            InputError: the network has no encoder.
         """
-        if not self.encoder_stack:
-            raise InputError("a text is made from another by an encoder_decoder; this network is a "
-                             f"{self.config.architecture}.")
-        encoded, config = self.encode(tokens), self.config
-        batch = ops.shape(tokens)[0]
-        memory = [values for layer in self.decoder_stack.layers_
-                  for values in layer.cross_attention.keys_and_values(encoded["output"])]
-        memory_bias = hide(ops.not_equal(encoded["segments"], 0))[:, None, None, :]
-        cache = [ops.zeros((batch, config.num_heads, length, config.d_kv), values.dtype)
-                 for values in memory]
-
-        def step_with(memory, memory_bias, first):
-            def step(ids, number, state):
-                places = ops.broadcast_to(number + first, ops.shape(ids))
-                x, state = self.decoder_stack.step(self.embeddings(ids[:, None]), places, state,
-                                                   memory, memory_bias)
-                return self.logits(x)[:, 0], state
-            return step
-
-        # The start, 0, is at place 0.
-        logits, cache = step_with(memory, memory_bias, 0)(
-            ops.zeros((batch,), "int32"), ops.cast(0, "int32"), cache)
-        if beams > 1:
-            memory, cache, (memory_bias,) = ([ops.repeat(values, beams, axis=0) for values in rows]
-                                             for rows in (memory, cache, [memory_bias]))
-            return beam_search(logits, step_with(memory, memory_bias, 1), cache, length, beams,
-                               alpha)[0]
-        return greedy(logits, step_with(memory, memory_bias, 1), cache, length)
+        return t5_generation.generate(self, tokens, length, beams, alpha)
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
         """
         Args:
-            inputs: dict of integer `encoder_input_tokens` [B, S] (if there is an encoder) and
-                `decoder_input_tokens` [B, T], padded with 0; of packed rows `encoder_segment_ids`
-                and `decoder_segment_ids`; of a prefix LM `decoder_causal_attention` [B, T], 1 where
-                tokens are seen from both sides. Others are ignored. Or `input_ids` and `input_mask`
-                [B, S], 1 for tokens, of which the encoder alone makes vectors.
+            inputs: dict of integer `encoder_input_tokens` [B, S] and `decoder_input_tokens` [B, T],
+                padded with 0; without an encoder the first may be absent, or is what the targets go
+                on from, in one row, and what a prefix LM sees on both sides. Of packed rows
+                `encoder_segment_ids` and `decoder_segment_ids`; of a prefix LM without the inputs
+                `decoder_causal_attention` [B, T], 1 where tokens are seen from both sides. Others
+                are ignored. Or `input_ids` and `input_mask` [B, S], 1 for tokens, of which the
+                encoder alone makes vectors.
             training: whether to apply dropout.
             dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
                 `seed_generator` if None.
@@ -328,6 +215,8 @@ class T5(FromConfig, keras.Model):
             dropout_seed = self.seed_generator.next()
         if "decoder_input_tokens" not in inputs:
             return self.encode_text(inputs["input_ids"], inputs["input_mask"], dropout_seed)
+        if not self.encoder_stack and "encoder_input_tokens" in inputs:
+            return self._go_on(inputs, dropout_seed)
         seeds, outputs, encoded = split_seed(dropout_seed, 2), {}, None
         if self.encoder_stack:
             encoded = self.encode(inputs["encoder_input_tokens"],
@@ -339,8 +228,7 @@ class T5(FromConfig, keras.Model):
             inputs.get("decoder_causal_attention"), seeds[1])
         outputs |= {"sequence_output": decoded["output"], "layer_outputs": [
             layer["feed_forward"] for layer in decoded["layers"]]}
-        if self.logits_layer:
-            outputs["output_table"] = ops.transpose(self.logits_layer.kernel)
+        outputs |= self._output_table()
         if return_attention:
             outputs["attention_probs"] = [layer["probs"] for layer in decoded["layers"]]
             if encoded:

@@ -40,6 +40,8 @@ def batch_of(golden):
     shifted = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
     batch = {"encoder_input_tokens": golden["inputs"], "decoder_input_tokens": shifted,
              "decoder_target_tokens": targets}
+    if "weights/shared/embedding" not in golden.files:      # its inputs are the decoder's
+        del batch["encoder_input_tokens"]
     if "targets_segmentation" in golden.files:
         batch |= {"decoder_input_tokens": np.where(golden["targets_position"] == 0, 0, shifted),
                   "encoder_segment_ids": golden["inputs_segmentation"],
@@ -176,3 +178,33 @@ def test_float16_does_not_overflow_where_released_models_do():
              "decoder_input_tokens": np.zeros((1, 3), "int32")}
     outputs = network(batch)["sequence_output"]
     assert outputs.dtype == "float16" and np.isfinite(np.array(outputs)).all()
+
+
+@pytest.mark.parametrize("architecture", ("language_model", "prefix_lm"))
+def test_a_language_model_goes_on_from_its_inputs(architecture):
+    """In rows of any length, and token by token as all at once."""
+    keras.utils.set_random_seed(2)
+    network = T5(T5Config.from_dict({**TINY.to_dict(), "architecture": architecture}))
+    tokens = np.array([[5, 6, 7, 8, 1], [9, 1, 0, 0, 0]], "int32")
+    found = np.array(network.generate(tokens, 4))
+    for row, ids in zip(tokens, found):
+        prompt = [0, *row[row > 0]]
+        for number in range(len(ids)):
+            line = np.array([[*prompt, *ids[:number]]], "int32")
+            seen = (np.arange(line.shape[1]) < len(prompt)).astype("int32")[None]
+            outputs = network({"decoder_input_tokens": line, "decoder_causal_attention": seen})
+            logits = np.array(network.logits(outputs["sequence_output"]))[0, -1]
+            assert ids[number] == logits.argmax()
+            if ids[number] == 1:
+                break
+    targets = np.pad(found, ((0, 0), (1, 0)))[:, :-1]
+    batch = {"encoder_input_tokens": tokens, "decoder_input_tokens": targets}
+    together = np.array(network(batch)["sequence_output"])
+    assert together.shape == (2, 4, 8) and np.allclose(together[0, :1 + number], np.array(
+        network({name: rows[:1] for name, rows in batch.items()})["sequence_output"])[
+            0, :1 + number], atol=1e-5)
+    alone = network({"encoder_input_tokens": tokens[1:, :2], "decoder_input_tokens": targets[1:]})
+    assert np.allclose(together[1:], alone["sequence_output"], atol=1e-5)
+    wanted = np.array(network.logits(together)).argmax(-1)
+    is_token = np.cumsum(found == 1, axis=1) - (found == 1) == 0
+    assert np.array_equal(wanted[is_token], found[is_token])
