@@ -1,6 +1,7 @@
 """A fine-tuned model that is kept warm and takes raw texts."""
 
 import collections
+import functools
 import os
 
 import tensorflow as tf
@@ -41,6 +42,7 @@ class Predictor:
       `n_best`, each with `text`, `probability`, `start_logit` and `end_logit`. A model of SQuAD 2.0
       may answer "", by the threshold in its task.json, and gives `null_odds`. As in the original's
       files, the answer is "empty" where none of the likeliest starts and ends go together.
+    - text_to_text: a text that begins with its task's name, as in training; `text`.
 
     Beyond rounding, a prediction does not depend on what else is in the list. Texts of a pair or a
     choice that are too long together are cut to fit, as in training.
@@ -49,7 +51,8 @@ class Predictor:
     def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None):
         """
         Args:
-            path: the output folder of run_classifier, run_tagger, run_multiple_choice or run_squad.
+            path: the output folder of run_classifier, run_tagger, run_multiple_choice,
+                run_squad or run_text_to_text.
             batch_size: examples, or windows of them, that the model reads at a time.
             dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
 
@@ -88,9 +91,11 @@ class Predictor:
         # Sizes are unknown, so that the model is traced once and not for every length.
         self._choices = any(feature.axis == "C*S" for feature in self._kind.features)
         sizes = [None] * (3 if self._choices else 2)
-        self._reads = learner.encoder.reads
+        self._reads = self._kind.reads or learner.encoder.reads
+        answer = _writer(learner, self._kind, saved_task.options) if self._kind.reads else (
+            functools.partial(answers, learner))
         self._forward = tf.function(
-            lambda *ids: answers(learner, dict(zip(self._reads, ids))), autograph=False,
+            lambda *ids: answer(dict(zip(self._reads, ids))), autograph=False,
             input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in self._reads])
 
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
@@ -150,8 +155,9 @@ class Predictor:
         if self._choices:
             inputs = {name: rows.reshape(len(rows), -1, self._length)
                       for name, rows in inputs.items()}
-        lengths, is_left = inputs["input_mask"].sum(-1), pads_left(inputs["input_mask"])
-        lengths = lengths.max(1) if self._choices else lengths
+        mask = features["input_mask"].astype("int32").reshape(len(inputs[self._reads[0]]), -1,
+                                                              self._length)
+        lengths, is_left = mask.sum(-1).max(1), pads_left(mask)
         found = {}
         for rows in sorted_batches(lengths, self._batch_size):
             length = padded_length(lengths[rows], self._length)
@@ -160,6 +166,16 @@ class Predictor:
             put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
                 self._length, self._positional)
         return found
+
+
+def _writer(learner, kind, options):
+    """What answers a batch with the tokens of a text."""
+    arguments = kind.generation(options)
+
+    def write(batch):
+        return {"tokens": learner.encoder.generate(*batch.values(), **arguments)}
+
+    return write
 
 
 def _check(learner, tokenizer, task):

@@ -11,6 +11,7 @@ import re
 import string
 import struct
 import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 import sentencepiece
@@ -127,6 +128,14 @@ class SentencepieceTokenizer(Tokenizer):
         pieces is covered by each of them."""
         ids, _, offsets = self._pieces(text)
         return ids, offsets
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens up to the first that ends one (seqio's `Vocabulary.decode`)."""
+        vocabulary, ids = self.vocabulary, list(ids)
+        if vocabulary.sep_id in ids:
+            ids = ids[:ids.index(vocabulary.sep_id) + 1]
+        size = self._model.get_piece_size()
+        return self._model.decode([index if index < size else vocabulary.unk_id for index in ids])
 
     @property
     def prepares(self) -> bool:

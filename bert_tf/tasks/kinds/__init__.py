@@ -8,6 +8,7 @@ CLASSES = {
     "similarity": ["Similarity"],
     "tagging": ["Tagging"],
     "span": ["Span"],
+    "text_to_text": ["TextToText"],
 }
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(

@@ -34,12 +34,14 @@ class Kind:
         has_labels: whether labels are from a list of names, which is kept with the model.
         smooths: whether its loss can smooth labels.
         measures: whether records to predict hold labels, so that their loss can be measured.
+        reads: names of the features that a model writes texts from; () where it answers otherwise.
     """
 
     name = title = script = ""
     features: tuple = ()
     texts: tuple = (1, None, "a text")
     own_metrics: tuple = ()
+    reads: tuple[str, ...] = ()
     format: str | None = None
     default_columns: tuple = ("", "")
     needs_choices = has_labels = False
@@ -151,6 +153,10 @@ class Kind:
         """The `Example` that a text or a tuple of texts is, without a label; it is the only one of
         document `number`."""
         return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
+
+    def generation(self, options: dict) -> dict:
+        """The arguments with which a network that writes texts does so."""
+        raise NotImplementedError
 
     def batch_key(self, example: Example) -> int:
         """Examples of another key do not share a batch."""

@@ -1,0 +1,274 @@
+"""Fine-tunes T5 to write a text for a text: one task or a mixture of several; scores it, and
+predicts.
+
+--tasks names tasks of GLUE, SuperGLUE and SQuAD in their official files, which become text as in
+the original: "mnli hypothesis: ... premise: ...", and the words of a label. Files of your own hold
+an input and a target on each line with a tab between; this may be any task, such as words with
+their tags. Scores are the official ones of each task, in percent. A text that is none of a task's
+labels counts as wrong.
+
+By default training is that of the original: Adafactor at a constant rate of 0.001. The same command
+started again continues where it stopped. --output_dir gets the model, which `bert_tf.Predictor`
+opens, predictions.tsv of each file and metrics.json.
+
+Example:
+    bert-run-text-to-text --tasks=cola,mrpc --data_dir=glue --do_train --do_eval \\
+        --init_checkpoint=t5-small --num_train_steps=2000 --output_dir=/tmp/t5
+    bert-run-text-to-text --train_file=tags.tsv --dev_file=tags_dev.tsv --do_train --do_eval \\
+        --init_checkpoint=t5-small --num_train_steps=2000 --output_dir=/tmp/tags
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import bert_tf
+from bert_tf import checkpoints, flags, training
+from bert_tf.checkpoints import keras_file
+from bert_tf.config import T5Config, read_config
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.flags import option
+from bert_tf.options import settle
+from bert_tf.recipes import Term
+from bert_tf.tasks.task import KINDS, SavedTask, Task
+from bert_tf.tasks.text_files import Sources, TextFlags, longest_target
+from bert_tf.tasks.text_scores import score
+from bert_tf.tokenization import check_fits, find_vocabulary, open_tokenizer
+from bert_tf.training.settings import TrainSettings
+
+_KIND = KINDS["text_to_text"]
+_MOST_TARGETS = 128     # tokens that are written for files without targets
+# The original's: the rate is constant up to the end of the warm-up.
+_DEFAULTS = {"optimizer": "adafactor", "learning_rate": 1e-3, "learning_rate_schedule": "rsqrt",
+             "num_warmup_steps": 1 << 30, "train_batch_size": 128, "num_train_steps": 1 << 18,
+             "eval_batch_size": 64}
+
+
+@dataclasses.dataclass
+class TextModelFlags:
+    """What to do with which model."""
+
+    do_train: bool = option(False, "Fine-tune, on the training files.")
+    do_eval: bool = option(False, "Score the model, on the files to score on; while training too, "
+                                  "every --eval_steps.")
+    do_predict: bool = option(False, "Write texts for the test files.")
+    init_checkpoint: str = option(
+        "", "Weights to begin with, a folder or file of any format; without --do_train, the "
+        "fine-tuned model (default: that of --output_dir).")
+    bert_config_file: str = option(
+        "", "The configuration of the model; default: that beside --init_checkpoint. Without "
+        "--init_checkpoint, training begins with random weights.")
+    vocab_file: str = option(
+        "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.",
+        alias="tokenizer_file")
+    max_seq_length: int | None = option(
+        None, "Most tokens of an input, its final token included; what is longer is cut. Default: "
+        "that of a fine-tuned model, else 512.")
+    max_target_length: int | None = option(
+        None, "Most tokens of a target, and of a text that is written. Default: that of a "
+        "fine-tuned model, else the longest target of the files, at most 512. The original pads "
+        "the targets of GLUE to 84.")
+    dropout_rate: float = option(0.1, "Dropout while training. Models of T5 1.1 were trained "
+                                      "without, and are fine-tuned with it.")
+    beams: int | None = option(
+        None, "Beginnings of a text that are kept (default: 1, the likeliest token each time). The "
+        "original has 4 for translations and summaries.")
+    alpha: float | None = option(None, "With several beams: how much long texts are preferred "
+                                       "(default: 0.6).")
+
+    def check(self) -> None:
+        """Raises InputError if there is nothing to do, or a value can't be."""
+        if not (self.do_train or self.do_eval or self.do_predict):
+            raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
+        for name, least in (("max_seq_length", 2), ("max_target_length", 2), ("beams", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"--{name} is {value}; it must be at least {least}.")
+        if not 0 <= self.dropout_rate < 1:
+            raise InputError(f"--dropout_rate is {self.dropout_rate}; it must be from 0 to below "
+                             "1.")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Model:
+    """What is known of a model before it is built: where its weights are, `T5Config`, tokenizer,
+    and the `SavedTask` to be."""
+
+    path: str
+    config: T5Config
+    tokenizer: Any
+    saved: SavedTask
+
+
+def _open(job, settings, sources):
+    """The `_Model` that the flags name.
+
+    Raises:
+        InputError: there is none, or it is another kind of model.
+    """
+    path = job.init_checkpoint
+    if not job.do_train and not path:
+        path = os.path.join(settings.output_dir, keras_file.NAME)
+        if not os.path.exists(path):
+            raise InputError(f"there is no {keras_file.NAME} in {settings.output_dir}: train "
+                             "first, with --do_train, or name a fine-tuned model with "
+                             "--init_checkpoint.")
+    if not (path or job.bert_config_file):
+        raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
+                         "random weights.")
+    config: Any = job.bert_config_file and read_config(job.bert_config_file)
+    if path:
+        config = (checkpoints.read_for(path, config).config if config
+                  else checkpoints.read_config(path))
+    if not (isinstance(config, T5Config) and config.has_encoder):
+        raise InputError(f"{path or job.bert_config_file} describes no encoder with a decoder; "
+                         "give a model of T5.")
+    folder = path and (path if os.path.isdir(path) else os.path.dirname(path))
+    if job.do_train and path and os.path.realpath(folder or ".") == os.path.realpath(
+            settings.output_dir):
+        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
+                         "would be overwritten; name another.")
+    vocabulary = job.vocab_file or (find_vocabulary(folder or ".") if path else None)
+    if not vocabulary:
+        raise InputError("--vocab_file must be given: there is no vocabulary in "
+                         f"{folder or 'the place of --init_checkpoint'}.")
+    tokenizer = open_tokenizer(vocabulary, False)
+    if not hasattr(tokenizer, "decode"):
+        raise InputError(f"--vocab_file={vocabulary} is of {tokenizer.name}, which makes no "
+                         "texts of tokens; give a spiece.model of SentencePiece.")
+    check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={vocabulary}")
+    earlier = None if job.do_train else SavedTask.read(folder or ".")
+    options = settle(
+        {name: getattr(job, name) for name in ("max_target_length", "beams", "alpha")},
+        earlier.options if earlier else {},
+        {"max_target_length": longest_target(sources, tokenizer) or _MOST_TARGETS, "beams": 1,
+         "alpha": 0.6})
+    length = job.max_seq_length or (earlier.max_seq_length if earlier else 512)
+    if job.do_train:
+        config = dataclasses.replace(config, dropout_rate=job.dropout_rate)
+    task = Task("+".join(source.task.name for source in sources.tasks), _KIND, {})
+    return _Model(path, config, tokenizer, SavedTask(task, length, False, options))
+
+
+class TextRun:
+    """Trains, scores and predicts under an output folder.
+
+    Args:
+        model: of `_open`.
+        sources: `Sources`.
+        job: `TextModelFlags`.
+        settings: `TrainSettings`.
+    """
+
+    def __init__(self, model: _Model, sources: Sources, job: TextModelFlags,
+                 settings: TrainSettings) -> None:
+        self._model, self._sources, self._job, self._settings = model, sources, job, settings
+        self._predictor: Any = None
+
+    def carry_out(self) -> None:
+        """Does what the flags ask for, while no other run writes to the output folder."""
+        settings, job = self._settings, self._job
+        strategy = training.open_strategy(settings, evaluates=False)
+        make_folder(settings.output_dir, "output_dir")
+        with training.sole_writer(settings.output_dir, strategy):
+            trainer = training.make_trainer(strategy, settings, self._make_learner)
+            records = self._sources.mixture(
+                self._model.tokenizer, self._model.saved.max_seq_length,
+                self._model.saved.options["max_target_length"]) if job.do_train else None
+            evaluate = functools.partial(self.evaluate, trainer) if job.do_eval else None
+            run = training.Run(trainer, settings, records, evaluate)
+            if job.do_train:
+                self._train(run, trainer)
+                if settings.last_step < settings.num_train_steps:
+                    print(f"stopped at --stop_at_step={settings.last_step}; the same command "
+                          "without it goes on.", flush=True)
+                    return
+            else:
+                print(checkpoints.load(self._model.path, trainer.learner), flush=True)
+            if training.is_chief(strategy):
+                self._write(trainer)
+
+    def _make_learner(self, dtype):
+        return training.Learner.of_terms(self._model.config, (Term("SequenceLM"),), dtype)
+
+    def _train(self, run, trainer):
+        if training.is_chief(trainer.strategy):
+            self._model.saved.write(self._settings.output_dir)
+            self._model.tokenizer.save(self._settings.output_dir)
+        if not run.resume() and self._model.path:
+            print(checkpoints.load(self._model.path, trainer.learner.encoder), flush=True)
+        print(self._sources.describe(), flush=True)
+        run.train()
+        run.save_model()
+
+    def write(self, trainer: "training.Trainer", texts: list[str]) -> list[str]:
+        """The texts that the model writes for texts."""
+        self._predictor = self._predictor or bert_tf.Predictor.from_learner(
+            trainer.learner, self._model.tokenizer, self._model.saved,
+            self._settings.eval_batch_size)
+        return [answer["text"] for answer in self._predictor(texts)]
+
+    def evaluate(self, trainer: "training.Trainer") -> dict[str, float]:
+        """The scores of all files to score on: "task/metric", and the mean of their headlines."""
+        return self._answer(trainer, "dev")[0]
+
+    def _answer(self, trainer, split):
+        """The scores, and the texts by task, of the files of a split."""
+        scores, found, headlines = {}, {}, []
+        for name, (task, examples) in self._sources.of(split).items():
+            start = time.monotonic()
+            texts = found[name] = self.write(trainer, [example.input for example in examples])
+            print(f"{name}: {len(texts):,} texts written in {time.monotonic() - start:.0f} s",
+                  flush=True)
+            if split == "dev":
+                values = score(task, examples, texts)
+                headlines.append(next(iter(values.values())))
+                scores |= {f"{name}/{metric}": value for metric, value in values.items()}
+        return {**({"average": sum(headlines) / len(headlines)} if headlines else {}),
+                **scores}, found
+
+    def _write(self, trainer):
+        """Writes predictions and their scores."""
+        folder = self._settings.output_dir
+        for split, wanted in (("dev", self._job.do_eval), ("test", self._job.do_predict)):
+            if not wanted:
+                continue
+            scores, found = self._answer(trainer, split)
+            for name, texts in found.items():
+                path = os.path.join(folder, f"{name}_{split}_predictions.tsv")
+                with write_aside(path, "w", encoding="utf-8", newline="\n") as file:
+                    file.writelines(" ".join(text.split("\t")) + "\n" for text in texts)
+                print(f"wrote {path}", flush=True)
+            for name, value in scores.items():
+                print(f"{name} = {value:.4f}", flush=True)
+            if scores:
+                write_json(os.path.join(folder, "metrics.json"), {
+                    "task": self._model.saved.task.name, "headline": "average",
+                    "metrics": json.loads(json.dumps(scores))})
+                training.write_eval_results(folder, scores)
+
+
+def main(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) -> None:
+    """Checks everything, then trains, scores and predicts."""
+    job.check()
+    sources = text_flags.open(job.do_train, job.do_eval, job.do_predict)
+    TextRun(_open(job, settings, sources), sources, job, settings).carry_out()
+
+
+def _defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    del given
+    return "fine-tuning of t5", dict(_DEFAULTS)
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, TextFlags, TextModelFlags, TrainSettings, defaults=_defaults)
+
+
+if __name__ == "__main__":
+    run()

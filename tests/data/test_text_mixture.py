@@ -1,0 +1,56 @@
+"""Mixtures of tasks: their rates, and that what comes when is a function of the place alone."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bert_tf.data.denoising import Runs
+from bert_tf.data.text_mixture import Draws, TextMixture, mixing_rates
+
+
+def test_rates():
+    assert mixing_rates([3, 1]) == pytest.approx([0.75, 0.25])
+    assert mixing_rates([300, 1, 2], 2) == pytest.approx([0.4, 0.2, 0.4])
+    assert mixing_rates([16, 1], temperature=2) == pytest.approx([0.8, 0.2])
+    assert mixing_rates([1000, 1], temperature=1e9) == pytest.approx([0.5, 0.5])
+
+
+def test_draws_are_a_function_of_the_place():
+    sizes, rates = [7, 3], mixing_rates([7, 3])
+    whole = list(itertools.islice(Draws(sizes, rates, 5)(0), 9000))
+    for first in (1, 4095, 4096, 8500):
+        assert list(itertools.islice(Draws(sizes, rates, 5)(first), 50)) == whole[first:first + 50]
+    assert whole != list(itertools.islice(Draws(sizes, rates, 6)(0), 9000))
+    share = np.mean([task == 0 for task, _ in whole])
+    assert abs(share - 0.7) < 3 * (0.21 / 9000) ** 0.5
+    for task, size in enumerate(sizes):     # each example once before any comes again
+        rows = [row for drawn, row in whole if drawn == task]
+        epochs = [rows[at:at + size] for at in range(0, len(rows) - size, size)]
+        assert all(sorted(epoch) == list(range(size)) for epoch in epochs)
+        assert len(set(map(tuple, epochs))) > 1
+
+
+def test_batches_of_a_mixture():
+    def runs(*lengths):
+        return Runs.join(np.arange(2, 2 + length) for length in lengths)
+
+    tasks = {"a": (runs(5, 30, 9), runs(3, 2, 2)), "b": (runs(4, 6), runs(1, 4))}
+    mixture = TextMixture(tasks, mixing_rates([3, 2]), 64, 6)
+    batches = list(mixture.training_batches(3, 0, 4, 2).take(6).as_numpy_iterator())
+    assert mixture.size == 5
+    for batch in batches:
+        assert batch["decoder_target_tokens"].shape == (2, 6)
+        assert batch["encoder_input_tokens"].shape[1] % 8 == 0
+        assert np.array_equal(batch["decoder_loss_weights"], batch["decoder_target_tokens"] > 0)
+        assert np.array_equal(batch["decoder_input_tokens"][:, 1:],
+                              batch["decoder_target_tokens"][:, :-1])
+    # One replica gets what two share; a later start goes on.
+    for one, (first, second) in zip(mixture.training_batches(3, 4, 4, 1).take(2), zip(
+            batches[2::2], batches[3::2])):
+        for name, values in one.items():
+            assert np.array_equal(values, np.concatenate([first[name], second[name]]))
+    lengths = list(itertools.islice(mixture.batch_lengths(3, 0, 4), 3))
+    assert lengths == [batch["encoder_input_tokens"].shape[1] for batch in batches[::2]]
+    other = TextMixture(tasks, mixing_rates([3, 2], temperature=2), 64, 6)
+    assert mixture.identity() != other.identity()

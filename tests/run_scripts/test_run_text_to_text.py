@@ -1,0 +1,112 @@
+"""Fine-tuning of T5 from files to scores and answers."""
+
+import io
+import json
+import random
+
+import numpy as np
+import pytest
+import sentencepiece
+
+import bert_tf
+from bert_tf.checkpoints import checksummed
+from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.errors import InputError
+from bert_tf.tasks.text_files import TextFlags
+from bert_tf.training import distribution, resume
+from bert_tf.training.settings import TrainSettings
+from run_scripts import run_text_to_text
+from run_scripts.run_text_to_text import TextModelFlags
+from tests.training import tiny
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+PAIRS = {"color: the sky": "blue", "color: the grass": "green", "color: a rose": "deep red"}
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """Files of pairs, a configuration and a vocabulary as T5's."""
+    folder = tmp_path_factory.mktemp("text_to_text")
+    rng, model = random.Random(1), io.BytesIO()
+    words = " ".join([*PAIRS, *PAIRS.values()]).split()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([" ".join(rng.choices(words, k=9)) for _ in range(200)]),
+        model_writer=model, vocab_size=60, pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
+        num_threads=1, hard_vocab_limit=False, minloglevel=2)
+    (folder / "spiece.model").write_bytes(model.getvalue())
+    (folder / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS.items()))
+    (folder / "inputs.tsv").write_text("".join(f"{text}\n" for text in PAIRS))
+    T5Config(vocab_size=256, d_model=16, d_kv=8, d_ff=32, num_layers=1,
+             num_heads=2).to_json_file(folder / "config.json")
+    return folder
+
+
+@pytest.fixture(name="run")
+def fixture_run(folder, tmp_path):
+    """Function that runs the command; returns the folder that it writes."""
+    def run(output="out", files=("train", "dev", "test"), **changes):
+        given = {f"{split}_file": str(folder / ("inputs.tsv" if split == "test" else "pairs.tsv"))
+                 for split in files}
+        job = {"do_train": True, "do_eval": True, "bert_config_file": str(folder / "config.json"),
+               "vocab_file": str(folder / "spiece.model"), "dropout_rate": 0.0,
+               "max_seq_length": 16}
+        settings = {"output_dir": str(tmp_path / output), "train_batch_size": 4,
+                    "num_train_steps": 40, "iterations_per_loop": 20, "optimizer": "adafactor",
+                    "save_checkpoints_steps": 20, "learning_rate": 0.1, "random_seed": 1,
+                    "learning_rate_schedule": "rsqrt", "num_warmup_steps": 100}
+        for name, value in changes.items():
+            (given if hasattr(TextFlags, name) or name == "tasks" else
+             settings if name in settings or name == "stop_at_step" else job)[name] = value
+        run_text_to_text.main(TextFlags(**given), TextModelFlags(**job), TrainSettings(**settings))
+        return tmp_path / output
+    return run
+
+
+def weights(folder):
+    return checksummed.read(resume.checkpoints(str(folder))[-1])[0]
+
+
+def test_a_task_is_learned_and_goes_on_after_a_stop(run, folder, monkeypatch, mirrored, capsys):
+    whole = run(do_predict=True)
+    metrics = json.loads((whole / "metrics.json").read_text())["metrics"]
+    assert metrics == {"average": 100.0, "pairs/exact_match": 100.0}
+    for split in ("dev", "test"):
+        assert (whole / f"pairs_{split}_predictions.tsv").read_text().splitlines() == list(
+            PAIRS.values())
+    predictor = bert_tf.Predictor(str(whole))
+    assert predictor(list(PAIRS)) == [{"text": text} for text in PAIRS.values()]
+    assert predictor("color: the sky") == {"text": "blue"}
+    with pytest.raises(InputError, match="the example has 2 text.s.; give a text that begins"):
+        predictor(("a", "b"))
+    capsys.readouterr()
+    run("parts", stop_at_step=20)
+    assert "stopped at --stop_at_step=20" in capsys.readouterr().out
+    parts = run("parts")
+    assert "going on from step 20" in capsys.readouterr().out
+    first, again = weights(whole), weights(parts)
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
+    two = run("two", num_train_steps=2, do_eval=False, num_warmup_steps=100)
+    one_step = run("one", num_train_steps=2, do_eval=False)
+    monkeypatch.undo()
+    assert tiny.largest_difference(weights(two), weights(one_step)) < 1e-5
+    again = run("later", files=("dev",), do_train=False, init_checkpoint=str(whole),
+                bert_config_file="", vocab_file="", max_seq_length=None, beams=2)
+    assert json.loads((again / "metrics.json").read_text())["metrics"]["average"] == 100.0
+
+
+def test_what_cannot_work_is_refused(run, folder, tmp_path):
+    EncoderConfig.preset("tiny", vocab_size=60).to_json_file(tmp_path / "bert.json")
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    for changes, part in (
+            ({"bert_config_file": str(tmp_path / "bert.json")}, "describes no encoder with a dec"),
+            ({"bert_config_file": ""}, "--init_checkpoint must be given"),
+            ({"vocab_file": ""}, "--vocab_file must be given"),
+            ({"vocab_file": str(tmp_path / "vocab.txt")}, "is of wordpiece, which makes no texts"),
+            ({"do_train": False}, "there is no model.keras"),
+            ({"dropout_rate": 1.0}, "--dropout_rate is 1.0"),
+            ({"beams": 0}, "--beams is 0"),
+            ({"do_train": False, "do_eval": False}, "give --do_train, --do_eval")):
+        with pytest.raises(InputError, match=part):
+            run("refused", **changes)
+    assert not (tmp_path / "refused").exists()

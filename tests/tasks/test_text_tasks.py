@@ -1,0 +1,147 @@
+"""Tasks as text and their scores, against the original's."""
+
+import collections
+import gzip
+import json
+import os
+import pathlib
+
+import pytest
+
+from bert_tf.errors import InputError
+from bert_tf.tasks import text_scores
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.text_files import TextFlags
+from bert_tf.tasks.text_tasks import (
+    TEXT_TASKS,
+    TextExample,
+    read_split,
+    round_score,
+    write_question,
+)
+from bert_tf.tokenization import open_tokenizer
+
+DATA = pathlib.Path(os.environ.get("BERT_TF_TEST_DATA", "."))
+GOLDEN = DATA / "golden" / "t5"
+golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no reference outputs of T5")
+# Where the labels of tensorflow_datasets are in another order than those of the official files.
+ORDERS = {"mnli": ("entailment", "neutral", "contradiction")}
+SCORES = {"matthews": "matthews_corrcoef", "pearson": "pearson_corrcoef", "trivia_em": "em",
+          "spearman": "spearman_corrcoef", "answer_f1": "f1", "trivia_f1": "f1"}
+
+
+def read(name):
+    with gzip.open(GOLDEN / f"{name}.jsonl.gz", "rt") as file:
+        return list(map(json.loads, file))
+
+
+@golden
+def test_glue_and_squad_as_text_equal_the_original():
+    tokenizer = open_tokenizer(str(DATA / "vocabs" / "t5" / "spiece.model"))
+    for row in read("glue_text_seed1"):
+        task, texts = TEXT_TASKS[row["task"]], dict(row["source"])
+        label = texts.pop("label")
+        if task.words:
+            words = ORDERS.get(task.prefix, task.words)
+            label = None if label == -1 else task.words.index(words[label])
+        example = task.write([texts[column] for column in task.columns], label)
+        assert (example.input, example.target) == (row["inputs"], row["targets"])
+        for text, ids in ((example.input, "inputs_ids"), (example.target, "targets_ids")):
+            assert [*tokenizer.encode(text), tokenizer.vocabulary.sep_id] == row[ids]
+    for row in read("squad_text_seed1"):
+        source = row["source"]
+        assert write_question(
+            source["question"], source["context"] if row["include_context"] else None,
+            source["answers"]["text"]) == TextExample(
+                row["inputs"], row["targets"], tuple(row["answers"]))
+    for row in read("tokenization_seed1"):
+        assert tokenizer.decode(row["some_ids"]) == row["decoded"]
+
+
+@golden
+def test_scores_equal_the_original():
+    for row in read("scores_seed1"):
+        task = TEXT_TASKS[{"trivia_qa": "squad_trivia"}.get(row["task"], row["task"])]
+        examples = [TextExample("", target) if isinstance(target, str) else
+                    TextExample("", target[0], tuple(target)) for target in row["targets"]]
+        found = text_scores.score(task, examples, row["predictions"])
+        assert {SCORES.get(name, name): value for name, value in found.items()} == pytest.approx(
+            row["scores"], abs=1e-9)
+
+
+def test_names_of_official_tasks_and_metrics():
+    for task in TEXT_TASKS.values():
+        assert set(task.metrics) <= text_scores.METRICS.keys()
+        if task.official:
+            labels = TASKS[task.official].labels
+            assert len(labels) == len(task.words)
+            assert labels == ("0", "1") or labels == task.words or task.is_number
+    assert [round_score(value) for value in (0.1, 0.3, 0.5, 2.5, 4.9)] == [
+        "0.0", "0.4", "0.4", "2.4", "4.8"]
+
+
+SUPER_GLUE = {
+    "boolq": ({"question": "is it", "passage": "It is.", "label": True, "idx": 1},
+              [("boolq passage: It is. question: is it", "True")]),
+    "cb": ({"premise": "P", "hypothesis": "H", "label": "contradiction"},
+           [("cb hypothesis: H premise: P", "contradiction")]),
+    "copa": ({"premise": "P", "choice1": "A", "choice2": "B", "question": "cause", "label": 1},
+             [("copa choice1: A choice2: B premise: P question: cause", "choice2")]),
+    "wic": ({"word": "w", "sentence1": "A", "sentence2": "B", "label": False, "start1": 0},
+            [("wic sentence1: A sentence2: B word: w", "False")]),
+    "multirc": ({"passage": {"text": "<b>Sent 1: </b>One.<br>", "questions": [
+        {"question": "Q", "answers": [{"text": "A", "label": 1}, {"text": "B", "label": 0}]}]}},
+                [("multirc question: Q answer: A paragraph: One.", "True"),
+                 ("multirc question: Q answer: B paragraph: One.", "False")])}
+
+
+@pytest.mark.parametrize("name", SUPER_GLUE)
+def test_super_glue_as_text(name, tmp_path):
+    row, expected = SUPER_GLUE[name]
+    task = TEXT_TASKS[f"super_glue_{name}"]
+    (tmp_path / "val.jsonl").write_text(json.dumps(row) + "\n")
+    examples = list(read_split(task, "dev", str(tmp_path / "val.jsonl")))
+    assert [(example.input, example.target) for example in examples] == expected
+    assert list(text_scores.score(task, examples, [e.target for e in examples]))[0] == (
+        task.metrics[0])
+    (tmp_path / "val.jsonl").write_text(json.dumps({"label": 7}) + "\n")
+    with pytest.raises(InputError, match="val.jsonl, line 1 is not an example of this task"):
+        list(read_split(task, "dev", str(tmp_path / "val.jsonl")))
+
+
+def test_files_are_found_and_read(tmp_path):
+    folder = tmp_path / "CoLA"
+    folder.mkdir()
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text("a\t1\t\tA word.\nb\t0\t*\tWord a.\n")
+    sources = TextFlags(tasks=["cola"], data_dir=[str(tmp_path)]).open(True, True, False)
+    task, examples = sources.of("dev")["cola"]
+    assert task.name == "cola" and examples == [
+        TextExample("cola sentence: A word.", "acceptable"),
+        TextExample("cola sentence: Word a.", "unacceptable")]
+    own = tmp_path / "own.tsv"
+    own.write_text('tag: a "b"\tX Y\nshort\t\n')
+    (_, examples), = TextFlags(train_file=str(own)).open(True, False, False).of("train").values()
+    assert examples == [TextExample('tag: a "b"', "X Y"), TextExample("short", "")]
+    own.write_text("one\n")
+    (_, examples), = TextFlags(test_file=str(own)).open(False, False, True).of("test").values()
+    assert examples == [TextExample("one")]
+
+
+@pytest.mark.parametrize("values, part", [
+    ({}, "give either --tasks, or files"), ({"tasks": ["odd"]}, "there is no task 'odd'"),
+    ({"tasks": ["cola", "mrpc"], "data_dir": ["a", "b", "c"]}, "names 3 folders for 2 tasks"),
+    ({"tasks": ["cola"], "data_dir": ["nowhere"]}, "there is no train file of cola in 'nowhere'"),
+    ({"tasks": ["cola"], "train_file": "a"}, "give either --tasks"),
+    ({"dev_file": "a"}, "--train_file must be given"),
+    ({"tasks": ["cola"], "mixing_temperature": 0}, "--mixing_temperature must be above 0")])
+def test_flags_that_do_not_go_together_are_refused(values, part):
+    with pytest.raises(InputError, match=part):
+        TextFlags(**values).open(True, False, False)
+
+
+def test_a_text_is_read_as_it_is_written():
+    counts = collections.Counter(text_scores.label_of(text, ("no", "yes")) for text in (
+        "no", "yes", "yes ", "Yes", ""))
+    assert counts == {0: 1, 1: 1, -1: 3}
+    assert [text_scores.number_of(text) for text in (" 2.0 ", "1e1", "two")] == [2.0, 10.0, -1.0]
