@@ -11,6 +11,8 @@ _FORMAT = Format(rows=None, ignored=(
     (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),),
     # That of ELECTRA's ablation which predicts replaced tokens.
     heads={"replaced_lm": "masked_lm"})
+# A learner, and in it a network by its own name.
+_NETWORK = re.compile("^learner/((bert|elmo|gpt|sequence_lstm|t5|xlnet)/)?")
 
 
 def find(path: str) -> str | None:
@@ -24,7 +26,7 @@ def find(path: str) -> str | None:
 
 def _our_name(name):
     """The name relative to the network."""
-    return re.sub(r"^learner/(bert/)?", "", name)
+    return _NETWORK.sub("", name)
 
 
 def read(file: str, task: str | None = None) -> Source:
