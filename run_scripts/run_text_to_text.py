@@ -36,7 +36,8 @@ from bert_tf.flags import option
 from bert_tf.options import settle
 from bert_tf.recipes import Term
 from bert_tf.tasks.task import KINDS, SavedTask, Task
-from bert_tf.tasks.text_files import Sources, TextFlags, longest_target
+from bert_tf.tasks.text_files import Sources, longest_target
+from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.tasks.text_scores import score
 from bert_tf.tokenization import check_fits, find_vocabulary, open_tokenizer
 from bert_tf.training.settings import TrainSettings

@@ -54,7 +54,8 @@ ALLOWED = {
                           "denoising", "recipes"},
 }
 # Dataclasses of flags.
-SETTINGS = ("bert_tf/training/settings.py", "bert_tf/tasks/task_flags.py")
+SETTINGS = ("bert_tf/training/settings.py", "bert_tf/tasks/task_flags.py",
+            "bert_tf/tasks/text_flags.py")
 
 
 def sources(*folders):

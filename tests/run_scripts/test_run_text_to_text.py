@@ -13,7 +13,7 @@ import bert_tf
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
-from bert_tf.tasks.text_files import TextFlags
+from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.training import distribution, resume
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_text_to_text
@@ -53,8 +53,9 @@ def fixture_run(folder, tmp_path):
                "max_seq_length": 16}
         settings = {"output_dir": str(tmp_path / output), "train_batch_size": 4,
                     "num_train_steps": 24, "iterations_per_loop": 8, "optimizer": "adafactor",
-                    "save_checkpoints_steps": 16, "keep_checkpoint_max": 2, "learning_rate": 0.1, "random_seed": 1,
-                    "learning_rate_schedule": "rsqrt", "num_warmup_steps": 100}
+                    "save_checkpoints_steps": 16, "keep_checkpoint_max": 2, "learning_rate": 0.1,
+                    "learning_rate_schedule": "rsqrt", "num_warmup_steps": 100,
+                    "random_seed": 1}
         for name, value in changes.items():
             (given if hasattr(TextFlags, name) or name == "tasks" else
              settings if name in settings else job)[name] = value

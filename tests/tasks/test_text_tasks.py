@@ -11,7 +11,7 @@ import pytest
 from bert_tf.errors import InputError
 from bert_tf.tasks import text_scores
 from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.text_files import TextFlags
+from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.tasks.text_tasks import (
     TEXT_TASKS,
     TextExample,

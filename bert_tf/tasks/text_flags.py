@@ -1,0 +1,111 @@
+"""The flags that name tasks as text and their files."""
+
+import dataclasses
+import glob
+import os
+
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.text_files import Sources, TaskFiles
+from bert_tf.tasks.text_tasks import TEXT_TASKS
+
+_PAIRS = TEXT_TASKS["pairs"]
+SPLITS = ("train", "dev", "test")
+
+
+@dataclasses.dataclass
+class TextFlags:
+    """Which tasks, where their files are, and how they are mixed."""
+
+    tasks: list[str] = option(
+        [], f"Any of {', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}.")
+    data_dir: list[str] = option(
+        [], "The folder of the files of each task, in the order of --tasks; or one for all, with a "
+        "folder for each, named as it is.")
+    train_file: str = option("", "Instead of --tasks: a file to train on of an input, a tab and a "
+                                 "target on each line, without a header.")
+    dev_file: str = option("", "The same, to score on.")
+    test_file: str = option("", "The same, or inputs alone, to write texts for.")
+    mixing_maximum: int | None = option(
+        None, "Tasks are mixed in proportion to their examples, of which at most so many count; "
+        "default: all.")
+    mixing_temperature: float = option(
+        1.0, "Proportions are taken to the power of 1 / so much; with a large one all tasks come "
+        "equally often.")
+
+    def open(self, do_train: bool, do_eval: bool, do_predict: bool) -> "Sources":
+        """The files that a run needs.
+
+        Raises:
+            InputError: there is no such task, or a file is not there.
+        """
+        wanted = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict))
+                  if needed]
+        if self.mixing_temperature <= 0 or (self.mixing_maximum or 1) < 1:
+            raise InputError("--mixing_temperature must be above 0, and --mixing_maximum at least "
+                             "1.")
+        given = {split: getattr(self, f"{split}_file") for split in SPLITS}
+        if bool(self.tasks) == any(given.values()):
+            raise InputError("give either --tasks, or files of your own: --train_file, --dev_file, "
+                             "--test_file.")
+        if not self.tasks:
+            for split in wanted:
+                if not given[split]:
+                    raise InputError(f"--{split}_file must be given.")
+            tasks = [TaskFiles(_PAIRS, {split: ((_PAIRS.name, given[split], split),)
+                                        for split in wanted})]
+        else:
+            tasks = [self._find(name, folder, wanted)
+                     for name, folder in zip(self.tasks, self._folders(), strict=True)]
+        return Sources(tasks, self.mixing_maximum, self.mixing_temperature)
+
+    def _folders(self):
+        for name in self.tasks:
+            if name not in TEXT_TASKS or name == _PAIRS.name:
+                raise InputError(f"--tasks: there is no task {name!r}; choose from "
+                                 f"{', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}"
+                                 ".")
+        if len(set(self.tasks)) < len(self.tasks):
+            raise InputError("--tasks names a task twice.")
+        if len(self.data_dir) == len(self.tasks) > 1:
+            return self.data_dir
+        if len(self.data_dir) != 1:
+            raise InputError(f"--data_dir names {len(self.data_dir)} folders for "
+                             f"{len(self.tasks)} tasks; give one, or one for each.")
+        return [_folder_of(self.data_dir[0], TEXT_TASKS[name]) for name in self.tasks]
+
+    def _find(self, name, folder, wanted):
+        task, found = TEXT_TASKS[name], {}
+        for split in wanted:
+            if task.official:
+                official = TASKS[task.official]
+                # MNLI has two files to score on, of which one may be absent.
+                names = [known for known in official.splits if known.split("_")[0] == split]
+                paths = [(known, path) for known in names for path in _paths(
+                    folder, official.splits[known].files)]
+            else:
+                names, paths = [split], [(split, path) for path in _paths(
+                    folder, (task.files[split],) if split in task.files else ())]
+            if not paths:
+                raise InputError(f"--data_dir: there is no {split} file of {name} in {folder!r}; "
+                                 "name its folder, or leave the task out.")
+            found[split] = tuple((name if len(paths) == 1 else f"{name}_{known.partition('_')[2]}",
+                                  path, known) for known, path in paths)
+        return TaskFiles(task, found)
+
+
+def _folder_of(folder, task):
+    """The folder in `folder` that is named as the task, in capitals or not; else `folder`."""
+    names = {task.name, task.official or task.name, task.name.removeprefix("super_glue_")}
+    plain = {name.lower().replace("-", "") for name in names}
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*", ""))):
+        if os.path.basename(path[:-1]).lower().replace("-", "") in plain:
+            return path
+    return folder
+
+
+def _paths(folder, files):
+    """The first of the files that is there, as a list."""
+    paths = [os.path.join(folder, file) for file in files]
+    return [path for path in paths if os.path.isfile(path)][:1]
