@@ -283,8 +283,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
          denoising: DenoisingFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
     job.check()
-    recipe, target_length = (denoising or DenoisingFlags()).resolve(job.resolve(),
-                                                                   job.max_seq_length)
+    recipe, target_length = (denoising or DenoisingFlags()).resolve(job.resolve(), job)
     stream = stream or StreamFlags()
     in_streams = PAIRINGS[recipe.segments.pairing].in_streams
     if not in_streams:

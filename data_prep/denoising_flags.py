@@ -6,8 +6,13 @@ from bert_tf.denoising import CONVERTERS, OBJECTIVES
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.recipes import Recipe
+from data_prep.pretraining_flags import PretrainingDataFlags
 
 _MOST_LENGTH = 1 << 20
+# Flags that have no effect on inputs and targets, and their harmless values.
+_OF_MASKS = {"masking": (None, "static"), "mask_shares": ([],), "masking_units": (None,),
+             "do_whole_word_mask": (None, False), "segments": (None, "runs"),
+             "random_next_sentence": (None,), "masked_lm_prob": (0.15,)}
 
 
 @dataclasses.dataclass
@@ -31,8 +36,12 @@ class DenoisingFlags:
         choices=CONVERTERS)
     pack: bool | None = option(None, "Put as many pairs into a row as fit.")
 
-    def resolve(self, recipe: Recipe, max_seq_length: int) -> tuple[Recipe, int]:
+    def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
         """The recipe as the flags vary it, and the length of targets; 0 where there are none.
+
+        Args:
+            recipe: that of `job`.
+            job: the other flags.
 
         Raises:
             InputError: a flag has no use, or a value can't be.
@@ -44,6 +53,11 @@ class DenoisingFlags:
                                      f"targets, such as t5; leave it out with "
                                      f"--recipe={recipe.name}.")
             return recipe, 0
+        for name, harmless in _OF_MASKS.items():
+            if getattr(job, name) not in harmless:
+                raise InputError(f"--{name} is for recipes that mask tokens; leave it out with "
+                                 f"--recipe={recipe.name}, whose noise has flags of its own "
+                                 "(--objective, --noise_density).")
         found = OBJECTIVES[self.objective] if self.objective else recipe.denoising
         found = found.vary(self.noise_density, self.mean_noise_span_length)
         converter = self.feature_converter or found.converter
@@ -52,7 +66,7 @@ class DenoisingFlags:
             raise InputError(f"--feature_converter={converter}: this --objective has "
                              f"{'inputs' if found.has_inputs else 'no inputs'}; give {other}.")
         found = dataclasses.replace(found, converter=converter, pack=bool(self.pack))
-        length = self.max_target_length or found.target_length(max_seq_length)
+        length = self.max_target_length or found.target_length(job.max_seq_length)
         if not 2 <= length <= _MOST_LENGTH:
             raise InputError(f"--max_target_length is {length}, which is not between 2 and "
                              f"{_MOST_LENGTH}.")

@@ -85,7 +85,7 @@ class TextFlags:
                 paths = [(known, path) for known in names for path in _paths(
                     folder, official.splits[known].files)]
             else:
-                names, paths = [split], [(split, path) for path in _paths(
+                paths = [(split, path) for path in _paths(
                     folder, (task.files[split],) if split in task.files else ())]
             if not paths:
                 raise InputError(f"--data_dir: there is no {split} file of {name} in {folder!r}; "

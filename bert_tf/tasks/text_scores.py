@@ -69,6 +69,13 @@ def _answers(overlap, normalize):
     return score
 
 
+def _entity_f1(wanted, found):
+    """Of texts of tags: a word without one has O, tags beyond the last word are left out."""
+    labels = [text.split() for text in wanted]
+    tags = [[*text.split(), *["O"] * len(row)][:len(row)] for text, row in zip(found, labels)]
+    return metrics.METRICS["entity_f1"](labels, tags)
+
+
 METRICS: dict[str, Score] = {
     "accuracy": metrics.METRICS["accuracy"],
     "exact_match": metrics.METRICS["accuracy"],     # of texts
@@ -77,6 +84,7 @@ METRICS: dict[str, Score] = {
     "mean_f1_of_3": _mean_f1(3),
     "pearson": _correlation("pearsonr"),
     "spearman": _correlation("spearmanr"),
+    "entity_f1": _entity_f1,
     "em": _answers(squad_scorer.exact, squad_scorer.normalize),
     "answer_f1": _answers(squad_scorer.f1, squad_scorer.normalize),
     "trivia_em": _answers(squad_scorer.exact, _normalize_trivia),

@@ -161,6 +161,15 @@ def _plain(text):
     return _BLANKS.sub(" ", re.sub(r"<br>|<b>Sent \d+: </b>", " ", text)).strip()
 
 
+def _read_tags(path, has_targets):
+    del has_targets     # the test file has tags too
+    task = TASKS["conll2003"]
+    for example in read_examples(task, "dev", path):
+        tags: Any = example.label
+        yield TextExample(join_columns(task.name, {"words": " ".join(example.texts)}),
+                          " ".join(task.labels[tag] for tag in tags))
+
+
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
     """Yields the examples of a user's own file: an input and a target in two columns with a tab
     between, no header; quotes are plain characters.
@@ -211,6 +220,8 @@ TEXT_TASKS = {task.name: task for task in (
     _super_glue("wic", ("sentence1", "sentence2", "word"), _BOOLEANS, label=(False, True)),
     TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "accuracy"),
              read=_read_jsonl(_write_multirc), files=_JSONL),
+    TextTask("conll2003", metrics=("entity_f1", "exact_match"), read=_read_tags,
+             files={split: files.files[0] for split, files in TASKS["conll2003"].splits.items()}),
     TextTask("pairs", metrics=("exact_match",), read=read_pairs,
              files={split: f"{split}.tsv" for split in ("train", "dev", "test")}),
 )}

@@ -109,6 +109,15 @@ def test_super_glue_as_text(name, tmp_path):
         list(read_split(task, "dev", str(tmp_path / "val.jsonl")))
 
 
+def test_tags_as_text(tmp_path):
+    (tmp_path / "eng.testa").write_text("-DOCSTART- -X- O O\n\nA N I-NP I-PER\nb V I-VP O\n")
+    task = TEXT_TASKS["conll2003"]
+    [example] = read_split(task, "dev", str(tmp_path / "eng.testa"))
+    assert example == TextExample("conll2003 words: A b", "B-PER O")
+    for text, f1 in (("B-PER O", 100.0), ("B-PER", 100.0), ("B-PER O B-LOC", 100.0), ("", 0.0)):
+        assert text_scores.score(task, [example], [text])["entity_f1"] == f1
+
+
 def test_files_are_found_and_read(tmp_path):
     folder = tmp_path / "CoLA"
     folder.mkdir()
