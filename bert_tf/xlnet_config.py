@@ -52,8 +52,8 @@ class XLNetConfig(Sizes):
                          "summary_type": ("last", "first", "mean", "attn")}
     unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("n_token", "d_head", "untie_r")
-    unseen_keys: ClassVar = ("n_head", "ff_activation", "layer_norm_eps", "clamp_len",
-                             "summary_type")
+    # The others are flags of the original, not part of a checkpoint.
+    unseen_keys: ClassVar = ("n_head", "ff_activation", "layer_norm_eps")
     # What other networks have, and XLNet has not: segments are only compared, and positions are
     # relative, so that no length is too long.
     type_vocab_size: ClassVar = 0

@@ -1,0 +1,217 @@
+"""XLNet computes what zihangdai/xlnet computes with the same weights."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import checkpoints, objectives
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import XLNetConfig
+from bert_tf.networks.xlnet import XLNet
+from bert_tf.objectives.permutation import PermutationLM
+from bert_tf.training.learner import Learner
+from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.trainer import Trainer
+from bert_tf.training.transfer import layer_decay_factors
+from tests.original_xlnet import (
+    batch_of,
+    config_of,
+    inputs_of,
+    orders_of,
+    weights_of,
+    write_checkpoint,
+)
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+
+
+@pytest.fixture(name="load", scope="module")
+def fixture_load(test_data, tmp_path_factory):
+    """A reference file, and a Learner with its weights, read from a checkpoint of the original."""
+    def load(name, make=PermutationLM, weights=None):
+        folder = test_data / "golden" / "xlnet"
+        golden = np.load(folder / f"{name}_seed1.npz")
+        source = np.load(folder / f"{weights or name}_seed1.npz")
+        config = config_of(source)
+        learner = Learner(XLNet(config), [make(config)])
+        path = tmp_path_factory.mktemp("original")
+        write_checkpoint(path, weights_of(source), config)
+        account = checkpoints.load(path, learner)
+        assert not account.ignored and {name.split("/")[0] for name in account.missing} <= {
+            "pooler", "embeddings"}
+        learner.epsilon = 0.0
+        return golden, learner
+    return load
+
+
+def close(found, wanted, off=1e-5):
+    assert np.abs(np.array(found) - wanted).max() < off
+
+
+def by_time(x):
+    return np.swapaxes(np.array(x), 0, 1)
+
+
+def check_step(golden, step, outputs, logits, network, used):
+    """All tensors of a step that a reference file has; those of slots that are `used` [P, B]."""
+    out = {name.split("/out/")[1]: golden[name] for name in golden.files
+           if name.startswith(f"step{step}/out/")}
+    if "hidden" in out:
+        close(by_time(outputs["embedding_output"]), out["word_emb/0"])
+        for layer in range(network.config.n_layer):
+            close(by_time(outputs["layer_outputs"][layer]), out[f"ffn/{2 * layer + 1}"])
+            close(by_time(outputs["query_layer_outputs"][layer])[used],
+                  out[f"ffn/{2 * layer}"][used])
+        close(by_time(outputs["query_output"])[used], out["hidden"][used])
+        close(by_time(logits)[used], out["logits"][used])
+    for layer in range(network.config.n_layer if network.carries else 0):
+        close(by_time(outputs["carried"]["memory"][:, layer]), out[f"new_mems/{layer}"])
+
+
+@pytest.mark.parametrize("name", ("forward_bi_mem", "forward_uni_plain", "forward_uni_mem_short"))
+def test_streams_memories_and_gradients_are_the_originals(name, load):
+    golden, learner = load(name)
+    network, (head,) = learner.encoder, learner.objectives
+    steps = sum(key.endswith("in/input_k") for key in golden.files)
+    rows = len(golden["step0/in/input_k"])
+    carried = {key: tf.zeros([rows, *shape]) for key, shape in network.carries.items()}
+    for step in range(steps):
+        batch = batch_of(inputs_of(golden, step), json.loads(str(golden["flags"]))["bi_data"])
+        with tf.GradientTape() as tape:
+            outputs = network({**batch, **({"carried": carried} if carried else {})})
+            logits = head(outputs, batch, network.embedding_table)
+            measures = {head.name: head.measure(logits, *head.targets(batch))}
+            loss = learner.total_loss(measures)
+        close(loss, golden[f"step{step}/out/loss"])
+        used = np.array(batch["masked_lm_weights"]).T > 0
+        check_step(golden, step, outputs, logits, network, used)
+        carried = outputs.get("carried", {})
+        if f"step{step}/grad/model/lm_loss/bias" in golden.files:
+            check_gradients(golden, f"step{step}/grad/model/", learner, tape, loss)
+
+
+def check_gradients(golden, prefix, learner, tape, loss):
+    """Some of each kind: those of stacked biases, turned matrices and the table."""
+    named = variables(learner)
+    found = {name: np.array(tf.convert_to_tensor(gradient)) for name, gradient in zip(
+        named, tape.gradient(loss, [v.value for v in named.values()],
+                             unconnected_gradients="zero"))}
+    theirs = prefix + "transformer/"
+    for layer in range(learner.encoder.config.n_layer):
+        own, block = f"encoder/layer_{layer}/", f"{theirs}layer_{layer}/"
+        for ours, wanted in (("self/r_w", golden[f"{theirs}r_w_bias"][layer]),
+                             ("self/r_r", golden[f"{theirs}r_r_bias"][layer]),
+                             ("self/r_s", golden[f"{theirs}r_s_bias"][layer]),
+                             ("self/seg_embed", golden[f"{theirs}seg_embed"][layer])):
+            close(found[f"{own}attention/{ours}"], wanted)
+        output = golden[f"{block}rel_attn/o/kernel"]
+        close(found[f"{own}attention/output/dense/kernel"], output.reshape(len(output), -1).T)
+        close(found[f"{own}attention/self/position/kernel"],
+              golden[f"{block}rel_attn/r/kernel"].reshape(len(output), -1))
+        close(found[f"{own}intermediate/dense/kernel"], golden[f"{block}ff/layer_1/kernel"])
+    close(found["embeddings/word_embeddings"], golden[f"{theirs}word_embedding/lookup_table"])
+    close(found["embeddings/mask_emb"], golden[f"{theirs}mask_emb/mask_emb"][0, 0])
+    close(found["permutation_lm/output_bias"], golden[f"{prefix}lm_loss/bias"])
+
+
+@pytest.mark.parametrize("name, optimizer, form", (
+    ("steps_adam_poly", "xlnet_adam", "roberta"),
+    ("steps_adamwd_cos", "bert_adamw", "xlnet_cosine"),
+    ("steps_layer_decay", "xlnet_adam", "roberta")))
+def test_steps_of_training_are_the_originals(name, optimizer, form, load, test_data):
+    golden, learner = load(name, weights="steps_adam_poly")
+    given = np.load(test_data / "golden" / "xlnet" / "steps_adam_poly_seed1.npz")
+    flags, config = json.loads(str(golden["flags"])), learner.encoder.config
+    rate = flags["learning_rate"]
+    schedule = WarmupLinearDecay(rate, flags["train_steps"], flags["warmup_steps"], form,
+                                 end=rate * flags["min_lr_ratio"])
+    trainer = Trainer(learner, make_optimizer(
+        optimizer, schedule, weight_decay=flags["weight_decay"], epsilon=flags["adam_epsilon"],
+        gradient_factors=layer_decay_factors(config, flags["lr_layer_decay_rate"], 0, "gradient")),
+        tf.distribute.get_strategy(), batch_size=len(given["step0/in/input_k"]))
+    for step in range(4):
+        inputs = inputs_of(given, step)
+        batch = {**batch_of(inputs, True), **orders_of(inputs["perm_mask"], 16)}
+        del batch["perm_mask"]
+        close(trainer.optimizer.learning_rate, golden["learning_rate"][step], 1e-9)
+        measures = trainer.train(iter([batch]), 1)
+        close(measures["loss"], golden["loss"][step])
+        close(measures["grad_norm"], golden["gnorm"][step])
+    for name, variable in variables(learner).items():
+        if "output/dense" in name and "attention" in name:
+            layer = name.split("layer_")[1][0]
+            theirs = golden[f"step3/after/model/transformer/layer_{layer}/rel_attn/o/kernel"]
+            close(variable, theirs.reshape(len(theirs), -1).T, 1e-4)
+    close(learner.encoder.embedding_table,
+          golden["step3/after/model/transformer/word_embedding/lookup_table"], 1e-4)
+
+
+@pytest.mark.parametrize("name, make", (
+    *((f"classify_{kind}", lambda config: objectives.Classification(config, 3))
+      for kind in ("last", "first_noproj", "mean", "attn")),
+    ("regress", objectives.Regression), ("race", objectives.MultipleChoice),
+    *((f"qa_{kind}", lambda config: objectives.ConditionalSpan(
+        config, "xlnet", num_starts=3, num_ends=4)) for kind in ("train", "predict"))))
+def test_heads_are_the_originals(name, make, load):
+    golden, learner = load(f"finetune_{name}", make)
+    given = {key[3:]: golden[key] for key in golden.files if key.startswith("in/")}
+    out = {key[4:]: golden[key] for key in golden.files if key.startswith("out/")}
+    batch = {key: tf.constant(given[key], tf.int32) for key in (
+        "input_ids", "segment_ids", "start_positions", "end_positions", "is_impossible")
+        if key in given}
+    # Theirs is 1 for padding.
+    batch["input_mask"] = tf.constant(1 - given["input_mask"], tf.int32)
+    if "label_ids" in given:
+        batch["label_ids"] = tf.constant(given["label_ids"])
+    if name == "race":
+        batch |= {key: tf.reshape(value, [2, 4, -1]) for key, value in batch.items()
+                  if key != "label_ids"}
+    (head,) = learner.objectives
+    logits = learner(batch)[head.name]
+    if "total_loss" in out:
+        total, count = head.measure(logits, *head.targets(batch))["loss"]
+        close(total / count, out["total_loss"])
+    if "logits" in out:
+        close(np.reshape(logits, out["logits"].shape), out["logits"])
+    if "cls_logits" in out:
+        close(logits["answerable"], out["cls_logits"])
+    if name == "qa_predict":
+        for key in ("start_top_index", "start_top_log_probs", "end_top_index",
+                    "end_top_log_probs"):
+            close(np.reshape(logits[key], out[key].shape), out[key])
+
+
+def test_published_sizes():
+    assert XLNetConfig.preset("base").num_weights == 116_718_336
+    assert XLNetConfig.preset("large").num_weights == 360_268_800
+    tiny = XLNetConfig.preset("tiny", vocab_size=50)
+    network = XLNet(tiny)
+    pooler = sum(np.prod(v.shape) for v in network.pooler.weights)
+    assert sum(np.prod(v.shape) for v in network.weights if v.dtype == "float32") - pooler == (
+        tiny.num_weights)
+    assert XLNetConfig.from_dict({"n_token": 50, "d_head": 64}).vocab_size == 50
+
+
+def test_padding_on_either_side_and_hidden_tokens_have_no_influence():
+    config = XLNetConfig.preset("tiny", vocab_size=50, d_model=16, n_head=2, d_head=6, d_inner=20)
+    network, rng = XLNet(config), np.random.default_rng(3)
+    ids = rng.integers(5, 50, (2, 7)).astype("int32")
+    plain = network({"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": ids * 0})
+    for before, after in ((3, 0), (0, 4)):
+        padded = {name: np.pad(value, [(0, 0), (before, after)], constant_values=fill)
+                  for name, value, fill in (("input_ids", ids, 9), ("segment_ids", ids * 0, 4),
+                                            ("input_mask", np.ones_like(ids), 0))}
+        found = network(padded)
+        close(found["sequence_output"][:, before:before + 7], plain["sequence_output"], 2e-6)
+        close(found["pooled_output"], plain["pooled_output"], 2e-6)
+    # A query sees neither itself nor what comes later; empty slots change nothing.
+    orders = {"query_order": np.array([[0, 1, 0, 2, 0, 0, 3]] * 2), "key_order": np.array(
+        [[-1, 1, -1, 2, -1, -1, 3]] * 2)}
+    queries = {"masked_lm_positions": np.array([[1, 3, 6, 0, 0]] * 2, "int32"),
+               "masked_lm_weights": np.array([[1, 1, 1, 0, 0]] * 2, "float32")}
+    results = [network({"input_ids": changed, "segment_ids": ids * 0, **orders, **queries})[
+        "query_output"] for changed in (ids, np.where(np.arange(7) == 3, 5, ids))]
+    differs = np.abs(np.array(results[0]) - results[1]).max((0, 2)) > 1e-6
+    assert differs.tolist()[:3] == [False, False, True]
