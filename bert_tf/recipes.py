@@ -157,6 +157,7 @@ class Recipe:
 
 
 _BLOCKS = Segments("doc_sentences")
+_NEXT = MaskTokens(quota="next_token", dynamic=True)
 _NO_DROPOUT = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0}
 
 
@@ -282,6 +283,31 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "do_lower_case": False, "train_batch_size": 8192, "learning_rate": 4e-4,
                      "num_train_steps": 500_000, "num_warmup_steps": 40_000},
            sizes={"model_type": "xlnet", "mem_len": 384}),
+    Recipe("elmo", "1802.05365", "elmo_words", segments=Segments("sentence_stream"),
+           corruption=_NEXT, network="Elmo", terms=(Term(
+               "BidirectionalLM", options={"n_negative_samples_batch": 8192}),),
+           # The original's, of the released model: 10 epochs on three devices.
+           defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 20,
+                     "bsz_per_host": 384, "train_batch_size": 384, "eval_batch_size": 384,
+                     "learning_rate": 0.2, "num_warmup_steps": 0, "optimizer": "elmo_adagrad",
+                     "learning_rate_schedule": "constant"},
+           sizes={"model_type": "elmo"},
+           presets={"small": {"dim": 1024, "projection_dim": 128, "n_highway": 1},
+                    "medium": {"dim": 2048, "projection_dim": 256, "n_highway": 1},
+                    "original": {}}),
+    *(Recipe(name, "1511.01432", "sequence_words",
+             segments=Segments("document_texts", autoencoder=name == "sa_lstm"),
+             corruption=_NEXT, network="SequenceLstm", terms=(Term("RecurrentLM", options={
+                 "n_negative_samples_batch": 1024}),),
+             # The original's code; the paper's network is larger.
+             defaults={"dupe_factor": 1, "max_seq_length": 400, "bsz_per_host": 256,
+                       "train_batch_size": 256, "eval_batch_size": 256, "learning_rate": 1e-3,
+                       "num_warmup_steps": 0, "optimizer": "averaged_adam",
+                       "learning_rate_schedule": "exponential"},
+             sizes={"model_type": "sequence_lstm"},
+             presets={"code": {}, "paper": {"embedding_size": 512, "hidden_size": 1024,
+                                            "normalize_embeddings": False}})
+      for name in ("lm_lstm", "sa_lstm")),
 )}
 
 

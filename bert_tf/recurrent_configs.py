@@ -23,6 +23,12 @@ class Recurrent:
     max_position_embeddings: ClassVar[int] = _NO_LIMIT
     type_vocab_size: ClassVar[int] = 0
     unused_keys: ClassVar[tuple[str, ...]] = ()
+    # There is neither attention nor a layer that others share.
+    task_types = intermediate_size = num_attention_heads = head_size = learned_heads = 0
+    inner_group_num: ClassVar[int] = 1
+    shares_layers: ClassVar[bool] = False
+    layer_weights: ClassVar[tuple] = ()
+    has_pooler: ClassVar[bool] = False
 
     @classmethod
     def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),

@@ -3,7 +3,8 @@
 Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
 flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and its merges.txt is
 written beside --output_file, as is that of gpt_bpe, GPT's encoding; SentencePiece has the special
-tokens of ALBERT, XLNet or T5.
+tokens of ALBERT, XLNet or T5. elmo_words are the words between white space for the recipe elmo,
+sequence_words those of the recipes lm_lstm and sa_lstm; the most frequent come first.
 
 Example:
     bert-build-vocab --input_file=text.txt --output_file=vocab.txt --vocab_size=8000
@@ -39,11 +40,13 @@ from bert_tf.tokenization import (
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
+from bert_tf.tokenization.words import split_sequence
 
 tokenizers = lazy_loader.load("tokenizers")
 
 _PIECE_BYTES = 1 << 22
-_ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json"}
+_ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json",
+            "elmo_words": "", "sequence_words": ""}
 # The marks that the vocabularies of ALBERT and XLNet hold as pieces of their own.
 _MARKS = list("()\"-.–£€")
 
@@ -85,8 +88,8 @@ class BuildVocabFlags:
         choices=tuple(_PIECES))
     vocab_size: int = option(30522, "Most tokens, special and unused ones included. A small text "
                              "gives fewer.")
-    do_lower_case: bool = option(True, "Lower-case the text and drop accents (not byte_bpe, nor "
-                                "T5's SentencePiece, which keep it as it is).")
+    do_lower_case: bool = option(True, "Lower-case the text and drop accents (not byte_bpe, "
+                                "elmo_words, nor T5's SentencePiece, which keep it as it is).")
     min_frequency: int = option(2, "How often two pieces must meet to become one (not "
                                 "sentencepiece).")
     limit_alphabet: int = option(1000, "Most different characters; words that hold a rarer one "
@@ -121,7 +124,8 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
     parts: collections.Counter = collections.Counter()
     cut = {"wordpiece": split_chunks,
            "byte_bpe": lambda line: [word.group() for word in byte_bpe.find_words(line)],
-           "gpt_bpe": gpt_bpe.split_words,
+           "gpt_bpe": gpt_bpe.split_words, "elmo_words": str.split,
+           "sequence_words": lambda line: split_sequence(line, job.do_lower_case),
            "sentencepiece": lambda line: _prepare(line, job).split(),
            }[job.tokenizer]
     for piece in corpus.read_pieces(paths, _PIECE_BYTES):
@@ -248,13 +252,38 @@ def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[
     return {"": file.getvalue()}
 
 
+def _frequent(words, job, first=(), last=()):
+    """The content of vocab.txt: the most frequent words between special tokens."""
+    special = {*first, *last}
+    kept = [word for word, count in sorted(words.items(), key=lambda item: (-item[1], item[0]))
+            if count >= job.min_frequency and word not in special]
+    kept = kept[:job.vocab_size - len(special)]
+    return {"": "".join(f"{token}\n" for token in (*first, *kept, *last))}
+
+
+def choose_elmo_words(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
+    """The content of vocab.txt for ELMo."""
+    return _frequent(words, job, first=("<S>", "</S>", "<UNK>"))
+
+
+def choose_sequence_words(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
+    """The content of vocab.txt for semi-supervised sequence learning."""
+    return _frequent(words, job, last=("</s>",))
+
+
 _TRAINERS = {"wordpiece": train_wordpiece, "byte_bpe": train_byte_bpe,
-             "sentencepiece": train_sentencepiece, "gpt_bpe": train_gpt_bpe}
+             "sentencepiece": train_sentencepiece, "gpt_bpe": train_gpt_bpe,
+             "elmo_words": choose_elmo_words, "sequence_words": choose_sequence_words}
 
 
 def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
     """A sentence on how the vocabulary covers `words`."""
     vocabulary = tokenizer.vocabulary
+    if tokenizer.name.endswith("_words"):
+        known = set(vocabulary.tokens[:vocabulary.size])
+        share = sum(count for word, count in words.items() if word in known) / sum(words.values())
+        return (f"{vocabulary.size} tokens of {len(words)} different words: {share:.2%} of "
+                f"{sum(words.values())} words.")
     pieces = unknown = 0
     for word, count in words.items():
         ids = tokenizer.encode(word)

@@ -65,10 +65,13 @@ class PieceWriter:
         folder: of the manifest; shards are named from there.
         phrases: units of the text, or None.
         target_length: of records that are inputs and targets.
+        rows: of a batch, for recipes whose sequences go on from batch to batch.
     """
 
     def __init__(self, job: PretrainingDataFlags, recipe: recipes.Recipe, tokenizer, count: int,
-                 folder: str, phrases: PhraseList | None = None, target_length: int = 0) -> None:
+                 folder: str, phrases: PhraseList | None = None, target_length: int = 0,
+                 rows: int = 0) -> None:
+        self._rows = rows
         self._job, self._recipe, self._tokenizer = job, recipe, tokenizer
         self._count, self._folder, self._phrases = count, folder, phrases
         self._target_length = target_length
@@ -102,7 +105,7 @@ class PieceWriter:
                 "the command again, finished pieces are kept.") from error
         result = {"shards": shards, "counts": counts, "line_sample": sample}
         if _draws_of_corpus(self._recipe):
-            result["token_counts"] = np.bincount(documents.tokens,
+            result["token_counts"] = np.bincount(instances.counted_tokens,
                                                  minlength=vocabulary.size).tolist()
         return result
 
@@ -113,7 +116,8 @@ class PieceWriter:
             pairs = create_pairs(documents, vocabulary, seed % _SEEDS, self._recipe.denoising, size,
                                  self._target_length, self._job.dupe_factor)
             return pairs, pairs.counts()
-        instances = create_instances(documents, vocabulary, seed, self._recipe, self._job)
+        instances = create_instances(documents, vocabulary, seed, self._recipe, self._job,
+                                     self._rows)
         return instances, statistics.count_instances(instances, size, instances.layout)
 
     @property
@@ -139,8 +143,10 @@ class PieceWriter:
 
 
 def _draws_of_corpus(recipe):
-    """Whether tokens are drawn while training, as often as the text has them."""
-    return recipe.corruption.dynamic and recipe.corruption.replace_from == "corpus"
+    """Whether training needs how often the text has each token."""
+    masking = recipe.corruption
+    return recipe.network == "SequenceLstm" or (
+        masking.dynamic and masking.replace_from == "corpus")
 
 
 def _piece_seed(seed, index):
@@ -186,8 +192,10 @@ def _scan(job, recipe):
 
 def _check_vocabulary(job, recipe, vocabulary):
     """Raises InputError for a vocabulary without the special tokens of a sequence."""
+    layout = vocabulary.layout
+    needed = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]
     needed = (["sep"] if recipe.denoising else
-              ["cls", "sep"] * (not recipe.segments.bare) + ["mask"] * recipe.corruption.hides)
+              needed * (not recipe.segments.bare) + ["mask"] * recipe.corruption.hides)
     missing = [role for role in needed if role not in vocabulary.special]
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for the role "
@@ -285,9 +293,10 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     job.check()
     recipe, target_length = (denoising or DenoisingFlags()).resolve(job.resolve(), job)
     stream = stream or StreamFlags()
-    in_streams = PAIRINGS[recipe.segments.pairing].in_streams
+    pairing = PAIRINGS[recipe.segments.pairing]
+    in_streams = pairing.in_streams
     if not in_streams:
-        stream.refuse(recipe.name)
+        stream.refuse(recipe.name, ("bsz_per_host",) if pairing.in_rows else ())
     recipe.corruption.check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                   job.masked_lm_prob)
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
@@ -309,6 +318,10 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
         return
     if target_length:
         options["max_target_length"] = target_length
+    if pairing.in_rows:
+        options["bsz_per_host"] = stream.check_rows()
+        if len(job.output_file) > 1:
+            raise InputError("--output_file: the records of rows are in order; name one file.")
     options["do_whole_word_mask"] = recipe.corruption.units == "words"
     phrases = None
     if job.phrase_file:
@@ -316,7 +329,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
         options["phrase_file"] = phrases.hash
     fingerprint = _fingerprint(job, recipe, options, vocabulary, folder)
     writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases,
-                         target_length)
+                         target_length, options.get("bsz_per_host", 0))
     record, was_there = make_shards(
         path, fingerprint, _read_pieces(job, recipe), writer,
         job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),

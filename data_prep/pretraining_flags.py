@@ -73,8 +73,9 @@ class PretrainingDataFlags:
         None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
         "(the same with a sentence each), full_sentences (RoBERTa's: whole sentences, no second "
         "segment and no label), doc_sentences (the same of one document), doc_blocks (SpanBERT's: "
-        "the same without separators) or electra (ELECTRA's: sentences of one document, divided in "
-        "two, in the order of the text).",
+        "the same without separators), electra (ELECTRA's: sentences of one document, divided in "
+        "two, in the order of the text), or of lm_lstm and sa_lstm document_texts or line_texts "
+        "(each document, or each line, is a text).",
         choices=PAIRINGS)
     schemes: list[str] = option(
         [], "How the tokens of a sequence are chosen, one of these for each sequence (SpanBERT): "

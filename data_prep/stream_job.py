@@ -43,12 +43,23 @@ class StreamFlags:
                               "its own. --task=i makes those of part i alone.")
     pass_id: int = option(0, "Number of the first pass over the text; --dupe_factor counts them.")
 
-    def refuse(self, recipe: str) -> None:
-        """Raises InputError if a flag is given, for a recipe that reads no stream."""
+    def refuse(self, recipe: str, but: tuple[str, ...] = ()) -> None:
+        """Raises InputError if a flag is given, but for some, for a recipe that has no use for it.
+        """
         for name, value in dataclasses.asdict(self).items():
-            if value != getattr(StreamFlags, name):
+            if name not in but and value != getattr(StreamFlags, name):
                 raise InputError(f"--{name} is for recipes that read a text as a stream, such as "
                                  f"xlnet; leave it out with --recipe={recipe}.")
+
+    def check_rows(self) -> int:
+        """The rows that are read side by side.
+
+        Raises:
+            InputError: there is none.
+        """
+        if self.bsz_per_host < 1:
+            raise InputError(f"--bsz_per_host is {self.bsz_per_host}; it must be at least 1.")
+        return self.bsz_per_host
 
     def shape(self, job) -> stream_records.Shape:
         """The form of the records.

@@ -25,7 +25,7 @@ from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
-from data_prep import verify_streams
+from data_prep import verify_rows, verify_streams
 
 _BATCH = 2048
 _NOTHING = "nothing is masked."
@@ -74,7 +74,11 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
     count = 0
     try:
         form = _read_format(path, record, vocab_size)
-        order = verify_streams.Order(record) if record and "is_masked" in form.names else None
+        order: verify_streams.Order | verify_rows.Order | None = None
+        if record and "is_masked" in form.names:
+            order = verify_streams.Order(record)
+        elif record and "next_token_ids" in form.names:
+            order = verify_rows.Order(record)
         for batch in _batches(path):
             for row, problem in _check_messages(batch, form, record, order):
                 yield f"{path}: record {count + row}: {problem}"
@@ -144,6 +148,8 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
         return verify_streams.find_problems(f, form.ends(), record)
     if "decoder_target_tokens" in f:
         return _pair_problems(f, form)
+    if "next_token_ids" in form.names:
+        return verify_rows.find_problems(f, form.ends(), record)
     rows, size = len(f["input_mask"]), form.sizes["max_seq_length"]
     mask = f["input_mask"].reshape(rows, -1, size)      # several sequences in a multiple choice
     lengths = mask.sum(2, keepdims=True)

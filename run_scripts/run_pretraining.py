@@ -81,6 +81,10 @@ class PretrainingFlags:
     mem_len: int | None = option(
         None, "For networks with a memory, such as xlnet's: positions before a sequence that it "
         "sees; 0 for none. Default: as in the configuration.")
+    n_negative_samples_batch: int | None = option(
+        None, "For recurrent language models, such as elmo: tokens among which each one is told "
+        "from the others in training, drawn for a batch; 0: all of the vocabulary. Default: that "
+        "of the recipe.")
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
@@ -110,7 +114,7 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             options["max_seq_length"], options["masked_lm_prob"])
         if made.corruption.dynamic or derived or slots != options["max_predictions_per_seq"]:
             values["max_predictions_per_seq"] = slots
-        if data.PAIRINGS[made.segments.pairing].in_streams:
+        if "bsz_per_host" in options:
             values |= dict.fromkeys(("train_batch_size", "eval_batch_size"),
                                     options["bsz_per_host"])
     return f"recipe {recipe.name}", values
@@ -123,12 +127,18 @@ def _name(term):
 
 def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
                  records: "data.RecordSet | None" = None,
-                 config: Sizes | None = None) -> tuple[recipes.Term, ...]:
+                 config: Sizes | None = None, samples: int | None = None
+                 ) -> tuple[recipes.Term, ...]:
     """The terms of a recipe that --terms names, or all, but for optional ones that find nothing to
     read in the records, if these are given, and those that are not for networks of `config`.
 
+    Args:
+        recipe, names, records, config: see above.
+        samples: --n_negative_samples_batch.
+
     Raises:
-        InputError: the recipe has no such term, or the network nothing to train it on.
+        InputError: the recipe has no such term or no use for `samples`, or the network nothing to
+            train it on.
     """
     terms = {_name(term): term for term in recipe.terms}
     for name in names:
@@ -144,6 +154,12 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
         if config is None or getattr(objectives, term.objective).fits(config))
     if records and records.tasks:
         found = tuple(term for term in found if term.task in records.tasks)
+    if samples is not None:
+        if any("n_negative_samples_batch" not in term.options for term in found):
+            raise InputError("--n_negative_samples_batch is for recurrent language models, such as "
+                             f"elmo; leave it out with recipe {recipe.name}.")
+        found = tuple(dataclasses.replace(term, options={
+            **term.options, "n_negative_samples_batch": samples}) for term in found)
     if records:
         made = recipes.of_manifest(records.manifest).corruption
         found = tuple(term.settle(made) if term.of_records else term for term in found)
@@ -245,7 +261,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     for name in reads - records.format.names:
         raise InputError(f"the records of --{flag} hold no {name}, which the network of "
                          f"--bert_config_file reads ({records.paths[0]}); make them again with "
-                         f"{_MADE_WITH[name]}.")
+                         f"{_MADE_WITH.get(name, 'words of as many characters')}.")
     if "encoder_input_tokens" in records.format.names and not getattr(config, "has_encoder", True):
         raise InputError(f"the records of --{flag} hold inputs for an encoder, which the network "
                          f"of --bert_config_file has not ({records.paths[0]}); make them again "
@@ -264,9 +280,12 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
         line += (", as the manifest of the records names it" if records.manifest else
                  f"; no manifest names {records.paths[0]}")
     line += f": {', '.join(map(_name, terms))}"
-    if getattr(records, "rows", 0):
+    rows = getattr(records, "rows", 0)
+    if rows and "next_token_ids" in records.format.names:
+        line += f"; {job.max_seq_length} steps at once, in batches of {rows} rows that go on"
+    elif rows:
         line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
-                 f"predicted, in an order that is drawn while training; batches of {records.rows}")
+                 f"predicted, in an order that is drawn while training; batches of {rows}")
     elif recipe.denoising:
         names = {"max_seq_length": "inputs", "max_target_length": "targets"}
         line += "; " + " and ".join(f"{names[name]} of {size} tokens"
@@ -419,7 +438,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
             found.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
     stack = stack or StackingSettings()
     records = schedule(job, settings, stack, records)
-    terms = choose_terms(recipe, job.terms, records, config)
+    terms = choose_terms(recipe, job.terms, records, config, job.n_negative_samples_batch)
     stages = [training.stacking.Stage(config, settings)]
     if job.do_train:
         learner = getattr(training, recipe.learner)
@@ -477,6 +496,8 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records):
             run.save()
         else:
             initialize(run, trainer, job)
+    if hasattr(trainer.learner.encoder, "take_counts") and not run.step:
+        trainer.learner.encoder.take_counts(data.manifest.token_counts(records.manifest))
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
           f"{trainer.strategy.num_replicas_in_sync} device(s)", flush=True)
     if job.do_train:

@@ -27,7 +27,7 @@ from run_scripts.finetuning.run import open_run
 
 # What bert_tf/objectives/tagging.py makes; flags are read before Keras is.
 FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
-                  "weighted_sum_all")
+                  "weighted_sum_all", "elmo", "elmo_top")
 
 
 @dataclasses.dataclass

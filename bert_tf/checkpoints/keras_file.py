@@ -10,7 +10,16 @@ import re
 import zipfile
 from collections.abc import Iterable
 
-from bert_tf.checkpoints import google, hdf5, names, rules, t5, training_checkpoint, xlnet
+from bert_tf.checkpoints import (
+    google,
+    hdf5,
+    names,
+    recurrent,
+    rules,
+    t5,
+    training_checkpoint,
+    xlnet,
+)
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
@@ -88,10 +97,12 @@ _NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
                  functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
              "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT),
              "T5": (t5.keras_parts, t5.KERAS),
-             "XLNet": (xlnet.keras_parts, xlnet.KERAS)}
+             "XLNet": (xlnet.keras_parts, xlnet.KERAS),
+             "Elmo": (recurrent.elmo_parts, recurrent.KERAS_ELMO),
+             "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE)}
 # For networks whose parts have lists of their own: the groups of these, a function of the
 # configuration that returns {path: name in the table}.
-_LISTS = {"T5": t5.keras_lists}
+_LISTS = {"T5": t5.keras_lists, "Elmo": recurrent.elmo_lists}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
 
 
@@ -109,6 +120,11 @@ def _head_rows(name, head):
                 *((f"{name}/{ours}_{i}", f"{name}/{theirs}_{i}", kind) for i in range(2)
                   for ours, theirs, kind in (("dense", "dense", _DENSE),
                                              ("LayerNorm", "norm", _NORM))))
+    if head.module == "recurrent_lm":
+        return ((name, f"{name}/vars", (("/output_weights", "/0"), ("/output_bias", "/1"))),)
+    if head.name == "step_classification":
+        return ((f"{name}/hidden", f"{name}/hidden", _DENSE),
+                (f"{name}/dense", f"{name}/classifier", _DENSE))
     if head.name == "replaced_token":
         return ((f"{name}/dense", f"{name}/transform", _DENSE),
                 (f"{name}/dense_1", f"{name}/classifier", _DENSE))

@@ -41,6 +41,7 @@ FORMATS = {
     "keras_hub": FileFormat("keras_hub", (".weights.h5",)),
     "paddle": FileFormat("paddle", ("word_embedding", "params")),
     "keras": FileFormat("keras_file", (".keras",)),
+    "elmo": FileFormat("recurrent", ("weights.hdf5",)),
     "openai": FileFormat("openai_gpt", ("params_0.npy",)),
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
 }

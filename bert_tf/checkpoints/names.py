@@ -8,7 +8,8 @@ D their width, A that of all heads that learn where to look, J two vectors of wi
 one layer, O buckets of relative positions; a digit is itself. Not in a configuration are C, labels,
 Q, the hidden layers of a head, and, of a head that reads features with LSTMs, F, their width, U, an
 LSTM's width, G, four times that, and K, how many layers are weighted. R are the places of a span, W
-the width of their vectors, and B the width of one with two of width H.
+the width of their vectors, and B the width of one with two of width H. The weights of recurrent
+networks have other uses for the letters whose sizes are not in a configuration.
 """
 
 from collections.abc import Mapping
@@ -145,10 +146,40 @@ def _xlnet(config):
     }
 
 
+_LSTM = {"kernel": "BG", "bias": "G", "projection_kernel": "UW"}
+
+
+def _elmo(config):
+    """Those of `Elmo`."""
+    if config.filters:
+        dense = [f"highway_{i}_{gate}" for i in range(config.n_highway)
+                 for gate in ("carry", "transform")]
+        dense += ["projection"] * (config.num_filters != config.projection_dim)
+        found = {"embeddings/char_embeddings": "QB"}
+        for i in range(len(config.filters)):
+            found |= {f"embeddings/convolution_{i}/kernel": "RBW",
+                      f"embeddings/convolution_{i}/bias": "W"}
+        for name in dense:
+            found |= {f"embeddings/{name}/kernel": "FW", f"embeddings/{name}/bias": "W"}
+    else:
+        found = {"embeddings/word_embeddings": "VW"}
+    kept = [name for name in _LSTM if config.projects or name != "projection_kernel"]
+    return found | {f"encoder/{way}_{i}/{name}": _LSTM[name] for way in ("forward", "backward")
+                    for i in range(config.n_layers) for name in kept}
+
+
+def _sequence_lstm(config):
+    """Those of `SequenceLstm`."""
+    return {"embeddings/word_embeddings": "VE", "embeddings/token_counts": "V",
+            **{f"encoder/lstm_{i}/{name}": _LSTM[name] for i in range(config.num_hidden_layers)
+               for name in ("kernel", "bias")}}
+
+
 # The names of each network's own weights with their shapes, by the name of its configuration:
 # functions of that.
 NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
-                  "GPTConfig": _gpt, "T5Config": _t5, "XLNetConfig": _xlnet}
+                  "GPTConfig": _gpt, "T5Config": _t5, "XLNetConfig": _xlnet,
+                  "ElmoConfig": _elmo, "SequenceLstmConfig": _sequence_lstm}
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})

@@ -74,8 +74,10 @@ class RecordSet:
     def rows(self) -> int:
         """The size of the batches of records that are in order: each record of a batch continues
         one of the batch before. 0 where records may be shuffled."""
-        if self.manifest is None or not PAIRINGS[
-                recipes.of_manifest(self.manifest).segments.pairing].in_streams:
+        if self.manifest is None:
+            return 0
+        pairing = PAIRINGS[recipes.of_manifest(self.manifest).segments.pairing]
+        if not (pairing.in_streams or pairing.in_rows):
             return 0
         return self.manifest["options"]["bsz_per_host"]
 

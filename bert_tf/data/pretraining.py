@@ -88,6 +88,11 @@ class Instances:
     slots: int = 0
     layout: Layout = Layout()
 
+    @property
+    def counted_tokens(self) -> np.ndarray:
+        """The tokens of the text, by which it is counted how often it has each."""
+        return self.documents.tokens
+
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
         """The record features of some instances.
@@ -152,13 +157,17 @@ class RowInstances(Instances):
         return cls(documents, slices, None, np.arange(len(ids)), names, layout=BARE,
                    columns=columns)
 
+    @property
+    def counted_tokens(self) -> np.ndarray:
+        return self.columns["input_ids"][self.columns["input_mask"] > 0]
+
     def features(self, rows: np.ndarray, max_seq_length: int,
                  vocabulary: Vocabulary) -> dict[str, np.ndarray]:
         return {name: self.columns[name][rows] for name in self.names}
 
 
 def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
-                     options) -> Instances:
+                     options, rows: int = 0) -> Instances:
     """Draws all instances of a piece, for BERT as the original's `create_training_instances`.
 
     Args:
@@ -168,12 +177,13 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
         recipe: `Recipe`, of which the data half matters.
         options: has max_seq_length, max_predictions_per_seq, dupe_factor, short_seq_prob,
             masked_lm_prob.
+        rows: of a batch, for recipes whose sequences go on from batch to batch.
     """
     stream = PythonRandom(seed)
     pairing = PAIRINGS[recipe.segments.pairing]
     if pairing.in_rows:
         return RowInstances.of(documents, feature_names(recipe), make_columns(
-            documents, vocabulary, stream, options, recipe.segments))
+            documents, vocabulary, stream, options, recipe.segments, rows))
     layout = BARE if recipe.segments.bare else vocabulary.layout
     room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
     assert pairing.draw is not None

@@ -146,17 +146,18 @@ def row_features(segments: Segments, tokenizer_settings: Mapping[str, Any]) -> l
 
 
 def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRandom, options,
-                 segments: Segments) -> dict[str, np.ndarray]:
+                 segments: Segments, rows: int) -> dict[str, np.ndarray]:
     """The records' features, [M, ...], in their order.
 
     Args:
         documents: the text.
         vocabulary: its `Vocabulary`; a `SpelledVocabulary` for pairs of language models.
         stream: shuffles sentences or texts, by itself for each copy and each direction.
-        options: has `max_seq_length`, `stream_rows` and `dupe_factor`.
+        options: has `max_seq_length` and `dupe_factor`.
         segments: `Segments`.
+        rows: R.
     """
-    rows, steps = options.stream_rows, options.max_seq_length
+    steps = options.max_seq_length
 
     def shuffled(count):
         order: list[int] = []

@@ -55,7 +55,7 @@ class CharacterCnn(FromConfig, keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         width, total = self.config.char_embedding_dim, self.config.num_filters
-        self.char_embeddings = self.add_weight(
+        self.table = self.add_weight(
             (N_CHARACTERS, width), keras.initializers.RandomUniform(-1, 1), name="char_embeddings",
             autocast=False)
         for convolution in self.convolutions:
@@ -65,7 +65,7 @@ class CharacterCnn(FromConfig, keras.layers.Layer):
 
     def call(self, char_ids: Tensor) -> Tensor:
         """From integer [B, S, W], 0 where there is no word, to float [B, S, projection_dim]."""
-        table = ops.cast(self.char_embeddings, self.compute_dtype)
+        table = ops.cast(self.table, self.compute_dtype)
         table = ops.concatenate([ops.zeros_like(table[:1]), table])
         characters = ops.reshape(char_ids, (-1, self.config.max_characters_per_token))
         x = ops.take(table, characters, axis=0)                         # [B * S, W, width]

@@ -21,6 +21,19 @@ from bert_tf.spelling import spelling_names
 WAYS = ("forward", "backward")
 
 
+class WordTable(FromConfig, keras.layers.Layer):
+    """Words in place of characters: a table [V, P]."""
+
+    def build(self, input_shape: Any = None) -> None:
+        self.table = self.add_weight(
+            (self.config.vocab_size, self.config.projection_dim),
+            keras.initializers.RandomUniform(-1, 1), name="word_embeddings", autocast=False)
+
+    def call(self, input_ids: Tensor) -> Tensor:
+        """From integer [B, S] to float [B, S, P]."""
+        return ops.cast(ops.take(self.table, input_ids, axis=0), self.compute_dtype)
+
+
 @register
 class Elmo(FromConfig, keras.Model):
     """LSTMs from left to right and others from right to left, on the same tokens.
@@ -41,10 +54,9 @@ class Elmo(FromConfig, keras.Model):
 
     def __init__(self, config: ElmoConfig, name: str = "elmo", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-        spelling: tuple[str, ...] = ()
-        if config.filters:
-            spelling = spelling_names(config.max_characters_per_token)
-            self.token_layer = CharacterCnn(config, name="token_embedder", dtype=self.dtype_policy)
+        spelling = config.further_features
+        kind = CharacterCnn if config.filters else WordTable
+        self.embeddings: Any = kind(config, name="embeddings", dtype=self.dtype_policy)
         self.reads = ("input_ids", "input_mask", *spelling)
         self.also_reads = ("reverse_input_ids", *(f"reverse_{name}" for name in spelling))
         self.lstms = {way: [Lstm(
@@ -58,31 +70,25 @@ class Elmo(FromConfig, keras.Model):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        config = self.config
-        if config.filters:
-            self.token_layer.build()
-        else:
-            self.word_embeddings = self.add_weight(
-                (config.vocab_size, config.projection_dim), keras.initializers.RandomUniform(-1, 1),
-                name="word_embeddings", autocast=False)
-        for way in WAYS:
-            for lstm in self.lstms[way]:
-                lstm.build()
+        self.embeddings.build()
+        with keras.name_scope("encoder"):
+            for way in WAYS:
+                for lstm in self.lstms[way]:
+                    lstm.build()
 
     @property
     def embedding_table(self) -> keras.Variable:
         """The variable of the embeddings: of characters, or [V, P] of words."""
-        return self.token_layer.char_embeddings if self.config.filters else self.word_embeddings
+        return self.embeddings.table
 
     def embed(self, inputs: Mapping[str, Tensor], prefix: str = "") -> Tensor:
         """The tokens, float [B, S, P]."""
         if not self.config.filters:
-            return ops.cast(ops.take(self.word_embeddings, inputs[f"{prefix}input_ids"], axis=0),
-                            self.compute_dtype)
+            return self.embeddings(inputs[f"{prefix}input_ids"])
         if f"{prefix}char_ids" in inputs:
-            return self.token_layer(inputs[f"{prefix}char_ids"])
+            return self.embeddings(inputs[f"{prefix}char_ids"])
         size = self.config.max_characters_per_token
-        return self.token_layer(unpack_spelling(
+        return self.embeddings(unpack_spelling(
             [inputs[prefix + name] for name in spelling_names(size)], size))
 
     def run(self, way: str, x: Tensor, mask: Tensor | None = None,

@@ -79,8 +79,13 @@ class SequenceLstm(FromConfig, keras.Model):
 
     def build(self, input_shape: Any = None) -> None:
         self.embeddings.build()
-        for lstm in self.lstms:
-            lstm.build()
+        with keras.name_scope("encoder"):
+            for lstm in self.lstms:
+                lstm.build()
+
+    def take_counts(self, counts: Any) -> None:
+        """Takes how often each token is in the text that the network is trained on, int [V]."""
+        self.embeddings.token_counts.assign(ops.cast(counts, "float32"))
 
     @property
     def embedding_table(self) -> keras.Variable:

@@ -3,7 +3,7 @@
 Shapes: B batch, S sequence, H hidden, E width of the embeddings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,24 +14,57 @@ from bert_tf.layers.base import FromConfig, Tensor
 
 # Where the features of `LstmReader` are taken from, and how many layers the encoder needs.
 CHOICES = {"embeddings": 0, "second_to_last": 2, "last": 1, "weighted_sum_last_4": 4,
-           "concat_last_4": 4, "weighted_sum_all": 1}
+           "concat_last_4": 4, "weighted_sum_all": 1, "elmo": 1, "elmo_top": 1}
+
+
+def mix_layers(layers: Sequence[Tensor], weights: Tensor, scale: Tensor,
+               input_mask: Tensor | None = None, do_layer_norm: bool = False) -> Tensor:
+    """`scale` times the sum of layers by the softmax of weights (arXiv:1802.05365, equation 1;
+    allenai/bilm-tf, elmo.py).
+
+    Args:
+        layers: list of L float [B, S, H].
+        weights: [L].
+        scale: a number.
+        input_mask: integer [B, S], 1 for tokens and 0 for padding; for the norm.
+        do_layer_norm: whether each layer is brought to mean 0 and variance 1 first, over all
+            tokens and channels of the batch together.
+    """
+    shares = ops.cast(scale, "float32") * ops.softmax(ops.cast(weights, "float32"))
+    if do_layer_norm:
+        layers = [_normalize(x, input_mask) for x in layers]
+    return sum(ops.cast(shares[i], x.dtype) * x for i, x in enumerate(layers))
+
+
+def _normalize(x, input_mask):
+    """A layer, normalised over the whole batch."""
+    real = ops.ones(ops.shape(x)[:2]) if input_mask is None else input_mask
+    real = ops.cast(real, "float32")[:, :, None]                                # [B, S, 1]
+    values = ops.cast(x, "float32")
+    count = ops.sum(real) * x.shape[-1]
+    mean = ops.sum(values * real) / count
+    variance = ops.sum(ops.square((values - mean) * real)) / count
+    return ops.cast((values - mean) * ops.rsqrt(variance + 1e-12), x.dtype)
 
 
 class LstmReader(FromConfig, keras.layers.Layer):
     """The outputs of a network for each token, read by bidirectional LSTMs.
 
     A weighted sum is `scale` times the sum of the layers by the softmax of `layer_weights`, all
-    learned, as in ELMo (arXiv:1802.05365, equation 1); it begins as the mean.
+    learned, as in ELMo (arXiv:1802.05365, equation 1); it begins as the mean. "elmo" has the
+    embeddings among the layers, as ELMo has; "elmo_top" is the last layer, scaled.
 
     Attributes:
         choice: a key of `CHOICES`.
+        do_layer_norm: see `mix_layers`.
         width: of the result.
     """
 
     def __init__(self, config: Sizes, choice: str, lstm_size: int, lstm_layers: int,
-                 **kwargs: Any):
+                 do_layer_norm: bool = False, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.choice, self.width = choice, 2 * lstm_size
+        self.do_layer_norm = do_layer_norm
         # XLA, which compiles the training step on GPUs, can't compile cuDNN's LSTM.
         self.lstms = [keras.layers.Bidirectional(
             keras.layers.LSTM(lstm_size, return_sequences=True, use_cudnn=False, name="lstm",
@@ -42,8 +75,9 @@ class LstmReader(FromConfig, keras.layers.Layer):
         width = self.config.hidden_size * (4 if self.choice == "concat_last_4" else 1)
         if self.choice == "embeddings":
             width = self.config.embedding_width
-        if self.choice.startswith("weighted_sum"):
-            count = 4 if self.choice.endswith("last_4") else self.config.depth
+        if self.choice.startswith(("weighted_sum", "elmo")):
+            count = {"weighted_sum_last_4": 4, "elmo": self.config.depth + 1,
+                     "elmo_top": 1}.get(self.choice, self.config.depth)
             self.layer_weights = self.add_weight(
                 (count,), "zeros", name="layer_weights", autocast=False)
             self.scale = self.add_weight((), "ones", name="scale", autocast=False)
@@ -56,14 +90,14 @@ class LstmReader(FromConfig, keras.layers.Layer):
 
         Padding, where `input_mask`, integer [B, S], is 0, is passed over in both directions.
         """
-        x = self._chosen(outputs)
+        x = self.choose(outputs, input_mask)
         mask = None if input_mask is None else ops.cast(input_mask, "bool")     # [B, S]
         for lstm in self.lstms:
             x = lstm(x, mask=mask)                                              # [B, S, width]
         return x
 
-    def _chosen(self, outputs):
-        """float [B, S, H], [B, S, 4 * H], or [B, S, E] of the embeddings."""
+    def choose(self, outputs: Mapping[str, Any], input_mask: Tensor | None = None) -> Tensor:
+        """What the LSTMs read: float [B, S, H], [B, S, 4 * H], or [B, S, E] of the embeddings."""
         if self.choice == "embeddings":
             return outputs["embedding_output"]
         hidden = outputs["layer_outputs"]
@@ -71,7 +105,7 @@ class LstmReader(FromConfig, keras.layers.Layer):
             return hidden[-1 if self.choice == "last" else -2]
         if self.choice == "concat_last_4":
             return ops.concatenate(hidden[-4:], axis=-1)
-        count = self.layer_weights.shape[0]
-        weights = ops.cast(self.scale, "float32") * ops.softmax(
-            ops.cast(self.layer_weights, "float32"))                            # [count]
-        return sum(ops.cast(weights[i], x.dtype) * x for i, x in enumerate(hidden[-count:]))
+        if self.choice == "elmo":
+            hidden = [outputs["embedding_output"], *hidden]
+        return mix_layers(hidden[-self.layer_weights.shape[0]:], self.layer_weights, self.scale,
+                          input_mask, self.do_layer_norm)

@@ -177,7 +177,7 @@ class RecurrentLM(StepLM):
         return super()._first_weights()[0], keras.initializers.RandomUniform(-limit, limit)
 
     def shares(self, outputs: Mapping[str, Tensor]) -> Tensor:
-        counts = ops.cast(outputs["token_counts"], "float32")
+        counts = ops.maximum(ops.cast(outputs["token_counts"], "float32"), 1.0)
         return counts / ops.sum(counts)
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,

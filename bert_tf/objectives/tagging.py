@@ -47,32 +47,40 @@ class FeatureTagging(Tagging):
         config: `EncoderConfig`.
         num_labels: how many labels there are.
         layers: where the features come from: `embeddings`, `second_to_last`, `last`,
-            `weighted_sum_last_4`, `concat_last_4` or `weighted_sum_all`, of all layers without the
-            embeddings.
+            `weighted_sum_last_4`, `concat_last_4`, `weighted_sum_all`, of all layers without the
+            embeddings, `elmo`, of all layers with them, or `elmo_top`, the last one, scaled.
         lstm_size: width of each direction of an LSTM.
         lstm_layers: how many bidirectional LSTMs read the features, one after the other, 1 to 4.
+        do_layer_norm: whether layers that are added up are normalised first (see
+            `lstms.mix_layers`).
+        l2_coef: what the sum of the squares of the layers' weights costs in the loss.
         dropout_rate: of the dropout between the LSTMs and the dense layer.
 
     Raises:
-        InputError: there is no such choice, the encoder has too few layers for it, or there can
-            be no such LSTMs.
+        InputError: there is no such choice, the encoder has too few layers or other embeddings for
+            it, or there can be no such LSTMs.
     """
 
     def __init__(self, config: EncoderConfig, num_labels: int, layers: str = "concat_last_4",
-                 lstm_size: int = 768, lstm_layers: int = 2, name: str = "feature_tagging",
-                 **kwargs: Any):
+                 lstm_size: int = 768, lstm_layers: int = 2, do_layer_norm: bool = False,
+                 l2_coef: float = 0.0, name: str = "feature_tagging", **kwargs: Any):
         if layers not in CHOICES:
             raise InputError(f"the features can't be taken from {layers!r}; choose from "
                              f"{', '.join(CHOICES)}.")
         if config.depth < CHOICES[layers]:
             raise InputError(f"features from {layers} need {CHOICES[layers]} layers, but the "
                              f"encoder has {config.depth}; choose others.")
+        if layers == "elmo" and config.embedding_width != config.hidden_size:
+            raise InputError("features from elmo add embeddings and layers, but their widths "
+                             f"differ, {config.embedding_width} and {config.hidden_size}; take "
+                             "weighted_sum_all.")
         if lstm_size < 1:
             raise InputError(f"lstm_size is {lstm_size}; it must be at least 1.")
         if not 1 <= lstm_layers <= 4:
             raise InputError(f"lstm_layers is {lstm_layers}; it must be from 1 to 4.")
-        reader = LstmReader(config, layers, lstm_size, lstm_layers, name="features",
-                           dtype=kwargs.get("dtype"))
+        self.l2_coef = l2_coef
+        reader = LstmReader(config, layers, lstm_size, lstm_layers, do_layer_norm,
+                            name="features", dtype=kwargs.get("dtype"))
         super().__init__(config, num_labels, name=name, reader=reader, **kwargs)
 
     def call(self, outputs: Mapping[str, Any], batch: Batch,
@@ -81,6 +89,15 @@ class FeatureTagging(Tagging):
         features = self.reader(outputs, batch.get("input_mask"))                # [B, S, width]
         return super().call({self.source: features}, batch, dropout_seed=dropout_seed)
 
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        total, count = super().loss(logits, labels, weights)
+        if self.l2_coef and hasattr(self.reader, "layer_weights"):
+            square = ops.sum(ops.square(ops.cast(self.reader.layer_weights, "float32")))
+            total = total + self.l2_coef * square * count
+        return total, count
+
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "layers": self.reader.choice,
+        mixing = {"do_layer_norm": self.reader.do_layer_norm, "l2_coef": self.l2_coef}
+        mixing = {name: value for name, value in mixing.items() if value}
+        return {**super().get_config(), **mixing, "layers": self.reader.choice,
                 "lstm_size": self.reader.width // 2, "lstm_layers": len(self.reader.lstms)}

@@ -163,6 +163,11 @@ class ElmoTokenizer(Tokenizer):
         return np.zeros(len(ids), bool)
 
 
+def split_sequence(text: str, do_lower_case: bool) -> list[str]:
+    """The words of a text, without what is between them."""
+    return _WORDS.findall(text.lower() if do_lower_case else text)
+
+
 class SequenceTokenizer(Tokenizer):
     """Runs of letters, digits and underscores; everything between them is gone, and so are words
     that the vocabulary lacks."""
@@ -185,13 +190,9 @@ class SequenceTokenizer(Tokenizer):
         return Vocabulary([line.strip() for line in lines], f"vocabulary {path!r}",
                           {VOCAB_FILE: content}, SEQUENCE_ROLES, Layout(0, 1, 1))
 
-    def split(self, text: str) -> list[str]:
-        """The words of a text."""
-        return _WORDS.findall(text.lower() if self.do_lower_case else text)
-
     def encode(self, text):
         known = self.vocabulary.ids
-        return [known[word] for word in self.split(text) if word in known]
+        return [known[word] for word in split_sequence(text, self.do_lower_case) if word in known]
 
     encode_lines = ElmoTokenizer.encode_lines
 

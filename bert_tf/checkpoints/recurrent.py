@@ -1,0 +1,191 @@
+"""The weights of recurrent networks: their names here and in Keras's files, and ELMo's in the
+hdf5 files of allenai/bilm-tf, with their options.json.
+
+ELMo's files of the authors hold the network; those that are written here hold the softmax too, if
+there is one, under the names that bilm-tf's `dump_weights` gives it.
+"""
+
+import glob
+import json
+import os
+
+import lazy_loader
+
+from bert_tf.checkpoints import hdf5, rules
+from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights, as_float32
+from bert_tf.config import ElmoConfig, SequenceLstmConfig
+from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.options import read_json
+
+h5py = lazy_loader.load("h5py")
+
+_WAYS = ("forward", "backward")
+_MOST = 64          # convolutions, highway layers, LSTMs each way
+_SELF = (("", ""),)
+_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
+_LSTM = ("kernel", "bias", "projection_kernel")
+_ENDING, _OPTIONS = "weights.hdf5", "options.json"
+_VOCABULARY = 793_471       # of the released models, where nothing says otherwise
+
+
+# Ours, and Keras's
+
+def elmo_parts(config: ElmoConfig) -> list[tuple[str, str]]:
+    """The parts of `Elmo` in Keras's order: (class, name in the table)."""
+    kind = "CharacterCnn" if config.filters else "WordTable"
+    return [(kind, "embeddings"), *(("Lstm", f"{way}_{i}") for way in _WAYS
+                                    for i in range(config.n_layers))]
+
+
+def sequence_parts(config: SequenceLstmConfig) -> list[tuple[str, str]]:
+    """The parts of `SequenceLstm`, likewise."""
+    return [("NormalizedEmbeddings", "embeddings"),
+            *(("Lstm", f"lstm_{i}") for i in range(config.num_hidden_layers))]
+
+
+def elmo_lists(config: ElmoConfig) -> dict[str, str]:
+    """Keras's groups of what is in lists inside the embeddings: their names in the table."""
+    def numbered(name, i):
+        return f"{name}_{i}" if i else name
+
+    return {**{f"embeddings/convolutions/{numbered('conv1d', i)}": f"embeddings/convolution_{i}"
+               for i in range(len(config.filters))},
+            **{f"embeddings/{group}/{numbered('dense', i)}": f"embeddings/highway_{i}_{gate}"
+               for group, gate in (("carries", "carry"), ("transforms", "transform"))
+               for i in range(config.n_highway)}}
+
+
+_LSTM_VARS = tuple((f"/{name}", f"/vars/{i}") for i, name in enumerate(_LSTM))
+KERAS_ELMO = (
+    ("embeddings/char_embeddings", "encoder/embeddings/vars/0", _SELF),
+    ("embeddings/word_embeddings", "encoder/embeddings/vars/0", _SELF),
+    *((name, f"encoder/{name}", _DENSE) for name in (
+        "embeddings/projection", *(f"embeddings/convolution_{i}" for i in range(_MOST)),
+        *(f"embeddings/highway_{i}_{gate}" for i in range(_MOST)
+          for gate in ("carry", "transform")))),
+    *((f"encoder/{way}_{i}", f"encoder/{way}_{i}", _LSTM_VARS)
+      for way in _WAYS for i in range(_MOST)))
+KERAS_SEQUENCE = (
+    ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
+                                               ("/token_counts", "/1"))),
+    *((f"encoder/lstm_{i}", f"encoder/lstm_{i}", _LSTM_VARS) for i in range(_MOST)))
+
+
+# bilm-tf's
+
+def _rows():
+    """The rows of its names."""
+    rows = [("embeddings/char_embeddings", "char_embed", _SELF),
+            ("embeddings/word_embeddings", "embedding", _SELF),
+            ("embeddings/projection", "CNN_proj", (("/kernel", "/W_proj"), ("/bias", "/b_proj"))),
+            ("bidirectional_lm", "softmax", (("/output_weights", "/W"), ("/output_bias", "/b")))]
+    for i in range(_MOST):
+        rows.append((f"embeddings/convolution_{i}", "CNN", (
+            ("/kernel", f"/W_cnn_{i}", "1RBW"), ("/bias", f"/b_cnn_{i}"))))
+        rows += [(f"embeddings/highway_{i}_{gate}", f"CNN_high_{i}", (
+            ("/kernel", f"/W_{gate}"), ("/bias", f"/b_{gate}"))) for gate in ("carry", "transform")]
+        rows += [(f"encoder/{way}_{i}", f"RNN_{number}/RNN/MultiRNNCell/Cell{i}/LSTMCell", (
+            ("/kernel", "/W_0"), ("/bias", "/B"), ("/projection_kernel", "/W_P_0")))
+            for number, way in enumerate(_WAYS)]
+    return tuple(rows)
+
+
+FORMAT = Format(_rows())
+
+
+def find(path: str) -> str | None:
+    """The weights at `path`, a folder or the file, or None."""
+    if not os.path.isdir(path):
+        return path if path.endswith(_ENDING) and os.path.isfile(path) else None
+    found = sorted(glob.glob(os.path.join(glob.escape(path), f"*{_ENDING}")))
+    return found[0] if len(found) == 1 else None
+
+
+def _config(file, tensors):
+    """The configuration in the options beside the weights.
+
+    Raises:
+        InputError: there are none, or they describe another network.
+    """
+    path = file.removesuffix(_ENDING) + _OPTIONS
+    if not os.path.isfile(path):
+        raise InputError(f"{file}: there is no {os.path.basename(path)} beside it.")
+    options = read_json(path)
+    try:
+        lstm, cnn = options["lstm"], options.get("char_cnn")
+        softmax = tensors.get("softmax/W") or tensors.get("embedding")
+        vocabulary = rules.vocabulary_beside(file)
+        sizes = {name: lstm[name] for name in ("projection_dim", "dim", "n_layers")}
+        sizes |= {"use_skip_connections": bool(lstm.get("use_skip_connections")),
+                  "cell_clip": lstm.get("cell_clip") or 0, "proj_clip": lstm.get("proj_clip") or 0,
+                  "hidden_dropout_prob": options.get("dropout", 0.1), "filters": ()}
+        if softmax:
+            sizes["vocab_size"] = softmax.shape[0]
+        elif vocabulary:
+            from bert_tf.tokenization import open_tokenizer
+            sizes["vocab_size"] = open_tokenizer(vocabulary).vocabulary.size
+        else:
+            sizes["vocab_size"] = options.get("n_tokens_vocab", _VOCABULARY)
+        if cnn:
+            sizes |= {"filters": cnn["filters"], "char_embedding_dim": cnn["embedding"]["dim"],
+                      "n_highway": cnn.get("n_highway") or 0, "activation": cnn["activation"],
+                      "max_characters_per_token": cnn["max_characters_per_token"]}
+        return ElmoConfig(**sizes)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} does not describe a model of bilm-tf ({error!r}).") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read(file: str, task: str | None = None) -> Source:
+    """The `Source` of a file.
+
+    Raises:
+        InputError: it is damaged, or its options are not there.
+    """
+    with open(file, "rb") as content:
+        found = hdf5.tensors(content.read(), file)
+    return Source(file, _config(file, found), found, FORMAT, rules.vocabulary_beside(file))
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with.
+
+    Raises:
+        InputError: they are not ELMo's, or have a head that these files do not hold.
+    """
+    if not isinstance(weights.config, ElmoConfig):
+        raise InputError(f"{weights.source}: the format elmo holds the language models of ELMo, "
+                         f"not the model_type {weights.config.model_type}; choose another format.")
+    if others := set(weights.heads) - {"bidirectional_lm"}:
+        raise InputError(f"{weights.source}: the format elmo has no place for "
+                         f"{', '.join(sorted(others))}; give --leave_out={','.join(others)}.")
+    return FORMAT
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `elmo_weights.hdf5`, `elmo_options.json` and the vocabulary into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by bilm-tf's names.
+    """
+    config = weights.config
+    with h5py.File(os.path.join(folder, f"elmo_{_ENDING}"), "w") as file:
+        for name, tensor in tensors.items():
+            file[name] = as_float32(tensor, weights.source)
+    lstm = {name: getattr(config, name) for name in (
+        "use_skip_connections", "projection_dim", "cell_clip", "proj_clip", "dim", "n_layers")}
+    options = {"bidirectional": True, "dropout": config.hidden_dropout_prob, "lstm": lstm,
+               "n_tokens_vocab": config.vocab_size}
+    if config.filters:
+        options["char_cnn"] = {
+            "activation": config.activation, "embedding": {"dim": config.char_embedding_dim},
+            "filters": json.loads(json.dumps(config.filters)), "n_highway": config.n_highway,
+            "max_characters_per_token": config.max_characters_per_token, "n_characters": 262}
+    write_json(os.path.join(folder, f"elmo_{_OPTIONS}"), options)
+    if weights.tokenizer:
+        weights.tokenizer.save(folder)
