@@ -32,7 +32,7 @@ def feature_names(recipe: Recipe) -> list[str]:
     if PAIRINGS[recipe.segments.pairing].in_streams:
         return ["input", "is_masked", "target", "seg_id", "label"]
     if PAIRINGS[recipe.segments.pairing].in_rows:
-        return row_features(recipe.segments, recipe.tokenizer_settings)
+        return row_features(recipe.segments, recipe.tokenizer, recipe.tokenizer_settings)
     if recipe.denoising:
         return text_pairs.feature_names(recipe.denoising.converter, recipe.denoising.pack)
     names = ["input_ids", "input_mask", "segment_ids"]

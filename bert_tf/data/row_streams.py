@@ -15,7 +15,7 @@ from bert_tf.data.corpus import Documents
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.spelling import spelling_names
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.words import MAX_CHARACTERS
+from bert_tf.tokenization.words import MAX_CHARACTERS, ElmoTokenizer, SpelledVocabulary
 
 
 def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
@@ -136,11 +136,13 @@ def text_rows(texts: Iterator[sequences.Sequence], rows: int, steps: int
     return found
 
 
-def row_features(segments: Segments, tokenizer_settings: Mapping[str, Any]) -> list[str]:
-    """The names of what `make_columns` makes."""
+def row_features(segments: Segments, tokenizer: str, settings: Mapping[str, Any]) -> list[str]:
+    """The names of what `make_columns` makes for a tokenizer with its settings."""
     if segments.pairing != "sentence_stream":
         return ["input_ids", "input_mask", "next_token_ids", "next_token_weights", "is_start"]
-    spelling = spelling_names(tokenizer_settings.get("max_characters", MAX_CHARACTERS))
+    spelling: tuple[str, ...] = ()
+    if tokenizer == ElmoTokenizer.name:
+        spelling = spelling_names(settings.get("max_characters", MAX_CHARACTERS))
     return [prefix + name for prefix in ("", "reverse_")
             for name in ("input_ids", *spelling, "next_token_ids")]
 
@@ -151,7 +153,7 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
 
     Args:
         documents: the text.
-        vocabulary: its `Vocabulary`; a `SpelledVocabulary` for pairs of language models.
+        vocabulary: its `Vocabulary`; the words of a `SpelledVocabulary` have characters, too.
         stream: shuffles sentences or texts, by itself for each copy and each direction.
         options: has `max_seq_length` and `dupe_factor`.
         segments: `Segments`.
@@ -173,11 +175,13 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
                 for reverse in (False, True)]
         count = min(len(read) for read, _ in ways)      # both ways have about as many batches
         for prefix, (read, following) in zip(("", "reverse_"), ways):
-            features = vocabulary.features(             # type: ignore[attr-defined]
-                read[:count], np.ones(read[:count].shape, bool))
+            read, following = read[:count], following[:count]
+            features = {"input_ids": read}
+            if isinstance(vocabulary, SpelledVocabulary):
+                features = vocabulary.features(read, np.ones(read.shape, bool))
+                following = np.where(following < vocabulary.size, following, vocabulary.unk_id)
             found |= {prefix + name: values for name, values in features.items()}
-            found[f"{prefix}next_token_ids"] = np.where(
-                following[:count] < vocabulary.size, following[:count], vocabulary.unk_id)
+            found[f"{prefix}next_token_ids"] = following
         return found
     texts = texts_of(documents, vocabulary.sep_id, segments.pairing == "line_texts")
     make = sequences.autoencoder if segments.autoencoder else sequences.language_model

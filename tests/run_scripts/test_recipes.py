@@ -31,6 +31,9 @@ CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if reci
             for name, recipe in recipes.RECIPES.items()},
          "gpt": {"recipe": "gpt", "dupe_factor": 1},
          "xlnet": {"recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"},
+         "elmo": {"recipe": "elmo", "dupe_factor": 2},
+         **{name: {"recipe": name, "dupe_factor": 1, "text": "lines.txt", "segments": "line_texts"}
+            for name in ("lm_lstm", "sa_lstm")},
          "bert, dynamic": {"recipe": "bert", "masking": "dynamic"},
          "bert_wwm, dynamic": {"recipe": "bert_wwm", "masking": "dynamic"},
          "one segment": {"recipe": "bert", "segments": "doc_sentences"}}
@@ -38,11 +41,16 @@ CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if reci
 COMPILED = {(recipe.network, recipe.learner): name
             for name, recipe in reversed(recipes.RECIPES.items())}.values()
 TERMS = {"one segment": ["masked_lm"]}
-STREAMS = {"xlnet": StreamFlags(bsz_per_host=BATCH, use_eod=False)}
-OPTIMIZERS = {"albert": "lamb", "t5": "adafactor"}
+ROWS = ("elmo", "lm_lstm", "sa_lstm")
+STREAMS = {"xlnet": StreamFlags(bsz_per_host=BATCH, use_eod=False),
+           **dict.fromkeys(ROWS, StreamFlags(bsz_per_host=BATCH))}
+OPTIMIZERS = {"albert": "lamb", "t5": "adafactor", "elmo": "elmo_adagrad",
+              "lm_lstm": "averaged_adam"}
 # Sizes with which a recipe trains all of its terms.
 NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2},
-            "gpt": {"embedding_dropout_prob": 0}, "xlnet": {"mem_len": 8}}
+            "gpt": {"embedding_dropout_prob": 0}, "xlnet": {"mem_len": 8},
+            "elmo": {"filters": (), "projection_dim": 4, "dim": 6, "n_layers": 1},
+            **dict.fromkeys(ROWS[1:], {"embedding_size": 4, "hidden_size": 6})}
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -55,6 +63,7 @@ def fixture_folder(tmp_path_factory):
         "".join(" ".join(rng.choice(WORDS, 6)) + ".\n" for _ in range(5)) for _ in range(6)),
         encoding="utf-8")
     (folder / "short.txt").write_text("".join((folder / "text.txt").open().readlines()[:18]))
+    (folder / "lines.txt").write_text("".join((folder / "text.txt").open().readlines()[:8]))
     tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1).to_json_file(folder / "config.json")
     return folder
 

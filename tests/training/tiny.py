@@ -1,10 +1,12 @@
 """A network, records and a trainer small enough to train in a test."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig, published
+from bert_tf.config import CONFIGS, EncoderConfig, published
 from bert_tf.data import tfrecord
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
@@ -26,11 +28,14 @@ def config(dropout=0.0, **overrides):
 def config_of(recipe, **overrides):
     """The same for the network of a recipe."""
     plain = config()
+    kind = CONFIGS[recipe.sizes.get("model_type", plain.model_type)]
     sizes = {name: getattr(plain, name) for name in (
         "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
         "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
         "attention_probs_dropout_prob")}
-    return published("tiny", recipe.sizes, {}, **{**sizes, **overrides})
+    known = {field.name for field in dataclasses.fields(kind)}
+    values = {name: value for name, value in {**sizes, **overrides}.items() if name in known}
+    return published("tiny", recipe.sizes, {"tiny": {}}, **values)
 
 
 def write_records(path, count, seed=0, length=LENGTH, predictions=PREDICTIONS, vocab=VOCAB):
