@@ -116,6 +116,9 @@ class Sizes:
                              "which only pre-training records hold; take a model without it "
                              "(pattern_units tokens).")
 
+    def check_takes_heads(self, source: str) -> None:
+        """Raises InputError if no head of a task goes on top of the network of `source`."""
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """From the original's keys; those of released files that change nothing are dropped.

@@ -113,6 +113,11 @@ class T5Config(Sizes):
             raise InputError(f"{source}: the network, a {self.architecture}, has no encoder of "
                              "texts; take an encoder_decoder.")
 
+    def check_takes_heads(self, source: str) -> None:
+        """Raises InputError: tasks are texts."""
+        raise InputError(f"{source}: T5 has no heads of tasks, which are texts to it; fine-tune it "
+                         "with bert-run-text-to-text.")
+
     @property
     def has_encoder(self) -> bool:
         """Whether there is an encoder, which the decoder attends to."""

@@ -156,7 +156,7 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
 # Our names of the tensors that have a row for each word or position, by the key of their size.
 TABLES = {"vocab_size": ("embeddings/word_embeddings", "masked_lm/output_bias",
                          "masked_lm/output_weights", "all_tokens_lm/output_bias",
-                         "permutation_lm/output_bias"),
+                         "permutation_lm/output_bias", "logits/kernel"),
           "max_position_embeddings": ("embeddings/position_embeddings",)}
 
 
@@ -176,6 +176,13 @@ def _first(tensor, rows):
                                read=lambda: tensor.read()[:rows])
 
 
+def _by_rows(change, tensor, name):
+    """`change(tensor)` of one of the `TABLES`, where what are rows of the others may be columns."""
+    if name != "logits/kernel":
+        return change(tensor)
+    return change(tensor.transposed()).transposed()
+
+
 def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
     """The `Weights` with as few words and positions as asked for, and sentences on that.
 
@@ -190,7 +197,8 @@ def cut(weights: Weights, changes) -> tuple[Weights, list[str]]:
         if not 0 < asked < held:
             raise InputError(f"--{key}={asked}: {weights.source} has {held} rows, which can be "
                              "cut; rows that were added would be untrained.")
-        tensors = {name: _first(tensor, asked) if name in tables else tensor
+        first = functools.partial(_first, rows=asked)
+        tensors = {name: _by_rows(first, tensor, name) if name in tables else tensor
                    for name, tensor in weights.tensors.items()}
         weights = dataclasses.replace(weights, tensors=tensors, config=dataclasses.replace(
             weights.config, **{key: asked}))
@@ -291,7 +299,8 @@ def grow(weights: Weights, changes) -> tuple[Weights, list[str]]:
                          "vocabulary of the checkpoint.")
     size = max(held, new.size)
     grown = functools.partial(_grown, size=size, rows=rows)
-    tensors = {name: grown(tensor) if rows and name in TABLES["vocab_size"] else tensor
+    tensors = {name: _by_rows(grown, tensor, name)
+               if rows and name in TABLES["vocab_size"] else tensor
                for name, tensor in weights.tensors.items()}
     notes = [f"{len(rows)} rows are new, means of their old sub-words:"] if rows else []
     notes += [f"    {index} {new.tokens[index]}: {' '.join(old.tokens[i] for i in ids)}"

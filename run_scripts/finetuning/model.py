@@ -85,6 +85,7 @@ def _config(flags, path):
     if path:
         config = (checkpoints.read_for(path, config).config if config
                   else checkpoints.read_config(path))
+    config.check_takes_heads(path or flags.bert_config_file)
     config.check_reads_texts(path or flags.bert_config_file)
     if flags.encoder_dropout is None or not flags.do_train:
         return config

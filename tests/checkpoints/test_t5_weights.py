@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import tensor_bundle
+from bert_tf.checkpoints.conversion import Changes
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
@@ -62,6 +63,14 @@ def test_a_checkpoint_of_the_original_comes_in_and_out(version, test_data, tmp_p
     again = arrays_of(tmp_path / "google" / "model.ckpt")
     assert again.keys() == theirs.keys()
     assert all(np.array_equal(again[name], theirs[name]) for name in theirs)
+    checkpoints.convert(str(source), str(tmp_path / "cut"), "keras", Changes(vocab_size=100))
+    cut = T5(T5Config.from_dict({**config.to_dict(), "vocab_size": 100}))
+    assert not checkpoints.load(tmp_path / "cut", cut).missing
+    assert np.array_equal(variables(cut)["embeddings/word_embeddings"].numpy(),
+                          values["embeddings/word_embeddings"][:100])
+    if not config.tie_word_embeddings:
+        assert np.array_equal(variables(cut)["logits/kernel"].numpy(),
+                              values["logits/kernel"][:, :100])
     if version == "t5_lm":
         with pytest.raises(InputError, match="language_model, but Hugging Face's T5"):
             checkpoints.convert(str(source), str(tmp_path / "hf"), "huggingface")
