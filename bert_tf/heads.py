@@ -135,6 +135,11 @@ HEADS = {head.name: head for head in (
     Head("step_classification", "StepClassification", "step_classification",
          {**dense("hidden", "H", "Q"), **dense("dense", "Q", "C")},
          tuple(dense("hidden", "H", "Q")), rebuildable=False, huggingface=""),
+    # G is three times H; the answers are found in several turns, which have the same weights.
+    Head("stochastic_answer", "StochasticAnswer", "stochastic_answer",
+         {**dense("query", "H", "1"), **dense("attention", "H", "H"), "gru/kernel": "HG",
+          "gru/recurrent_kernel": "HG", "gru/bias": "2G", **dense("dense", "F", "C")},
+         rebuildable=False, huggingface=""),
     _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),
     _task("regression", "Regression", "classification", problem_type="regression"),
     _task("tagging", "Tagging", "tagging", huggingface="TokenClassification"),

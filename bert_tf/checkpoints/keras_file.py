@@ -68,6 +68,7 @@ _ENCODER = (
     ("pooler/dense", "encoder/pooler", _DENSE),
 )
 _KERNEL = (("/kernel", "/vars/0"),)
+_RECURRENT = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
 _LAYER = "encoder/layer_{i}"
 _UNIVERSAL = (
     ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
@@ -137,6 +138,10 @@ def _head_rows(name, head):
     if head.name == "permutation_lm":
         return ((f"{name}/output_bias", f"{name}/vars/0", _SELF),)
     rows = ((f"{name}/dense", f"{name}/classifier", _DENSE),)
+    if head.name == "stochastic_answer":
+        return (*rows, *((f"{name}/{part}", f"{name}/{part}", _DENSE)
+                         for part in ("query", "attention")),
+                (f"{name}/gru", f"{name}/gru/vars", _RECURRENT))
     features, reader = f"{name}/features", f"{name}/reader"
     if head.name != "feature_tagging":
         return (*rows, *_lstm_rows(f"{name}/bilstm", reader, 1))
@@ -145,9 +150,8 @@ def _head_rows(name, head):
 
 
 def _lstm_rows(name, reader, count):
-    weights = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
     return ((f"{name}/lstm_{i}/{way}_lstm/lstm_cell", f"{reader}/lstm_{i}/{way}_layer/cell/vars",
-             weights) for i in range(count) for way in ("forward", "backward"))
+             _RECURRENT) for i in range(count) for way in ("forward", "backward"))
 
 
 def _table(network, heads):

@@ -112,17 +112,28 @@ class Learner(keras.Model):
         carried = {"carried": batch["carried"]} if "carried" in batch else {}
         training = training and any(v.trainable for v in self.encoder.weights)
         outputs = self.encoder({**rows, **carried}, training=training, dropout_seed=encoder_seed)
-        logits = {objective.name: objective(outputs, batch, self.encoder.embedding_table, seed)
+        logits = {objective.name: objective(*self.seen_by(objective, outputs, batch),
+                                            self.encoder.embedding_table, seed)
                   for objective, seed in zip(self.objectives, seeds)}
         return {**logits, **{name: outputs[name] for name in carried}}
 
+    def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
+        """The network's outputs and the features that an objective reads."""
+        return outputs, batch
+
+    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+        """The features from which an objective takes its labels and their weights."""
+        return batch
+
     def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
         """A dict of each objective's (labels, weights) and what else it measures by."""
-        return {objective.name: objective.targets(batch) for objective in self.objectives}
+        return {objective.name: objective.targets(self.learned_by(objective, batch))
+                for objective in self.objectives}
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """A dict of what each objective's loss is divided by; needs no forward pass."""
-        return {objective.name: objective.count(batch) for objective in self.objectives}
+        return {objective.name: objective.count(self.learned_by(objective, batch))
+                for objective in self.objectives}
 
     def measure(self, batch: Batch, training: bool = False,
                 dropout_seed: Tensor | None = None) -> Measures:

@@ -368,6 +368,8 @@ _ELSEWHERE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "averaged_adam": ("averaged_adam", "AveragedAdam", {
         "epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
         "not_clipped": ("word_embeddings",)}),
+    "adamax": ("adamax", "Adamax", {}),
+    "adamaxw": ("adamax", "AdamaxWeightDecay", {"not_decayed": NOT_DECAYED}),
 }
 
 
@@ -377,8 +379,9 @@ def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
     (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
     clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
     number of predictions), "ernie_adam" (epsilon is added before the correction), "gpt_adam"
-    (the same, and the correction is the decay's too), "adafactor" (T5's), "elmo_adagrad" (ELMo's)
-    or "averaged_adam" (that of semi-supervised sequence learning)."""
+    (the same, and the correction is the decay's too), "adafactor" (T5's), "elmo_adagrad" (ELMo's),
+    "averaged_adam" (that of semi-supervised sequence learning), "adamax" (MT-DNN's) or "adamaxw"
+    (that of its later code)."""
     if name in _ELSEWHERE:
         module, kind, settings = _ELSEWHERE[name]
         variant = getattr(importlib.import_module(f"bert_tf.training.{module}"), kind)

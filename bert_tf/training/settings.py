@@ -11,7 +11,8 @@ from bert_tf.flags import REQUIRED, option
 # What training/optimizer.py and training/distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
-              "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam")
+              "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam",
+              "adamax", "adamaxw")
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
              "xlnet_cosine", "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
 # Whose warm-up may be longer than the run: the rate is the peak there.
@@ -55,7 +56,9 @@ class TrainSettings:
         "corrected too; xlnet_adam, the same with another epsilon, XLNet's for --weight_decay=0; "
         "gpt_adam, whose decay is corrected besides; adafactor, T5's, whose "
         "steps are as long as the weights and which has no decay; elmo_adagrad, without decay; "
-        "or averaged_adam, without decay, whose result is the average of the weights.",
+        "averaged_adam, without decay, whose result is the average of the weights; adamax, "
+        "MT-DNN's, which decays all weights and counts the steps of each from its first gradient; "
+        "or adamaxw, that of its later code.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "

@@ -1,0 +1,76 @@
+"""One network with a head for each task, of which every batch trains one (MT-DNN,
+arXiv:1901.11504, algorithm 1).
+
+Shapes: B examples of a batch, C candidates (1 where the task has none), S sequence, H hidden.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.classification import MultipleChoice, Regression
+from bert_tf.training.learner import Learner, Measures
+
+
+@register
+class MultiTaskLearner(Learner):
+    """A Learner whose objectives are tasks, by their names.
+
+    A batch has features [B, C, S], `label_ids` float32 [B, 1], `is_real_example` [B, 1], and
+    `task_number` [B, 1], the place of its task among the objectives. Heads of other tasks get no
+    gradient from it. What is saved is a plain Learner.
+
+    Attributes:
+        one_task_a_batch: that the means of a few steps are about the tasks that these steps had.
+    """
+
+    one_task_a_batch = True
+
+    @property
+    def measure_names(self) -> list[tuple[str, str]]:
+        """The losses alone: there may be many tasks."""
+        return [(objective.name, "loss") for objective in self.objectives]
+
+    def seen_by(self, objective: Objective, outputs: Mapping[str, Any],
+                batch: Batch) -> tuple[Mapping[str, Any], Batch]:
+        """All candidates for a choice among them; the first for every other head."""
+        if isinstance(objective, MultipleChoice):
+            return outputs, batch
+        count = ops.shape(batch["input_ids"])[1]
+        first = {name: ops.reshape(outputs[name], (-1, count, *ops.shape(outputs[name])[1:]))[:, 0]
+                 for name in ("pooled_output", "sequence_output")}
+        return first, {name: value[:, 0] if len(value.shape) == 3 else value
+                       for name, value in batch.items()}
+
+    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+        """Examples of other tasks have the label 0 and no weight."""
+        is_mine = ops.equal(batch["task_number"], self.objectives.index(objective))     # [B, 1]
+        labels = ops.where(is_mine, batch["label_ids"], 0.0)
+        real = ops.cast(batch["is_real_example"], "float32") * ops.cast(is_mine, "float32")
+        if not isinstance(objective, Regression):
+            labels = ops.cast(labels, "int32")
+        return {**batch, "is_real_example": real, "label_ids": labels}
+
+    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
+        targets = self.targets(batch)
+        return {objective.name: {"loss": objective.loss(logits[objective.name],
+                                                        *targets[objective.name])}
+                for objective in self.objectives}
+
+    def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The mean loss of the batch's task, times its weight; of sums over batches of several
+        tasks, the mean of theirs."""
+        total: Tensor = 0.0
+        tasks: Tensor = 0.0
+        for objective in self.objectives:
+            loss, count = measures[objective.name]["loss"]
+            count = count if counts is None else counts[objective.name]
+            total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
+            tasks += ops.cast(count > 0, "float32")
+        return total / ops.maximum(tasks, 1.0)
+
+    def parts(self) -> dict[str, Learner]:
+        return {"model": Learner(self.encoder, self.objectives)}
