@@ -78,6 +78,16 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "": {"learning_rate": 6.25e-5, "train_batch_size": 32, "num_train_epochs": 3.0,
              "warmup_proportion": 0.002, "optimizer": "gpt_adam", "max_seq_length": 512,
              "learning_rate_schedule": "gpt", "lm_coef": 0.5}},
+    # arXiv:1906.08237, table 8, and zihangdai/xlnet README.md, whose scripts decay no weights.
+    "xlnet": {
+        "": {"learning_rate": 2e-5, "train_batch_size": 32, "optimizer": "xlnet_adam",
+             "weight_decay": 0.0, "do_lower_case": False},
+        "mnli": {"train_batch_size": 128, "num_train_steps": 10_000, "num_warmup_steps": 1_000},
+        "sts-b": {"learning_rate": 5e-5, "num_train_steps": 1_200, "num_warmup_steps": 120},
+        **{task: {"learning_rate": 3e-5, "train_batch_size": 48, "num_train_steps": 8_000,
+                  "num_warmup_steps": 1_000, "layer_decay": 0.75, "layer_decay_top": 0,
+                  "max_seq_length": 512, "squad_style": "xlnet"}
+           for task in ("squad", "squad_v2")}},
 }
 
 

@@ -316,6 +316,8 @@ def main(job: ExtractFeaturesFlags) -> None:
                          "has seen no other; give --pooling=last.")
     layers = (["pooler"] if job.pooling == "pooler"
               else read_layers(job.layers, config.depth))
+    if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:
+        job = dataclasses.replace(job, pooling="last")
     run_model = compile_model(job, config, layers)
     progress = Progress(total)
     widths = {layer: config.embedding_width if layer == "embeddings" else config.hidden_size

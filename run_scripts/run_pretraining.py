@@ -251,7 +251,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
         raise InputError("--perm_size is for recipes that draw the order of prediction, such as "
                          f"xlnet; leave it out with recipe {recipe.name}.")
     if is_ordered:
-        records = data.draw_orders(records, flag, job.perm_size)
+        records = data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
     elif not recipe.corruption.hides:
         records = data.show_tokens(records)
     elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):

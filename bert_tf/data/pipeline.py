@@ -252,16 +252,18 @@ def draw_masks(records: RecordSet, flag: str,
         vocabulary["mask_id"], tuple(special)))
 
 
-def draw_orders(records: RecordSet, flag: str, perm_size: int = 0) -> RecordSet:
+def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
+                max_predictions_per_seq: int | None = None) -> RecordSet:
     """Records of streams, with the order drawn in which their tokens are predicted.
 
     Args:
         records: the records.
         flag: the flag that names them.
         perm_size: tokens that are permuted together; 0 for the whole of each half.
+        max_predictions_per_seq: P; that of the manifest if None.
 
     Raises:
-        InputError: they have no manifest, or can't be divided into parts of that size.
+        InputError: they have no manifest, another P, or can't be divided into parts of that size.
     """
     record = records.manifest
     if not record:
@@ -274,6 +276,9 @@ def draw_orders(records: RecordSet, flag: str, perm_size: int = 0) -> RecordSet:
         raise InputError(f"--perm_size={perm_size} does not divide the halves of the sequences of "
                          f"--{flag}, {reuse} and {size - reuse}.")
     slots = recipes.of_manifest(record).corruption.slots(options["max_predictions_per_seq"], size)
+    if max_predictions_per_seq not in (None, slots):
+        raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but the records "
+                         f"of --{flag} were made with {slots}: {records.paths[0]}.")
     return dataclasses.replace(records, masks=Permutations(
         size, reuse, perm_size or reuse, slots, vocabulary["cls_id"], vocabulary["sep_id"],
         options["bsz_per_host"], options["num_core_per_host"], options["bi_data"]))

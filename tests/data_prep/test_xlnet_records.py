@@ -130,6 +130,8 @@ def test_batches_of_another_size_are_refused(made, tmp_path):
         records.check_batch(16, "train_batch_size", "input_file")
     with pytest.raises(InputError, match="--perm_size=3 does not divide the halves"):
         data.draw_orders(records, "input_file", 3)
+    with pytest.raises(InputError, match="--max_predictions_per_seq is 5, .* were made with 4"):
+        data.draw_orders(records, "input_file", max_predictions_per_seq=5)
     (tmp_path / "out" / "r.manifest.json").unlink()
     with pytest.raises(InputError, match="are in order, but no manifest beside"):
         data.draw_orders(data.open_records([str(tmp_path / "out")], "input_file"), "input_file")
