@@ -14,11 +14,10 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
 from bert_tf.tasks.text_flags import TextFlags
-from bert_tf.training import distribution, resume
+from bert_tf.training import resume
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_text_to_text
 from run_scripts.run_text_to_text import TextModelFlags
-from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 PAIRS = {"color: the sky": "blue", "color: the grass": "green", "color: a rose": "deep red"}
@@ -52,8 +51,8 @@ def fixture_run(folder, tmp_path):
                "vocab_file": str(folder / "spiece.model"), "dropout_rate": 0.0,
                "max_seq_length": 16}
         settings = {"output_dir": str(tmp_path / output), "train_batch_size": 4,
-                    "num_train_steps": 24, "iterations_per_loop": 8, "optimizer": "adafactor",
-                    "save_checkpoints_steps": 16, "keep_checkpoint_max": 2, "learning_rate": 0.1,
+                    "num_train_steps": 24, "iterations_per_loop": 12, "optimizer": "adafactor",
+                    "save_checkpoints_steps": 20, "keep_checkpoint_max": 2, "learning_rate": 0.1,
                     "learning_rate_schedule": "rsqrt", "num_warmup_steps": 100,
                     "random_seed": 1}
         for name, value in changes.items():
@@ -68,7 +67,7 @@ def weights(folder):
     return checksummed.read(resume.checkpoints(str(folder))[-1])[0]
 
 
-def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, monkeypatch, mirrored, capsys):
+def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, capsys):
     whole = run(do_predict=True)
     metrics = json.loads((whole / "metrics.json").read_text())["metrics"]
     assert metrics == {"average": 100.0, "pairs/exact_match": 100.0}
@@ -84,14 +83,9 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, monkeypatch, 
     (tmp_path / "parts").mkdir()        # as after a kill: the last checkpoint is gone
     shutil.copy(resume.checkpoints(str(whole))[0], tmp_path / "parts")
     parts = run("parts", do_eval=False)
-    assert "going on from step 16" in capsys.readouterr().out
+    assert "going on from step 20" in capsys.readouterr().out
     first, again = weights(whole), weights(parts)
     assert all(np.array_equal(first[name], again[name]) for name in first)
-    monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
-    two = run("two", num_train_steps=2, do_eval=False)
-    monkeypatch.undo()
-    one = run("one", num_train_steps=2, do_eval=False)
-    assert tiny.largest_difference(weights(two), weights(one)) < 1e-5
     again = run("later", files=("dev",), do_train=False, init_checkpoint=str(whole),
                 bert_config_file="", vocab_file="", max_seq_length=None, beams=2)
     assert json.loads((again / "metrics.json").read_text())["metrics"]["average"] == 100.0
