@@ -71,6 +71,8 @@ class Sizes:
         fixed_keys: keys of released files for which one value only is built.
         distinctive_keys: keys that no other network's file has; none for the default network.
         unseen_keys: fields that make another network without changing a weight's shape.
+        activation_key: the field that is the activation of feed-forward networks.
+        dropout_keys: the fields that are rates of dropout.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -85,6 +87,9 @@ class Sizes:
     fixed_keys: ClassVar[dict[str, Any]] = {}
     distinctive_keys: ClassVar[tuple[str, ...]] = ()
     unseen_keys: ClassVar[tuple[str, ...]] = ()
+    activation_key: ClassVar[str] = "hidden_act"
+    dropout_keys: ClassVar[tuple[str, ...]] = ("hidden_dropout_prob",
+                                               "attention_probs_dropout_prob")
 
     def __post_init__(self):
         for name, largest in self.whole_numbers.items():

@@ -54,6 +54,8 @@ class XLNetConfig(Sizes):
     distinctive_keys: ClassVar = ("n_token", "d_head", "untie_r")
     # The others are flags of the original, not part of a checkpoint.
     unseen_keys: ClassVar = ("n_head", "ff_activation", "layer_norm_eps")
+    activation_key: ClassVar = "ff_activation"
+    dropout_keys: ClassVar = ("dropout", "dropatt")
     # What other networks have, and XLNet has not: segments are only compared, and positions are
     # relative, so that no length is too long.
     type_vocab_size: ClassVar = 0

@@ -80,7 +80,7 @@ def _change(weights, changes):
     weights = _without(weights, changes.leave_out)
     if changes.hidden_act:
         weights = dataclasses.replace(weights, config=dataclasses.replace(
-            weights.config, hidden_act=changes.hidden_act))
+            weights.config, **{weights.config.activation_key: changes.hidden_act}))
     for step in (cut, grow, round_to):
         weights, more = step(weights, changes)
         notes += more

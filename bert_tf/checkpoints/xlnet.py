@@ -44,14 +44,15 @@ _KERNEL = (("/kernel", "/vars/0"),)
 _DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
 _NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
 _LAYER = "encoder/layer_{i}"
-_SAVED_BIASES = tuple((f"/{name}", f"/{i}") for i, name in enumerate(_BIASES))
 _ATTENTION = f"{_LAYER}/attention"
 KERAS = (
     ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"), ("/mask_emb", "/1"))),
-    ("encoder", "encoder/shared_biases/vars", _SAVED_BIASES),
+    *((f"encoder/{name}", f"encoder/shared_biases/vars/{i}", _SELF)
+      for i, name in enumerate(_BIASES)),
     *((f"{_ATTENTION}/self/{part}", f"{_ATTENTION}/{part}", _KERNEL)
       for part in (*_HEADS, "position")),
-    (f"{_ATTENTION}/self", f"{_ATTENTION}/vars", (*_SAVED_BIASES, ("/seg_embed", "/3"))),
+    *((f"{_ATTENTION}/self/{name}", f"{_ATTENTION}/vars/{i}", _SELF)
+      for i, name in enumerate(("seg_embed", *_BIASES))),
     (f"{_ATTENTION}/output/dense", f"{_LAYER}/attention_output/projection", _KERNEL),
     (f"{_ATTENTION}/output/LayerNorm", f"{_LAYER}/attention_output/norm", _NORM),
     (f"{_LAYER}/intermediate/dense", f"{_LAYER}/intermediate", _DENSE),

@@ -82,10 +82,10 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         for layer in (self.query, self.key, self.value, self.position):
             layer.build((None, None, self.config.hidden_size))
-        if self.config.untie_r:
-            self.biases = query_biases(self)
         self.segments = self.add_weight((2, self.config.n_head, self.config.d_head),
                                         self.initializer(), name="seg_embed", autocast=False)
+        if self.config.untie_r:
+            self.biases = query_biases(self)
 
     def split(self, x: Tensor) -> Tensor:
         """From the heads side by side [B, S, N D] to [B, N, S, D]."""

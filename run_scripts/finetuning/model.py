@@ -89,8 +89,7 @@ def _config(flags, path):
     config.check_reads_texts(path or flags.bert_config_file)
     if flags.encoder_dropout is None or not flags.do_train:
         return config
-    return dataclasses.replace(config, hidden_dropout_prob=flags.encoder_dropout,
-                               attention_probs_dropout_prob=flags.encoder_dropout)
+    return dataclasses.replace(config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
 
 
 def _open_tokenizer(flags, folder, config, saved):

@@ -1,0 +1,117 @@
+"""XLNet's weights come in from the original's checkpoints and from transformers, and go out."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import tensor_bundle
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import XLNetConfig
+from bert_tf.errors import InputError
+from bert_tf.networks.xlnet import XLNet
+from bert_tf.objectives.permutation import PermutationLM
+from bert_tf.training.learner import Learner
+from tests.original_xlnet import config_of, weights_of, write_checkpoint
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+TINY = {"vocab_size": 30, "n_layer": 2, "d_model": 8, "n_head": 2, "d_head": 4, "d_inner": 12}
+
+
+def arrays_of(folder):
+    return {name: tensor.read() for name, tensor in tensor_bundle.tensors(
+        str(folder / "xlnet_model.ckpt")).items()}
+
+
+@pytest.mark.parametrize("name, forms", (
+    ("forward_bi_mem", ("huggingface", "keras", "google")),
+    ("finetune_qa_train", ("huggingface", "google")), ("finetune_race", ("huggingface", "google")),
+    ("forward_uni_plain", ("keras", "google")), ("finetune_classify_attn", ("keras", "google"))))
+def test_a_checkpoint_of_the_original_comes_in_and_out(name, forms, test_data, tmp_path):
+    golden = np.load(test_data / "golden" / "xlnet" / f"{name}_seed1.npz")
+    theirs, source = weights_of(golden), tmp_path / "original"
+    write_checkpoint(source, {**theirs, "global_step": np.int64(3)}, config_of(golden))
+    for form in forms:
+        account = checkpoints.convert(str(source), str(tmp_path / form), form)
+        source = tmp_path / form
+        assert set(account.ignored) <= {"global_step"}
+    again = {key.replace("_task/", "_sts-b/"): value for key, value in arrays_of(source).items()}
+    assert all(np.array_equal(again[key], value) for key, value in theirs.items())
+    # What a file of Keras holds besides: weights that the original makes when it needs them.
+    assert {name.split("/")[1 if "summary" in name else 2] for name in again.keys() - theirs.keys()
+            } <= {"sequnece_summary", "mask_emb"}
+    (source / "xlnet_config.json").unlink()     # the shapes say what they can
+    config = checkpoints.read_config(source)
+    assert (config.n_head, config.d_head, config.untie_r) == (
+        config_of(golden).n_head, config_of(golden).d_head, config_of(golden).untie_r)
+
+
+def test_what_a_format_can_not_hold_is_refused(tmp_path):
+    def save(name, **values):
+        config = XLNetConfig(**{**TINY, **values})
+        Learner(XLNet(config), [PermutationLM(config)]).save(tmp_path / f"{name}.keras")
+        return str(tmp_path / f"{name}.keras")
+
+    for name, values, form, message in (
+            ("wide", {"d_head": 5}, "huggingface", "d_model / n_head wide"),
+            ("tied", {"untie_r": False}, "huggingface", "biases of each layer"),
+            ("attn", {"summary_type": "attn"}, "huggingface", "summary_type is attn"),
+            ("erf", {"ff_activation": "gelu_erf"}, "google", "give --hidden_act=gelu"),
+            ("plain", {}, "model_garden", "the model_type is xlnet")):
+        with pytest.raises(InputError, match=message):
+            checkpoints.convert(save(name, **values), str(tmp_path / form), form)
+    changed = checkpoints.Changes(hidden_act="gelu")
+    checkpoints.convert(str(tmp_path / "erf.keras"), str(tmp_path / "out"), "google", changed)
+    values = json.loads((tmp_path / "out" / "xlnet_config.json").read_text())
+    assert values["ff_activation"] == "gelu" and values["n_token"] == 30
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("activation", ("gelu_new", "gelu"))
+def test_transformers_computes_the_same(activation, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    torch = pytest.importorskip("torch", reason="torch isn't installed")
+    torch.manual_seed(4)
+    model = transformers.XLNetLMHeadModel(transformers.XLNetConfig(
+        vocab_size=60, d_model=16, n_layer=2, n_head=2, d_inner=24, ff_activation=activation,
+        mem_len=6, reuse_len=5, clamp_len=7, initializer_range=0.2)).eval()
+    model.save_pretrained(tmp_path / "theirs")
+    network = XLNet(checkpoints.read_config(tmp_path / "theirs"))
+    account = checkpoints.load(tmp_path / "theirs", network)
+    assert {name.split("/")[0] for name in account.missing} == {"pooler"}
+    rng = np.random.default_rng(5)
+    ids, segments = rng.integers(5, 60, (2, 9)), np.array([[0] * 4 + [1] * 4 + [2]] * 2)
+    mask, hidden = np.array([[1] * 9, [0] * 3 + [1] * 6]), rng.random((2, 9, 9)) < 0.3
+    mapping = np.eye(9)[[[4, 7]] * 2]
+    theirs, ours = [torch.zeros(6, 2, 16)] * 2, np.zeros((2, 2, 6, 16), "float32")
+    for _ in range(2):
+        with torch.no_grad():
+            wanted = model.transformer(
+                torch.tensor(ids), torch.tensor(mask).float(), theirs, torch.tensor(hidden).float(),
+                torch.tensor(mapping).float(), torch.tensor(segments), use_mems=True)
+        found = network({"input_ids": ids.astype("int32"), "input_mask": mask.astype("int32"),
+                         "segment_ids": segments.astype("int32"), "perm_mask": hidden,
+                         "masked_lm_positions": np.array([[4, 7]] * 2, "int32"),
+                         "carried": {"memory": ours}})
+        theirs, ours = wanted.mems, np.array(found["carried"]["memory"])
+        assert np.abs(np.array(found["query_output"]) - wanted[0].numpy()).max() < 2e-6
+        for layer in range(2):
+            off = np.abs(ours[:, layer] - theirs[layer].numpy().swapaxes(0, 1))
+            assert off.max() < 2e-6
+    checkpoints.convert(str(tmp_path / "theirs"), str(tmp_path / "ours"), "huggingface")
+    again, info = transformers.XLNetLMHeadModel.from_pretrained(
+        tmp_path / "ours", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert all(torch.equal(value, again.state_dict()[name])
+               for name, value in model.state_dict().items())
+
+
+def test_variables_have_the_names_of_the_table():
+    for values in ({}, {"untie_r": False, "summary_type": "attn"}, {"use_summ_proj": False}):
+        config = XLNetConfig(**{**TINY, **values})
+        names = checkpoints.names.shapes(config)
+        own = {name for name in names if name.split("/")[0] in ("embeddings", "encoder", "pooler")}
+        found = variables(XLNet(config))
+        assert {re.sub(r"layer_\d/", "layer_{i}/", name) for name in found} == own
