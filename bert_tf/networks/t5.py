@@ -19,6 +19,11 @@ from bert_tf.layers.transformer import split_seed
 from bert_tf.networks import t5_generation
 
 
+def _outputs(stack):
+    """The outputs of a stack's layers, a list of L; the last with the norm, as transformers'."""
+    return [*(layer["feed_forward"] for layer in stack["layers"][:-1]), stack["output"]]
+
+
 @register
 class T5(FromConfig, keras.Model):
     """An encoder and a decoder, or a decoder alone, with one table of words.
@@ -110,7 +115,7 @@ class T5(FromConfig, keras.Model):
         count = ops.maximum(ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True), 1)
         return {"sequence_output": x, "pooled_output": ops.sum(x, axis=1) / count,
                 "embedding_output": encoded["embeddings"],
-                "layer_outputs": [layer["feed_forward"] for layer in encoded["layers"]]}
+                "layer_outputs": _outputs(encoded)}
 
     def decode(self, tokens: Tensor, encoded: Mapping[str, Any] | None = None,
                segments: Tensor | None = None, seen: Tensor | None = None,
@@ -152,11 +157,9 @@ class T5(FromConfig, keras.Model):
         tokens, targets = inputs["encoder_input_tokens"], inputs["decoder_input_tokens"]
         joined, seen, places = t5_generation.join(tokens, targets)
         decoded = self.decode(joined, seen=seen, dropout_seed=dropout_seed)
-        layers = [layer["feed_forward"] for layer in decoded["layers"]]
-        x, *layers = (ops.take_along_axis(values, places[:, :, None], axis=1)
-                      for values in (decoded["output"], *layers))
-        outputs = {"sequence_output": x, "layer_outputs": layers}
-        return {**outputs, **self._output_table()}
+        layers = [ops.take_along_axis(values, places[:, :, None], axis=1)
+                  for values in _outputs(decoded)]
+        return {"sequence_output": layers[-1], "layer_outputs": layers, **self._output_table()}
 
     def _output_table(self):
         """{"output_table": [V, H]} if tokens are not predicted by the embeddings."""
@@ -221,13 +224,12 @@ class T5(FromConfig, keras.Model):
         if self.encoder_stack:
             encoded = self.encode(inputs["encoder_input_tokens"],
                                   inputs.get("encoder_segment_ids"), seeds[0])
-            outputs = {"encoder_output": encoded["output"], "encoder_layer_outputs": [
-                layer["feed_forward"] for layer in encoded["layers"]]}
+            outputs = {"encoder_output": encoded["output"],
+                       "encoder_layer_outputs": _outputs(encoded)}
         decoded = self.decode(
             inputs["decoder_input_tokens"], encoded, inputs.get("decoder_segment_ids"),
             inputs.get("decoder_causal_attention"), seeds[1])
-        outputs |= {"sequence_output": decoded["output"], "layer_outputs": [
-            layer["feed_forward"] for layer in decoded["layers"]]}
+        outputs |= {"sequence_output": decoded["output"], "layer_outputs": _outputs(decoded)}
         outputs |= self._output_table()
         if return_attention:
             outputs["attention_probs"] = [layer["probs"] for layer in decoded["layers"]]
