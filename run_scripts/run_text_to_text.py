@@ -72,10 +72,13 @@ class TextModelFlags:
         "that of a fine-tuned model, else 512.")
     max_target_length: int | None = option(
         None, "Most tokens of a target, and of a text that is written. Default: that of a "
-        "fine-tuned model, else the longest target of the files, at most 512. The original pads "
-        "the targets of GLUE to 84.")
+        "fine-tuned model, else the longest target of the files, at most 512. Of GLUE it is 84 in "
+        "the original.")
     dropout_rate: float = option(0.1, "Dropout while training. Models of T5 1.1 were trained "
                                       "without, and are fine-tuned with it.")
+    pad_to_max_length: bool = option(
+        False, "Pad every batch to --max_seq_length and --max_target_length, as the original does; "
+        "by default a batch is only as long as its longest input and target need.")
     beams: int | None = option(
         None, "Beginnings of a text that are kept (default: 1, the likeliest token each time). The "
         "original has 4 for translations and summaries.")
@@ -178,9 +181,10 @@ class TextRun:
         make_folder(settings.output_dir, "output_dir")
         with training.sole_writer(settings.output_dir, strategy):
             trainer = training.make_trainer(strategy, settings, self._make_learner)
+            saved = self._model.saved
             records = self._sources.mixture(
-                self._model.tokenizer, self._model.saved.max_seq_length,
-                self._model.saved.options["max_target_length"]) if job.do_train else None
+                self._model.tokenizer, saved.max_seq_length, saved.options["max_target_length"],
+                job.pad_to_max_length) if job.do_train else None
             evaluate = functools.partial(self.evaluate, trainer) if job.do_eval else None
             run = training.Run(trainer, settings, records, evaluate)
             if job.do_train:

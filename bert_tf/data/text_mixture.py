@@ -85,14 +85,17 @@ class TextMixture:
     Attributes:
         tasks: {name: inputs and targets, with their final tokens}.
         rates: of `mixing_rates`.
-        max_seq_length, max_target_length: S and T. Targets are padded to T, inputs to one of a few
-            lengths that all of a batch fit.
+        max_seq_length, max_target_length: S and T.
+        is_padded: whether every batch has these lengths, as in the original. By default it has the
+            least of `bucketing.padded_lengths` that its inputs and its targets fit; the loss, which
+            is divided by all positions, is the larger the less padding there is.
     """
 
     tasks: Mapping[str, tuple[Runs, Runs]]
     rates: np.ndarray
     max_seq_length: int
     max_target_length: int
+    is_padded: bool = False
 
     @property
     def size(self) -> int:
@@ -107,51 +110,56 @@ class TextMixture:
             digest.update(runs.ends.tobytes())
         return {"tasks": list(self.tasks), "rates": self.rates.tolist(),
                 "examples": digest.hexdigest(), "max_seq_length": self.max_seq_length,
-                "max_target_length": self.max_target_length}
+                "max_target_length": self.max_target_length, "is_padded": self.is_padded}
 
     def locate_damage(self) -> None:
         """Does nothing: the examples are in memory."""
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
-                         worker: int = 0, workers: int = 1, length: int | None = None
-                         ) -> tf.data.Dataset:
+                         worker: int = 0, workers: int = 1,
+                         length: tuple[int, int] | None = None) -> tf.data.Dataset:
         """An endless dataset of the batches of each replica of one worker; the arguments and the
-        result are those of `ExampleSet.training_batches`."""
+        result are those of `ExampleSet.training_batches`, but that the length of a batch is that of
+        its inputs and that of its targets."""
         local = replicas // workers
 
         def generate():
-            for rows, size in self._rows(seed, taken, global_batch):
-                if length in (None, size):
-                    features = self._features(rows, size)
+            for rows, sizes in self._rows(seed, taken, global_batch):
+                if length in (None, sizes):
+                    features = self._features(rows, *sizes)
                     for part in range(worker * local, (worker + 1) * local):
                         yield {name: np.split(values, replicas)[part]
                                for name, values in features.items()}
 
-        names = ("encoder_input_tokens", "decoder_input_tokens", "decoder_target_tokens",
-                 "decoder_loss_weights")
-        spec = {name: tf.TensorSpec([global_batch // replicas, length if name == names[0] else
-                                     self.max_target_length], tf.int32) for name in names}
+        spec = {name: tf.TensorSpec([global_batch // replicas, length and length[side]], tf.int32)
+                for side, names in enumerate((("encoder_input_tokens",), (
+                    "decoder_input_tokens", "decoder_target_tokens", "decoder_loss_weights")))
+                for name in names}
         return without_autotune(tf.data.Dataset.from_generator(
             generate, output_signature=spec).prefetch(2 * local))
 
-    def batch_lengths(self, seed: int, taken: int, global_batch: int) -> Iterator[int]:
-        """Yields the length of the inputs of each batch of `training_batches`."""
-        return (size for _, size in self._rows(seed, taken, global_batch))
+    def batch_lengths(self, seed: int, taken: int, global_batch: int
+                      ) -> Iterator[tuple[int, int]]:
+        """Yields the lengths of the inputs and of the targets of each batch of
+        `training_batches`."""
+        return (sizes for _, sizes in self._rows(seed, taken, global_batch))
 
     def _rows(self, seed, taken, global_batch):
-        """Yields (the places of the examples of each task in a batch, the length of inputs)."""
+        """Yields (task and example of each row of a batch, the lengths of inputs and targets)."""
         sizes = [len(targets) for _, targets in self.tasks.values()]
-        lengths = [inputs.lengths for inputs, _ in self.tasks.values()]
+        lengths = [[runs.lengths for runs in pair] for pair in self.tasks.values()]
+        most = self.max_seq_length, self.max_target_length
         drawn = Draws(sizes, self.rates, seed)(taken)
         while True:
             rows = list(itertools.islice(drawn, global_batch))
-            longest = min(max(lengths[task][row] for task, row in rows), self.max_seq_length)
-            yield rows, bucketing.padded_length([longest], self.max_seq_length)
+            yield rows, most if self.is_padded else tuple(bucketing.padded_length(
+                [min(max(lengths[task][side][row] for task, row in rows), longest)], longest)
+                for side, longest in enumerate(most))
 
-    def _features(self, rows, size):
+    def _features(self, rows, max_seq_length, max_target_length):
         sides = list(self.tasks.values())
         chosen = [[_run(sides[task][side], row) for task, row in rows] for side in (0, 1)]
-        pairs = TextPairs(*map(Runs.join, chosen), size, self.max_target_length)
+        pairs = TextPairs(*map(Runs.join, chosen), max_seq_length, max_target_length)
         return pairs.features(pairs.order)
 
 

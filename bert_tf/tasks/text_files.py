@@ -38,7 +38,8 @@ class Sources:
         return {name: (source.task, _examples(source.task.name, known, path))
                 for source in self.tasks for name, path, known in source.files.get(split, ())}
 
-    def mixture(self, tokenizer, max_seq_length: int, max_target_length: int):
+    def mixture(self, tokenizer, max_seq_length: int, max_target_length: int,
+                is_padded: bool = False):
         """The `TextMixture` to train on."""
         from bert_tf.data.text_mixture import TextMixture, mixing_rates
         tasks = {name: (encode([example.input for example in examples], tokenizer, max_seq_length),
@@ -47,7 +48,7 @@ class Sources:
                  for name, (_, examples) in self.of("train").items()}
         rates = mixing_rates([len(targets) for _, targets in tasks.values()], self.maximum,
                              self.temperature)
-        return TextMixture(tasks, rates, max_seq_length, max_target_length)
+        return TextMixture(tasks, rates, max_seq_length, max_target_length, is_padded)
 
     def describe(self) -> str:
         """The line that says what is trained on."""

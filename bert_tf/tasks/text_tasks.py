@@ -165,9 +165,8 @@ def _read_tags(path, has_targets):
     del has_targets     # the test file has tags too
     task = TASKS["conll2003"]
     for example in read_examples(task, "dev", path):
-        tags: Any = example.label
         yield TextExample(join_columns(task.name, {"words": " ".join(example.texts)}),
-                          " ".join(task.labels[tag] for tag in tags))
+                          " ".join(task.labels[tag] for tag in example.label))
 
 
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:

@@ -35,12 +35,12 @@ def test_batches_of_a_mixture():
     def runs(*lengths):
         return Runs.join(np.arange(2, 2 + length) for length in lengths)
 
-    tasks = {"a": (runs(5, 30, 9), runs(3, 2, 2)), "b": (runs(4, 6), runs(1, 4))}
-    mixture = TextMixture(tasks, mixing_rates([3, 2]), 64, 6)
+    tasks = {"a": (runs(5, 30, 9), runs(3, 9, 2)), "b": (runs(4, 6), runs(1, 4))}
+    mixture = TextMixture(tasks, mixing_rates([3, 2]), 64, 10)
     batches = list(mixture.training_batches(3, 0, 4, 2).take(6).as_numpy_iterator())
     assert mixture.size == 5
     for batch in batches:
-        assert batch["decoder_target_tokens"].shape == (2, 6)
+        assert batch["decoder_target_tokens"].shape in ((2, 8), (2, 10))
         assert batch["encoder_input_tokens"].shape[1] % 8 == 0
         assert np.array_equal(batch["decoder_loss_weights"], batch["decoder_target_tokens"] > 0)
         assert np.array_equal(batch["decoder_input_tokens"][:, 1:],
@@ -51,6 +51,10 @@ def test_batches_of_a_mixture():
         for name, values in one.items():
             assert np.array_equal(values, np.concatenate([first[name], second[name]]))
     lengths = list(itertools.islice(mixture.batch_lengths(3, 0, 4), 3))
-    assert lengths == [batch["encoder_input_tokens"].shape[1] for batch in batches[::2]]
-    other = TextMixture(tasks, mixing_rates([3, 2], temperature=2), 64, 6)
+    assert lengths == [(batch["encoder_input_tokens"].shape[1],
+                        batch["decoder_input_tokens"].shape[1]) for batch in batches[::2]]
+    assert len(set(itertools.islice(mixture.batch_lengths(3, 0, 2), 30))) > 2
+    other = TextMixture(tasks, mixing_rates([3, 2], temperature=2), 64, 10)
     assert mixture.identity() != other.identity()
+    padded = TextMixture(tasks, mixture.rates, 64, 10, is_padded=True)
+    assert set(itertools.islice(padded.batch_lengths(3, 0, 4), 5)) == {(64, 10)}
