@@ -22,7 +22,8 @@ from run_scripts.finetuning.run import open_run
 
 def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    open_run("run_multiple_choice", task_flags, model_flags, settings).carry_out()
+    open_run("run_multiple_choice", task_flags, model_flags, settings, {
+        name: getattr(task_flags, name) for name in ("max_qa_length", "carry_choices")}).carry_out()
 
 
 def run():

@@ -2,7 +2,8 @@
 
 GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
 (nlp.stanford.edu/projects/snli), SciTail (allenai.org/data/scitail), SWAG
-(github.com/rowanz/swagaf, data), CoNLL-2003 (clips.uantwerpen.be/conll2003/ner) and SQuAD.
+(github.com/rowanz/swagaf, data), RACE (cs.cmu.edu/~glai1/data/race), CoNLL-2003
+(clips.uantwerpen.be/conll2003/ner) and SQuAD.
 """
 
 from bert_tf.errors import InputError
@@ -83,6 +84,9 @@ TASKS = {task.name: task for task in (
     Task("swag", KINDS["multiple_choice"],
          {"train": _swag("train", 73546), "dev": _swag("val", 20006),
           "test": _swag("test", 20005, label=None)}, defaults=Defaults(train_batch_size=16)),
+    Task("race", KINDS["multiple_choice"],
+         {split: Split((split,), (), "answers", format="race", size=size)
+          for split, size in (("train", 87866), ("dev", 4887), ("test", 4934))}),
     Task("conll2003", KINDS["tagging"],
          {"train": _conll2003(14041, "eng.train", "train.txt"),
           "dev": _conll2003(3250, "eng.testa", "valid.txt", "dev.txt"),

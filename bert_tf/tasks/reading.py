@@ -1,9 +1,12 @@
 """Examples of a task from its files: texts as they are, labels as ids."""
 
+import glob
+import os
 import typing
 
 from bert_tf.errors import InputError
 from bert_tf.metrics import to_bio
+from bert_tf.options import read_json
 from bert_tf.tasks.rows import Omissions, Table, read_sentences
 
 
@@ -71,7 +74,7 @@ def _read_raw(task, layout, path, omissions):
     """Yields (line, texts, label as it was read, document); the label is None where there is none,
     a list where there may be several.
     """
-    rows = _read_tags if layout.format == "words" else _read_table
+    rows = {"words": _read_tags, "race": _read_articles}.get(layout.format, _read_table)
     for line, texts, raw, document in rows(task, layout, path, omissions):
         if raw is not None and raw == task.without_label:
             omissions.without_label += 1
@@ -84,6 +87,24 @@ def _read_tags(task, layout, path, omissions):
     for line, words, tags, document in read_sentences(path, layout, omissions):
         where = f"{path}, the sentence of line {line}"
         yield line, words, None if layout.label is None else to_bio(tags, where), document
+
+
+def _read_articles(task, layout, path, omissions):
+    """The questions of RACE, each with an answer put into its gap, or behind it."""
+    del task, omissions
+    for file in sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.txt"), recursive=True)):
+        article, number = read_json(file), 0
+        try:
+            for number, (question, options) in enumerate(zip(
+                    article["questions"], article["options"], strict=True), 1):
+                choices = [question.replace("_", option) if "_" in question else
+                           f"{question} {option}" for option in options]
+                label = None if layout.label is None else str(
+                    ord(article[layout.label][number - 1]) - ord("A"))
+                yield number, [article["article"], *choices], label, 0
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+            raise InputError(f"{file}, question {number}: is no article of RACE "
+                             f"({type(error).__name__}: {error}).") from error
 
 
 def _read_table(task, layout, path, omissions):

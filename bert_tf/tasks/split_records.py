@@ -57,11 +57,20 @@ class RecordOptions:
         max_seq_length: S.
         do_lower_case: that of the tokenizer.
         document_context: whether a sentence to tag is seen with the text around it in its document.
+        max_qa_length, carry_choices: see `kinds.sentence.MultipleChoice`.
     """
 
     max_seq_length: int
     do_lower_case: bool = True
     document_context: bool = False
+    max_qa_length: int | None = None
+    carry_choices: bool = False
+
+    def describe(self) -> dict:
+        """As a JSON value. Trials know their records by the hash of this, and earlier versions knew
+        nothing of choices that are shortened."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name not in ("max_qa_length", "carry_choices") or value}
 
 
 def _cut(examples, size, by_document):
@@ -149,7 +158,7 @@ class SplitRecords:
         output_file = self._output_file
         task, vocabulary = self._source.task, self._tokenizer.vocabulary
         fingerprint = {
-            "options": dataclasses.asdict(self._options),
+            "options": self._options.describe(),
             "task": [task.name, *task.kind.on_disk.values(), list(task.labels)],
             "vocabulary": vocabulary.hash, "examples": self._sha256,
             "omissions": dataclasses.asdict(self._omissions),
@@ -187,7 +196,7 @@ class SplitRecords:
             counts["labels"] = {name: self._labels[i] for i, name in enumerate(task.labels)}
         return {
             "format": "bert_tf fine-tuning records 1",
-            "options": dataclasses.asdict(self._options),
+            "options": self._options.describe(),
             "task": {"name": task.name, "kind": task.kind.on_disk["kind"], "split": split,
                      "labels": task.labels, "labelled": labelled,
                      "multi_label": task.kind.on_disk["multi_label"],

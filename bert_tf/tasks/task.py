@@ -29,7 +29,8 @@ class Split:
         label: the column of the label, None where there is none.
         choices: the columns of a multiple choice; "ending*" means all columns that begin so.
         format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line
-            and a blank line between sentences; "tfds", of tensorflow_datasets; "squad".
+            and a blank line between sentences; "tfds", of tensorflow_datasets; "squad"; "race", a
+            folder of files of one article each.
         header: whether the first line names the columns.
         size: the official number of examples, None if not known.
         submission: the name of the file that the GLUE server takes, None if it takes none.
@@ -112,8 +113,9 @@ class Task:
         if self.split(split).format == "tfds":
             return files[0]
         paths = [os.path.join(data_dir, name) for name in files]
+        exists = os.path.isdir if self.split(split).format == "race" else os.path.isfile
         for path in paths:
-            if os.path.isfile(path):
+            if exists(path):
                 return path
         where = f" in {data_dir!r}" if data_dir else ""
         raise InputError(f"there is no {' or '.join(files)}{where}, the {split} file of "

@@ -59,6 +59,12 @@ class TaskFlags:
     label_scale: float | None = option(
         None, "Divide the numbers of a regression by this in training (default: 1). Records do not "
               "depend on it.")
+    max_qa_length: int | None = option(
+        None, "In a multiple choice, keep the last so many tokens of each choice, and shorten the "
+        "context alone, as XLNet's code does for RACE. By default the longer one is shortened.")
+    carry_choices: bool | None = option(
+        None, "With --max_qa_length: where a context and a choice fit, they are the context of the "
+        "choices after it, by a mistake in XLNet's code. (Default: no; in RACE, as that code.)")
     both_orders: bool = option(
         False, "Train on every pair of texts in both orders: the pairs of the training file, then "
         "all of them turned round.")

@@ -13,7 +13,7 @@ from bert_tf.tasks.named import find_task
 # Flags that count steps otherwise, so that a paper's number of steps is none of the model's.
 _STEPS = ("num_train_steps", "num_train_epochs", "train_batch_size", "grid")
 # What is kept with a model whose head is trained further.
-_OF_HEAD = ("max_seq_length", "squad_style", "label_scale")
+_OF_HEAD = ("max_seq_length", "squad_style", "label_scale", "max_qa_length", "carry_choices")
 _WARMUP = (*_STEPS, "num_warmup_steps", "warmup_proportion")
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from bert_tf.data.bucketing import pads_left
 from bert_tf.data.example_set import ExampleSet
+from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
-from bert_tf.tasks.kinds.labelled import encode_pairs
+from bert_tf.tasks.kinds.labelled import encode_choices, encode_pairs
 from bert_tf.tasks.named import find_task
+from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
 from bert_tf.tasks.squad import read_pieces
 from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
@@ -38,6 +40,39 @@ def test_texts_are_padded_on_the_left(golden, tokenizer, size):
         for name in ("input_ids", "segment_ids"):
             np.testing.assert_array_equal(found[name][0], expected[name][row])
         np.testing.assert_array_equal(1 - found["input_mask"][0], expected["input_mask"][row])
+
+
+def test_choices_of_race(golden, tokenizer):
+    """Also those that carry others, which the original does by mistake."""
+    with gzip.open(golden / "race_features_seed1.jsonl.gz", "rt", encoding="utf-8") as file:
+        examples = [json.loads(line) for line in file]
+    for expected in examples:
+        found, _ = encode_choices([expected["context"]], [expected["qa_list"]], tokenizer, 96, 24,
+                                  True)
+        for name, values in found.items():
+            values = 1 - values if name == "input_mask" else values
+            assert values.ravel().tolist() == expected[name], name
+    alone, is_cut = encode_choices(["a b"], [["c", "d"]], tokenizer, 16, 2, False)
+    ends = [row[mask].tolist()[-3:] for row, mask in zip(alone["input_ids"], alone["input_mask"])]
+    assert not is_cut.any() and ends[0][1:] == ends[1][1:] and ends[0] != ends[1]
+    assert alone["input_mask"].sum(1).tolist() == [len(tokenizer.encode("a b")) + 3 + len(
+        tokenizer.encode(choice)) for choice in "cd"]
+
+
+def test_articles_of_race(tmp_path):
+    folder = tmp_path / "dev" / "middle"
+    folder.mkdir(parents=True)
+    (folder / "1.txt").write_text(json.dumps({
+        "article": "A cat sat.", "questions": ["It was a _ .", "Who sat?"], "answers": ["B", "A"],
+        "options": [["dog", "cat"], ["it", "she"]], "id": "1"}), encoding="utf-8")
+    task = find_task("RACE")
+    examples = list(read_examples(task, "dev", task.path(str(tmp_path), "dev")))
+    assert [(example.texts, example.label) for example in examples] == [
+        (["A cat sat.", "It was a dog .", "It was a cat ."], 1),
+        (["A cat sat.", "Who sat? it", "Who sat? she"], 0)]
+    (folder / "2.txt").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="2.txt, question 0: is no article of RACE"):
+        list(read_examples(task, "dev", task.path(str(tmp_path), "dev")))
 
 
 def test_records_keep_the_side_of_the_padding(tokenizer, tmp_path, capsys):

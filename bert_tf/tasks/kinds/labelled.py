@@ -35,7 +35,8 @@ class LabelledKind(Kind):
 
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
         return SplitRecords(source, RecordOptions(
-            max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context"))),
+            max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context")),
+            options.get("max_qa_length"), bool(options.get("carry_choices"))),
             tokenizer, output_dir)
 
     def predictions(self, source, tokenizer, max_seq_length, options, is_scored):
@@ -279,6 +280,45 @@ def encode_pairs(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.
     runs = starts[:, 0], kept[:, 0], starts[:, 1], kept[:, 1]
     return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),
             (kept < lengths).any(1))
+
+
+def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,
+                   max_qa_length: int, carry_choices: bool) -> tuple[dict, np.ndarray]:
+    """Sequences of a context and a choice, where the context alone is shortened
+    (zihangdai/xlnet run_race.py, convert_single_example).
+
+    Args:
+        contexts: list of N texts.
+        choices: list of N lists of C texts.
+        tokenizer, max_seq_length: see `Kind.encode`.
+        max_qa_length: how many tokens of a choice are kept, the last.
+        carry_choices: whether a context with a choice that fits is the context of the later ones.
+
+    Returns:
+        dict of input_ids, input_mask, segment_ids [N * C, S], and whether each was cut, bool
+        [N * C].
+    """
+    vocabulary = tokenizer.vocabulary
+    layout, parts, is_cut = vocabulary.layout, [], []
+    room = layout.room(max_seq_length, True)
+    for text, others in zip(contexts, choices):
+        ids, lengths = tokenizer.encode_lines([text, *others])
+        context, *found = np.split(ids, np.cumsum(lengths)[:-1])
+        for choice in found:
+            kept = choice[-max_qa_length:][-room:]
+            fits = len(context) + len(kept) <= room
+            parts += [context[:room - len(kept)], kept]
+            is_cut.append(not fits or len(kept) < len(choice))
+            if carry_choices and fits:
+                both = np.array([[0], [len(context)], [len(context)], [len(kept)]])
+                one = pack_pairs(np.concatenate([context, kept]), both[0], both[1], both[2],
+                                 both[3], max_seq_length, vocabulary)
+                context = one["input_ids"][one["input_mask"]]
+    lengths = np.array([len(part) for part in parts])
+    starts = np.cumsum(lengths) - lengths
+    return pack_pairs(np.concatenate(parts).astype(np.int32), starts[::2], lengths[::2],
+                      starts[1::2], lengths[1::2], max_seq_length, vocabulary,
+                      layout.pads_left), np.array(is_cut)
 
 
 def with_label_ids(features: dict, examples: list, dtype=np.int64) -> dict:

@@ -11,6 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds.labelled import (
     LabelledKind,
+    encode_choices,
     encode_pairs,
     label_id,
     rounded,
@@ -180,7 +181,8 @@ def write_submission(folder: str, task, split: str, predictions) -> str | None:
 
 class MultipleChoice(LabelledKind):
     """The number of the right choice, from 0. An example's texts are the context and the choices;
-    its record holds a sequence for each choice.
+    its record holds a sequence for each choice. With the option `max_qa_length` choices keep their
+    last tokens and contexts are shortened, see `encode_choices`.
     """
 
     name, title, script = "multiple_choice", "multiple choice", "run_multiple_choice"
@@ -193,9 +195,30 @@ class MultipleChoice(LabelledKind):
         return super().label(task, {str(index): index for index in range(len(texts) - 1)}, texts,
                              raw, where)
 
+    def options(self, given, saved, is_training, path):
+        """How choices are shortened, if in a way of their own."""
+        found = super().options(given, saved, is_training, path)
+        if found.get("carry_choices") and not found.get("max_qa_length"):
+            raise InputError("--carry_choices is for choices that --max_qa_length shortens: give "
+                             "it too, or leave this out.")
+        return {name: value for name, value in found.items() if value is not None}
+
+    def check_options(self, options, max_seq_length, tokenizer):
+        most = options.get("max_qa_length")
+        room = tokenizer.vocabulary.layout.room(max_seq_length, True)
+        if most is not None and not 1 <= most < room:
+            raise InputError(f"--max_qa_length is {most}; it must be from 1 to below {room}, the "
+                             "room for a context and a choice.")
+
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        pairs = [(e.texts[0], choice) for e in examples for choice in e.texts[1:]]
-        features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
+        options = options or {}
+        if options.get("max_qa_length"):
+            features, is_cut = encode_choices(
+                [e.texts[0] for e in examples], [e.texts[1:] for e in examples], tokenizer,
+                max_seq_length, options["max_qa_length"], bool(options.get("carry_choices")))
+        else:
+            pairs = [(e.texts[0], choice) for e in examples for choice in e.texts[1:]]
+            features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
         features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
         return (with_label_ids(features, examples),
                 int(is_cut.reshape(len(examples), -1).any(1).sum()))
