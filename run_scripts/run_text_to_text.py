@@ -38,7 +38,7 @@ from bert_tf.recipes import Term
 from bert_tf.tasks.task import KINDS, SavedTask, Task
 from bert_tf.tasks.text_files import Sources, longest_target
 from bert_tf.tasks.text_flags import TextFlags
-from bert_tf.tasks.text_scores import score
+from bert_tf.tasks.text_scores import score, write_submission
 from bert_tf.tokenization import check_fits, find_vocabulary, open_tokenizer
 from bert_tf.training.settings import TrainSettings
 
@@ -237,6 +237,14 @@ class TextRun:
         return {**({"average": sum(headlines) / len(headlines)} if headlines else {}),
                 **scores}, found
 
+    def _submit(self, name, split, texts):
+        """Writes the file that the GLUE server takes, if it takes one of these texts."""
+        official = self._sources.official(name, split) if split == "test" else None
+        task = self._sources.of(split)[name][0]
+        path = official and write_submission(self._settings.output_dir, task, *official, texts)
+        if path:
+            print(f"wrote {path}", flush=True)
+
     def _write(self, trainer):
         """Writes predictions and their scores."""
         folder = self._settings.output_dir
@@ -249,6 +257,7 @@ class TextRun:
                 with write_aside(path, "w", encoding="utf-8", newline="\n") as file:
                     file.writelines(" ".join(text.split("\t")) + "\n" for text in texts)
                 print(f"wrote {path}", flush=True)
+                self._submit(name, split, texts)
             for name, value in scores.items():
                 print(f"{name} = {value:.4f}", flush=True)
             if scores:

@@ -7,6 +7,8 @@ import numpy as np
 
 from bert_tf.data.denoising import Runs
 from bert_tf.errors import InputError
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.text_tasks import TEXT_TASKS, TextExample, TextTask, read_split
 
 _MOST_TARGETS = 512     # tokens
@@ -37,6 +39,13 @@ class Sources:
         """The examples of the files of a split, by the name in reports."""
         return {name: (source.task, _examples(source.task.name, known, path))
                 for source in self.tasks for name, path, known in source.files.get(split, ())}
+
+    def official(self, name: str, split: str) -> tuple[Task, str] | None:
+        """The official task of a file, by its name in reports, and its split there; None if it has
+        none."""
+        return next(((TASKS[source.task.official], known) for source in self.tasks
+                     for other, _, known in source.files.get(split, ())
+                     if other == name and source.task.official), None)
 
     def mixture(self, tokenizer, max_seq_length: int, max_target_length: int,
                 is_padded: bool = False):

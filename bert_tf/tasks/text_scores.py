@@ -12,6 +12,8 @@ import numpy as np
 
 from bert_tf import metrics
 from bert_tf.tasks import squad_scorer
+from bert_tf.tasks.kinds import sentence
+from bert_tf.tasks.task import Task
 from bert_tf.tasks.text_tasks import TextExample, TextTask
 
 _sklearn, _scipy = lazy_loader.load("sklearn"), lazy_loader.load("scipy")
@@ -97,6 +99,21 @@ def read_texts(task: TextTask, texts: Sequence[str]) -> list:
     if task.words:
         return [label_of(text, task.words) for text in texts]
     return [number_of(text) for text in texts] if task.is_number else list(texts)
+
+
+def write_submission(folder: str, task: TextTask, official: Task, split: str,
+                     texts: Sequence[str]) -> str | None:
+    """Writes the texts for a test file of GLUE as its server reads them; a text that is none of the
+    labels counts as the first.
+
+    Returns:
+        The file's path; None if the server takes none of this split, or of other numbers of texts.
+    """
+    layout, values = official.split(split), np.array(read_texts(task, texts))
+    if not layout.submission or len(texts) != layout.size:
+        return None
+    return sentence.write_submission(
+        folder, official, split, np.maximum(values, 0) if task.words else values)
 
 
 def score(task: TextTask, examples: Sequence[TextExample], predictions: Sequence[str]

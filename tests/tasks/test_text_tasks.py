@@ -149,6 +149,15 @@ def test_flags_that_do_not_go_together_are_refused(values, part):
         TextFlags(**values).open(True, False, False)
 
 
+def test_submissions(tmp_path):
+    task = TEXT_TASKS["wnli"], TASKS["wnli"], "test"
+    texts, path = ["entailment"] * 145 + ["odd"], tmp_path / "WNLI.tsv"
+    assert text_scores.write_submission(str(tmp_path), *task, texts) == str(path)
+    assert path.read_text().splitlines()[::145] == ["index\tprediction", "144\t1"]
+    assert path.read_text().endswith("145\t0\n")
+    assert text_scores.write_submission(str(tmp_path), *task, texts[1:]) is None
+
+
 def test_a_text_is_read_as_it_is_written():
     counts = collections.Counter(text_scores.label_of(text, ("no", "yes")) for text in (
         "no", "yes", "yes ", "Yes", ""))
