@@ -161,7 +161,7 @@ def make_module(model, job: ExportFlags):
         InputError: the vocabulary or the length doesn't fit the model.
     """
     encoder = getattr(model, "encoder", model)
-    if job.format == "ids" and getattr(encoder.config, "has_encoder", False):
+    if job.format == "ids" and hasattr(encoder, "generate"):
         return export.GenerationModel(model, job.max_target_length, job.beams)
     if job.format != "text":
         return export.IdsModel(model, job.max_seq_length if "lite" in job.format else None)

@@ -129,9 +129,9 @@ def _open(job, settings, sources):
     if path:
         config = (checkpoints.read_for(path, config).config if config
                   else checkpoints.read_config(path))
-    if not (isinstance(config, T5Config) and config.has_encoder):
-        raise InputError(f"{path or job.bert_config_file} describes no encoder with a decoder; "
-                         "give a model of T5.")
+    if not isinstance(config, T5Config):
+        raise InputError(f"{path or job.bert_config_file} describes no decoder, which writes "
+                         "texts; give a model of T5.")
     folder = path and (path if os.path.isdir(path) else os.path.dirname(path))
     if job.do_train and path and os.path.realpath(folder or ".") == os.path.realpath(
             settings.output_dir):

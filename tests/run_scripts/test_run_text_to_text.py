@@ -95,7 +95,7 @@ def test_what_cannot_work_is_refused(run, folder, tmp_path):
     EncoderConfig.preset("tiny", vocab_size=60).to_json_file(tmp_path / "bert.json")
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     for changes, part in (
-            ({"bert_config_file": str(tmp_path / "bert.json")}, "describes no encoder with a dec"),
+            ({"bert_config_file": str(tmp_path / "bert.json")}, "describes no decoder"),
             ({"bert_config_file": ""}, "--init_checkpoint must be given"),
             ({"vocab_file": ""}, "--vocab_file must be given"),
             ({"vocab_file": str(tmp_path / "vocab.txt")}, "is of wordpiece, which makes no texts"),
