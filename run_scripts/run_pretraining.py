@@ -432,8 +432,8 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         if None not in hashes and hashes[0] != hashes[1]:
             raise InputError("--input_file and --eval_input_file were made with different "
                              "vocabularies, according to their manifests; make one of them again.")
-    for found, which, flag in ((records, "train", "input_file"),
-                               (eval_records, "eval", "eval_input_file")):
+    of_eval = "eval_input_file" if job.eval_input_file else "input_file"
+    for found, which, flag in ((records, "train", "input_file"), (eval_records, "eval", of_eval)):
         if getattr(found, "rows", 0) and getattr(job, f"do_{which}"):
             found.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
     stack = stack or StackingSettings()

@@ -25,6 +25,7 @@ _SENTENCES, _GUESSES = 5, 5
 # By objective: its title, and what the baselines of its loss and its accuracy are.
 _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
            "next_token": ("next token", "unigram", "most frequent token"),
+           "permutation_lm": ("permutation LM", "unigram", "most frequent token"),
            "span_boundary": ("span boundary", "unigram", "most frequent token"),
            "next_sentence": ("next sentence", "shares", "majority class")}
 
@@ -43,9 +44,11 @@ class ShowPretrainingFlags:
 
 
 def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
-    """The records of a flag, with masks drawn where they hold none, or without masks if tokens
-    are not to be hidden."""
+    """The records of a flag, with masks or orders drawn where they hold none, or without masks if
+    tokens are not to be hidden."""
     records = data.RecordSet.open(patterns, flag)
+    if records.rows:
+        return data.draw_orders(records, flag)
     if not hides:
         return data.show_tokens(records)
     return records if records.format.is_masked else data.draw_masks(records, flag)
