@@ -55,6 +55,7 @@ def test_glue_and_squad_as_text_equal_the_original():
             source["answers"]["text"]) == TextExample(
                 row["inputs"], row["targets"], tuple(row["answers"]))
     for row in read("tokenization_seed1"):
+        assert tokenizer.encode(row["text"]) == row["ids"]
         assert tokenizer.decode(row["some_ids"]) == row["decoded"]
 
 
