@@ -90,6 +90,11 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
                   "num_warmup_steps": 1_000, "layer_decay": 0.75, "layer_decay_top": 0,
                   "max_seq_length": 512, "squad_style": "xlnet"}
            for task in ("squad", "squad_v2")}},
+    # tensorflow/models research/adversarial_text; the rate falls by 0.9998 a step.
+    "sequence_lstm": {
+        "": {"learning_rate": 5e-4, "train_batch_size": 64, "optimizer": "averaged_adam",
+             "learning_rate_schedule": "exponential", "poly_power": 2.0, "warmup_proportion": 0.0,
+             "max_seq_length": 400, "head": "step", "classifier_dropout": 0.0}},
 }
 
 

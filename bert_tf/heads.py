@@ -80,6 +80,8 @@ def _lstms(name, count):
 
 
 _LSTMS = _lstms("features", MAX_LSTMS)
+_COMPARE = {name.replace("compare/lstm_0", "compare_lstm"): shape
+            for name, shape in _lstms("compare", 1).items()}
 # Of a head on top of an LSTM, whose dense layer has the LSTM's width in place of H.
 BILSTM = _lstms("bilstm", 1)
 
@@ -140,6 +142,12 @@ HEADS = {head.name: head for head in (
          {**dense("query", "H", "1"), **dense("attention", "H", "H"), "gru/kernel": "HG",
           "gru/recurrent_kernel": "HG", "gru/bias": "2G", **dense("dense", "F", "C")},
          rebuildable=False, huggingface=""),
+    Head("attentive_classification", "AttentiveClassification", "attentive_classification",
+         {**dense("hidden", "F", "Q"), **dense("dense", "Q", "C"), **_LSTMS, **_COMPARE,
+          "features/layer_weights": "K", "features/scale": ""},
+         (*(name for name in _LSTMS if "/lstm_0/" not in name), *_COMPARE,
+          "features/layer_weights", "features/scale"),
+         exportable=False, rebuildable=False, huggingface=""),
     _task("multi_label", "MultiLabel", "classification", problem_type="multi_label_classification"),
     _task("regression", "Regression", "classification", problem_type="regression"),
     _task("tagging", "Tagging", "tagging", huggingface="TokenClassification"),

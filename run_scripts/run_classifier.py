@@ -12,23 +12,73 @@ Example:
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mail
 """
 
+import dataclasses
+
 from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.flags import option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.model import FEATURE_LAYERS, ModelFlags, frozen
 from run_scripts.finetuning.relatives import defaults_for, named_task
 from run_scripts.finetuning.run import open_run
 
+# Which flags are for which head.
+_HEADS = {"linear": (), "step": ("head_size", "label_gain"),
+          "attentive": ("head_size", "feature_layers", "lstm_size", "lstm_layers")}
 
-def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings) -> None:
+
+@dataclasses.dataclass
+class ClassifierFlags:
+    """The head; by default as the model was trained."""
+
+    head: str | None = option(
+        None, "What a text is classified by. linear: one layer on the pooled output (default). "
+        "step: a hidden layer on the output at the last token (arXiv:1511.01432; the default of "
+        "its LSTM). attentive: LSTMs that read the model's layers as features, which are not "
+        "trained, and attention between two texts (arXiv:1804.07461).", choices=tuple(_HEADS))
+    head_size: int | None = option(
+        None, "Width of the hidden layer of --head=step (default: 30) or attentive (default: 512).")
+    label_gain: bool | None = option(
+        None, "With --head=step, classify at all tokens in training, and let later ones count more "
+        "(default: False).")
+    feature_layers: str | None = option(
+        None, "With --head=attentive, where the features come from (default: elmo, all layers, "
+        "added up with learned weights).", choices=FEATURE_LAYERS)
+    lstm_size: int | None = option(
+        None, "Width of each direction of the LSTMs of --head=attentive (default: 1500).")
+    lstm_layers: int | None = option(
+        None, "LSTMs of --head=attentive, each on top of the one before (default: 2).")
+
+    def options(self) -> dict:
+        """The flags by name.
+
+        Raises:
+            InputError: one is of another head.
+        """
+        found = dataclasses.asdict(self)
+        for name, value in found.items():
+            allowed = _HEADS[self.head] if self.head else ("head",)
+            if value is not None and name not in ("head", *allowed):
+                raise InputError(f"--{name} is not of --head={self.head or 'linear'}; leave it "
+                                 "out, or give another --head.")
+        return found
+
+
+def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: ClassifierFlags,
+         settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
+    options = head_flags.options()
+    if head_flags.head == "attentive" and model_flags.do_train:
+        settings = frozen(settings, "head=attentive")
     open_run("run_classifier", task_flags, model_flags, settings,
-             {"label_scale": task_flags.label_scale}).carry_out()
+             {"label_scale": task_flags.label_scale, **options}).carry_out()
 
 
 def run():
     """The console entry point."""
-    flags.run(main, TaskFlags, ModelFlags, FineTuneSettings, defaults=defaults_for(named_task))
+    flags.run(main, TaskFlags, ModelFlags, ClassifierFlags, FineTuneSettings,
+              defaults=defaults_for(named_task))
 
 
 if __name__ == "__main__":

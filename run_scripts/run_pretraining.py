@@ -117,6 +117,7 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         if "bsz_per_host" in options:
             values |= dict.fromkeys(("train_batch_size", "eval_batch_size"),
                                     options["bsz_per_host"])
+            values["max_seq_length"] = options["max_seq_length"]
     return f"recipe {recipe.name}", values
 
 

@@ -21,13 +21,9 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.model import FEATURE_LAYERS, ModelFlags, frozen
 from run_scripts.finetuning.relatives import defaults_for, named_task
 from run_scripts.finetuning.run import open_run
-
-# What bert_tf/objectives/tagging.py makes; flags are read before Keras is.
-FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
-                  "weighted_sum_all", "elmo", "elmo_top")
 
 
 @dataclasses.dataclass
@@ -57,14 +53,7 @@ class HeadFlags:
                     raise InputError(f"--{name} is of the LSTMs of --feature_layers: give it too, "
                                      "or leave this out.")
             return settings
-        for name, allowed in (("frozen_layers", (0, -1)), ("reinit_layers", (0,))):
-            if getattr(settings, name) not in allowed:
-                raise InputError(f"--{name} is {getattr(settings, name)}, but --feature_layers "
-                                 "takes the whole encoder as it is: leave out one of them.")
-        return dataclasses.replace(
-            settings, frozen_layers=-1,
-            learning_rate=1e-3 if settings.learning_rate is None else settings.learning_rate,
-            train_batch_size=settings.train_batch_size or 32)
+        return frozen(settings, "feature_layers")
 
 
 def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: HeadFlags,

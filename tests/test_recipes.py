@@ -11,7 +11,7 @@ from bert_tf.data.static_masks import MASKINGS
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES
 from bert_tf.training.settings import TrainSettings
-from data_prep.create_pretraining_data import PretrainingDataFlags
+from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 
 ROWS = recipes.RECIPES.values()
 
@@ -22,7 +22,7 @@ def test_the_names_of_a_row_are_in_their_tables(recipe):
     assert recipe.corruption.choose in MASKINGS
     assert recipe.corruption.units in ("subwords", "words")
     assert {term.objective for term in recipe.terms} <= OBJECTIVES.keys()
-    flags = {field.name for kind in (PretrainingDataFlags, TrainSettings)
+    flags = {field.name for kind in (PretrainingDataFlags, StreamFlags, TrainSettings)
              for field in dataclasses.fields(kind)}
     assert set(recipe.defaults) <= flags
 

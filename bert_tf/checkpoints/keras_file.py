@@ -143,7 +143,12 @@ def _head_rows(name, head):
                          for part in ("query", "attention")),
                 (f"{name}/gru", f"{name}/gru/vars", _RECURRENT))
     features, reader = f"{name}/features", f"{name}/reader"
-    if head.name != "feature_tagging":
+    if head.name == "attentive_classification":
+        compared = f"{name}/compare"
+        rows = (*rows, (f"{name}/hidden", f"{name}/hidden", _DENSE),
+                *((f"{compared}_lstm/{way}_lstm/lstm_cell", f"{compared}/{way}_layer/cell/vars",
+                   _RECURRENT) for way in ("forward", "backward")))
+    elif head.name != "feature_tagging":
         return (*rows, *_lstm_rows(f"{name}/bilstm", reader, 1))
     return (*rows, (features, f"{reader}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
             *_lstm_rows(features, reader, MAX_LSTMS))

@@ -63,22 +63,23 @@ class Lstm(keras.layers.Layer):
         """
         kernel = ops.cast(self.kernel, x.dtype)
         of_input = ops.matmul(x, kernel[:self.inputs]) + ops.cast(self.bias, x.dtype)
-        steps: tuple = (ops.transpose(of_input, (1, 0, 2)),)            # [S, B, 4 * U]
-        if is_token is not None:
-            steps = (*steps, ops.transpose(is_token)[:, :, None])           # [S, B, 1]
         recurrent, units = kernel[self.inputs:], self.units
+        if is_token is not None:    # in one tensor: Keras wants to know S where there are several
+            is_token = ops.cast(is_token, x.dtype)[:, :, None]
+            of_input = ops.concatenate([of_input, is_token], axis=-1)   # [B, S, 4 * U + 1]
 
         def step(carried, given):
-            gates = given[0] + ops.matmul(carried[:, units:], recurrent)
+            gates = given[:, :4 * units] + ops.matmul(carried[:, units:], recurrent)
             new = ops.concatenate(self._step(gates, carried[:, :units]), axis=-1)
             if is_token is not None:
-                new = ops.where(given[1], new, carried)
+                new = ops.where(given[:, 4 * units:] > 0, new, carried)
             return new, new     # Keras wants both of one shape
 
         rows = ops.shape(x)[0]
         if state is None:
             state = ops.zeros((rows, self.state_size), x.dtype)
-        state, states = ops.scan(step, ops.cast(state, x.dtype), steps)     # [S, B, U + P]
+        state, states = ops.scan(step, ops.cast(state, x.dtype),
+                                 ops.transpose(of_input, (1, 0, 2)))    # [S, B, U + P]
         return ops.transpose(states[..., units:], (1, 0, 2)), state
 
     def _step(self, gates, cells):

@@ -30,7 +30,8 @@ def mix_layers(layers: Sequence[Tensor], weights: Tensor, scale: Tensor,
         do_layer_norm: whether each layer is brought to mean 0 and variance 1 first, over all
             tokens and channels of the batch together.
     """
-    shares = ops.cast(scale, "float32") * ops.softmax(ops.cast(weights, "float32"))
+    shares = ops.cast(scale, "float32") * (
+        ops.softmax(ops.cast(weights, "float32")) if len(layers) > 1 else ops.ones((1,)))
     if do_layer_norm:
         layers = [_normalize(x, input_mask) for x in layers]
     return sum(ops.cast(shares[i], x.dtype) * x for i, x in enumerate(layers))
@@ -45,6 +46,14 @@ def _normalize(x, input_mask):
     mean = ops.sum(values * real) / count
     variance = ops.sum(ops.square((values - mean) * real)) / count
     return ops.cast((values - mean) * ops.rsqrt(variance + 1e-12), x.dtype)
+
+
+def bidirectional(lstm_size: int, name: str, dtype: Any) -> keras.layers.Bidirectional:
+    """A bidirectional LSTM with an output for each token."""
+    # XLA, which compiles the training step on GPUs, can't compile cuDNN's LSTM.
+    return keras.layers.Bidirectional(
+        keras.layers.LSTM(lstm_size, return_sequences=True, use_cudnn=False, name="lstm",
+                          dtype=dtype), name=name, dtype=dtype)
 
 
 class LstmReader(FromConfig, keras.layers.Layer):
@@ -65,11 +74,8 @@ class LstmReader(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.choice, self.width = choice, 2 * lstm_size
         self.do_layer_norm = do_layer_norm
-        # XLA, which compiles the training step on GPUs, can't compile cuDNN's LSTM.
-        self.lstms = [keras.layers.Bidirectional(
-            keras.layers.LSTM(lstm_size, return_sequences=True, use_cudnn=False, name="lstm",
-                              dtype=self.dtype_policy),
-            name=f"lstm_{i}", dtype=self.dtype_policy) for i in range(lstm_layers)]
+        self.lstms = [bidirectional(lstm_size, f"lstm_{i}", self.dtype_policy)
+                      for i in range(lstm_layers)]
 
     def build(self, input_shape: Any = None) -> None:
         width = self.config.hidden_size * (4 if self.choice == "concat_last_4" else 1)

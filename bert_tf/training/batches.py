@@ -88,16 +88,17 @@ def predict(trainer: Trainer, examples, batch_size: int,
     found, totals = {}, 0.0
     start = reported = time.monotonic()
     predicted = _in_batches(trainer, examples, batches, measures)
-    for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
-        put(found, rows, answers[objective.name], examples.lengths, examples.max_seq_length,
-            objective.positional)
-        totals = totals + sums
-        now = time.monotonic()
-        if now - reported > _REPORT_SECONDS:
-            reported, done = now, number + 1
-            left = (now - start) / done * (len(batches) - done)
-            print(f"predicting: {min(done * batch_size, examples.size):,} of {examples.size:,} "
-                  f"examples, about {duration(left)} left", flush=True)
+    with trainer.averaged():
+        for number, (rows, (answers, sums)) in enumerate(zip(batches, predicted)):
+            put(found, rows, answers[objective.name], examples.lengths, examples.max_seq_length,
+                objective.positional)
+            totals = totals + sums
+            now = time.monotonic()
+            if now - reported > _REPORT_SECONDS:
+                reported, done = now, number + 1
+                left = (now - start) / done * (len(batches) - done)
+                print(f"predicting: {min(done * batch_size, examples.size):,} of "
+                      f"{examples.size:,} examples, about {duration(left)} left", flush=True)
     return found, trainer.means(totals) if measures else {}
 
 

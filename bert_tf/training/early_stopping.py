@@ -43,7 +43,8 @@ class BestWeights:
             return
         self._best = {"step": step, "metrics": metrics}
         if is_chief(self._trainer.strategy):
-            tensors = {name: np.array(v.numpy()) for name, v in self._variables().items()}
+            with self._trainer.averaged():
+                tensors = {name: np.array(v.numpy()) for name, v in self._variables().items()}
             checksummed.write(self._path, tensors, self._best)
 
     def is_over(self, step: int) -> bool:
@@ -55,6 +56,10 @@ class BestWeights:
         tensors, best = checksummed.read(self._path)
         for name, variable in self._variables().items():
             variable.assign(tensors[name])
+        trainer = self._trainer
+        for average, variable in zip(trainer.optimizer.averages,
+                                     trainer.learner.trainable_variables):
+            average.assign(variable.numpy())
         return best["step"], best["metrics"]
 
     def remove(self) -> None:

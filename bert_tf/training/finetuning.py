@@ -236,7 +236,8 @@ class FineTuning(_Models):
                   "seconds": round(time.monotonic() - start, 1),
                   "scored_on": self._goal.scored_on, "number": len(earlier)}
         if self._chief:
-            self._keep(trainer.learner, folder, result, earlier)
+            with trainer.averaged():
+                self._keep(trainer.learner, folder, result, earlier)
         wait_for_workers(self._strategy)    # others may still have read the best weights
         if best and self._chief:
             best.remove()

@@ -178,6 +178,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     """
 
     rows_apart = False      # see `reduce_and_clip`
+    averages: Sequence = ()     # of the variables, where those are what is evaluated and saved
 
     def __init__(
             self, learning_rate: float | WarmupLinearDecay = 1e-4, weight_decay: float = 0.01,

@@ -179,8 +179,9 @@ class Run:
     def save_model(self) -> None:
         """Writes the models that the Learner leaves, and `bert_config.json`."""
         if self._chief:
-            for name, learner in self._trainer.learner.parts().items():
-                save_model(self._settings.output_dir, learner, name)
+            with self._trainer.averaged():
+                for name, learner in self._trainer.learner.parts().items():
+                    save_model(self._settings.output_dir, learner, name)
 
 
 def _steps_to_pause(settings, step):

@@ -5,6 +5,7 @@ takes one global batch; each replica computes sums over its part, everything is 
 global counts, and the optimizer adds the gradients up, clips and applies them.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
 
@@ -219,6 +220,19 @@ class Trainer:
         return {**self.means(sums.numpy()), "grad_norm": float(norm),
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
 
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Within this, the weights are their averages, if the optimizer keeps such."""
+        kept = {}
+        for variable, average in zip(self.learner.trainable_variables, self.optimizer.averages):
+            kept[variable.path] = variable, variable.numpy()
+            variable.assign(average.numpy())
+        try:
+            yield
+        finally:
+            for variable, value in kept.values():
+                variable.assign(value)
+
     @tf.function(autograph=False)
     def _evaluate_step(self, batch, state):
         sums, state = self.strategy.run(
@@ -228,11 +242,12 @@ class Trainer:
     def evaluate(self, batches: tf.distribute.DistributedDataset) -> dict[str, float]:
         """Means over all records of a distributed dataset: the losses and accuracies of `train`."""
         sums, state = 0.0, None
-        for batch in batches:
-            if state is None:
-                state = self.strategy.run(self.replica.begin, args=(batch,))
-            step_sums, state = self._evaluate_step(batch, state)
-            sums += step_sums.numpy()
+        with self.averaged():
+            for batch in batches:
+                if state is None:
+                    state = self.strategy.run(self.replica.begin, args=(batch,))
+                step_sums, state = self._evaluate_step(batch, state)
+                sums += step_sums.numpy()
         return self.means(sums)
 
     @tf.function(autograph=False)

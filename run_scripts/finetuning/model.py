@@ -173,6 +173,31 @@ def check_directions(model: Model, options: dict) -> None:
                          "give --bilstm_size too.")
 
 
+# What bert_tf/objectives/lstms.py reads; flags are read before Keras is.
+FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4", "concat_last_4",
+                  "weighted_sum_all", "elmo", "elmo_top")
+
+
+def frozen(settings, flag: str):
+    """Settings of training with which the network only gives features.
+
+    Args:
+        settings: `FineTuneSettings`.
+        flag: the flag that asks for it.
+
+    Raises:
+        InputError: a flag trains a part of the network.
+    """
+    for name, allowed in (("frozen_layers", (0, -1)), ("reinit_layers", (0,))):
+        if getattr(settings, name) not in allowed:
+            raise InputError(f"--{name} is {getattr(settings, name)}, but --{flag} takes the whole "
+                             "encoder as it is: leave out one of them.")
+    return dataclasses.replace(
+        settings, frozen_layers=-1,
+        learning_rate=1e-3 if settings.learning_rate is None else settings.learning_rate,
+        train_batch_size=settings.train_batch_size or 32)
+
+
 BALANCED = "balanced"
 
 

@@ -202,8 +202,9 @@ def test_what_was_learned_is_shown(case, lines, folder, records, train, tmp_path
 # What recipes and flags have to do with each other
 
 def test_defaults_name_flags_and_terms_name_objectives():
-    known = {field.name for kind in (PretrainingDataFlags, PretrainingFlags, TrainSettings,
-                                     FineTuneSettings) for field in dataclasses.fields(kind)}
+    known = {field.name for kind in (PretrainingDataFlags, PretrainingFlags, StreamFlags,
+                                     TrainSettings, FineTuneSettings)
+             for field in dataclasses.fields(kind)}
     for recipe in recipes.RECIPES.values():
         assert set(recipe.defaults) <= known
         terms = run_pretraining.choose_terms(recipe, [])

@@ -19,6 +19,11 @@ from bert_tf.tasks.kinds.labelled import (
 )
 
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
+# Arguments of the heads that --head names, by their flags.
+_HEAD_OPTIONS = {
+    "step": {"head_size": "hidden_size", "label_gain": "label_gain"},
+    "attentive": {"head_size": "hidden_size", "feature_layers": "layers", "lstm_size": "lstm_size",
+                  "lstm_layers": "lstm_layers"}}
 _LEAST_PROBABILITY = 0.5        # of a label, where an example may have several
 
 
@@ -36,6 +41,16 @@ class Classification(LabelledKind):
         """The scale of labels that are numbers, if there is one."""
         found = super().options(given, saved, is_training, path)
         return {name: value for name, value in found.items() if value is not None}
+
+    def _head(self, task, options):
+        if self.name != "classification" or options.get("head", "linear") == "linear":
+            return super()._head(task, options)
+        name, found = f"{options['head']}_classification", {"num_labels": len(task.labels)}
+        found |= {key: options[flag] for flag, key in _HEAD_OPTIONS[options["head"]].items()
+                  if flag in options}
+        if options["head"] == "attentive":
+            found["pairs"] = self.num_texts(task) == 2
+        return name, found
 
     def num_texts(self, task, split="train"):
         return len(task.splits[split].texts) if split in task.splits else None

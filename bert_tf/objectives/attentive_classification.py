@@ -1,0 +1,106 @@
+"""A classifier that reads features with LSTMs and lets two texts attend to each other: the baseline
+"BiLSTM + ELMo + Attn" of GLUE (arXiv:1804.07461, section 4; arXiv:1611.01603 has the attention).
+
+Shapes: B batch, S sequence, W width of the LSTMs, both ways together.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.masks import padding_bias
+from bert_tf.layers.transformer import dropout
+from bert_tf.objectives.base import Batch, LabelHead
+from bert_tf.objectives.lstms import LstmReader, bidirectional
+
+_LEAST = -1e9
+
+
+@register
+class AttentiveClassification(LabelHead):
+    """Bidirectional LSTMs read features of a network that need not be trained. The maximum over a
+    text's tokens is its vector, u or v; a hidden layer reads u, or [u; v; |u - v|; u * v].
+
+    Of two texts, each token is first joined with the mean of the other text's tokens, weighted by
+    the softmax of their dot products, and another bidirectional LSTM reads both.
+
+    Args:
+        config: of the network.
+        num_labels: how many labels there are.
+        layers: where the features come from, see `FeatureTagging`.
+        lstm_size: width of each direction of an LSTM.
+        lstm_layers: how many LSTMs read the features, one after the other.
+        hidden_size: of the hidden layer.
+        pairs: whether there are two texts, told apart by `segment_ids`.
+        dropout_rate: of the dropout before the LSTMs and before the hidden layer.
+
+    Raises:
+        InputError: the network's embeddings are of another width than its layers.
+    """
+
+    reads = ("label_ids",)
+
+    def __init__(self, config: Sizes, num_labels: int, layers: str = "elmo", lstm_size: int = 1500,
+                 lstm_layers: int = 2, hidden_size: int = 512, pairs: bool = False,
+                 dropout_rate: float = 0.2, name: str = "attentive_classification",
+                 **kwargs: Any):
+        if layers == "elmo" and (
+                getattr(config, "embedding_width", 0) != config.hidden_size):   # type: ignore
+            raise InputError("features from elmo add embeddings and layers, but their widths "
+                             "differ; take weighted_sum_all.")
+        self._hidden_size, self.pairs = hidden_size, pairs
+        dtype = kwargs.get("dtype")
+        self._lstm_size = lstm_size
+        super().__init__(config, num_labels, dropout_rate=dropout_rate, name=name,
+                         reader=LstmReader(config, layers, lstm_size, lstm_layers,
+                                           name="features", dtype=dtype), **kwargs)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.reader.build()
+        width = self.reader.width
+        if self.pairs:
+            self.compare = bidirectional(self._lstm_size, "compare_lstm", self.dtype_policy)
+            self.compare.build((None, None, 2 * width))
+        self.hidden = self.dense(self._hidden_size, "hidden", "tanh")
+        self.hidden.build((None, width * (4 if self.pairs else 1)))
+        self.classifier.build((None, self._hidden_size))
+
+    def call(self, outputs: Mapping[str, Any], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """From `embedding_output` and `layer_outputs` to float32 logits [B, num_labels]."""
+        mask = ops.cast(batch["input_mask"], "int32")                   # [B, S]
+        x = self.reader(outputs, mask)                                  # [B, S, W]
+        if not self.pairs:
+            vector = self._maximum(x, mask)
+        else:
+            second = mask * ops.cast(ops.equal(batch["segment_ids"], 1), "int32")
+            first = mask - second
+            attended = ops.where(ops.expand_dims(second, 2) > 0, self._attend(x, first),
+                                 self._attend(x, second))
+            x = self.compare(ops.concatenate([x, attended], axis=-1), mask=ops.cast(mask, "bool"))
+            u, v = self._maximum(x, first), self._maximum(x, second)
+            vector = ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
+        vector = dropout(vector, self.dropout_rate, dropout_seed)
+        return ops.cast(self.classifier(self.hidden(vector)), "float32")
+
+    @staticmethod
+    def _attend(x, mask):
+        """For each token the mean of those of `mask`, weighted by their dot products with it."""
+        scores = ops.cast(ops.matmul(x, ops.transpose(x, (0, 2, 1))), "float32")
+        probs = ops.softmax(scores + padding_bias(mask)[:, 0])          # [B, S, S]
+        return ops.matmul(ops.cast(probs, x.dtype), x)
+
+    @staticmethod
+    def _maximum(x, mask):
+        """The maximum over the tokens of `mask`, [B, W]; 0 where there is none."""
+        found = ops.max(ops.where(ops.expand_dims(mask, 2) > 0, x, _LEAST), axis=1)
+        return ops.where(found > _LEAST, found, 0.0)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "layers": self.reader.choice,
+                "lstm_size": self.reader.width // 2, "lstm_layers": len(self.reader.lstms),
+                "hidden_size": self._hidden_size, "pairs": self.pairs}
