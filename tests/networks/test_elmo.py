@@ -2,19 +2,25 @@
 
 import json
 
+import h5py
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import checkpoints, recipes
+from bert_tf.checkpoints.conversion import convert
 from bert_tf.config import ElmoConfig
 from bert_tf.layers.characters import unpack_spelling
 from bert_tf.networks.elmo import Elmo
+from bert_tf.objectives.attentive_classification import AttentiveClassification
+from bert_tf.objectives.lstms import mix_layers
 from bert_tf.objectives.recurrent_lm import BidirectionalLM
 from bert_tf.objectives.sampled_softmax import draw_candidates, log_uniform, sampled_losses
 from bert_tf.spelling import pack_spelling
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import Learner
 from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.run import save_model
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 LSTMS = {f"{way}_{i}": (d, i) for d, way in enumerate(("forward", "backward")) for i in range(2)}
@@ -27,24 +33,17 @@ def assign(model, values):
     assert not values
 
 
-def of_hdf5(file):
-    """Our names of the weights of an hdf5 file."""
-    found = {"token_embedder/char_embeddings": file["weight/char_embed"]}
-    for i in range(3):
-        name = f"token_embedder/convolution_{i}"
-        found[f"{name}/kernel"] = file[f"weight/CNN/W_cnn_{i}"][0]
-        found[f"{name}/bias"] = file[f"weight/CNN/b_cnn_{i}"]
-    dense = {f"highway_{i}_{gate}": (f"CNN_high_{i}", gate)
-             for i in range(2) for gate in ("carry", "transform")} | {
-        "projection": ("CNN_proj", "proj")}
-    for ours, (group, theirs) in dense.items():
-        found[f"token_embedder/{ours}/kernel"] = file[f"weight/{group}/W_{theirs}"]
-        found[f"token_embedder/{ours}/bias"] = file[f"weight/{group}/b_{theirs}"]
-    for name, (way, i) in LSTMS.items():
-        cell = f"weight/RNN_{way}/RNN/MultiRNNCell/Cell{i}/LSTMCell"
-        for ours, theirs in (("kernel", "W_0"), ("bias", "B"), ("projection_kernel", "W_P_0")):
-            found[f"{name}/{ours}"] = file[f"{cell}/{theirs}"]
-    return found
+@pytest.fixture(scope="module")
+def model(forward, tmp_path_factory):
+    """The folder of the weights and options, as the original writes them."""
+    folder = tmp_path_factory.mktemp("bilm")
+    with h5py.File(folder / "a_weights.hdf5", "w") as file:
+        for name, value in forward.items():
+            if name.startswith("weight/"):
+                file[name.removeprefix("weight/")] = value
+    options = {**json.loads(str(forward["options"])), "n_tokens_vocab": 4}
+    (folder / "a_options.json").write_text(json.dumps(options))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +58,10 @@ def tokenizer(tmp_path_factory):
     return open_tokenizer(str(path), max_characters=12)
 
 
-def test_outputs_are_those_of_the_original(forward, tokenizer):
-    sizes = json.loads(str(forward["options"]))
-    lstm, cnn = sizes["lstm"], sizes["char_cnn"]
-    network = Elmo(ElmoConfig(
-        vocab_size=3, filters=cnn["filters"], char_embedding_dim=4, max_characters_per_token=12,
-        **{key: lstm[key] for key in ("projection_dim", "dim", "cell_clip", "proj_clip")}))
-    assign(network, of_hdf5(forward))
+def test_outputs_are_those_of_the_original(forward, tokenizer, model):
+    network = Elmo(checkpoints.read_config(model))
+    account = checkpoints.load(model, network)
+    assert len(account.mapped) == 29 and not (account.missing or account.ignored)
     carried = {}
     for number in range(3):
         batch = f"batch{number}"
@@ -90,18 +86,93 @@ def test_outputs_are_those_of_the_original(forward, tokenizer):
         carried = outputs["carried"]
 
 
+def test_weights_go_into_all_formats_and_back(model, tmp_path):
+    convert(str(model), str(tmp_path / "keras"), "keras")
+    convert(str(tmp_path / "keras"), str(tmp_path / "elmo"), "elmo")
+    with (h5py.File(model / "a_weights.hdf5") as first,
+          h5py.File(tmp_path / "elmo" / "elmo_weights.hdf5") as last):
+        names = []
+        first.visit(names.append)
+        for name in names:
+            if isinstance(first[name], h5py.Dataset):
+                np.testing.assert_array_equal(first[name][()], last[name][()])
+    options = [json.loads(path.read_text()) for path in (
+        model / "a_options.json", tmp_path / "elmo" / "elmo_options.json")]
+    assert all(options[1][part] == options[0][part] for part in ("lstm", "char_cnn"))
+    assert checkpoints.read_config(tmp_path / "elmo") == checkpoints.read_config(model)
+
+
+def test_layers_are_mixed_as_in_the_original(test_data):
+    file = np.load(test_data / "golden" / "elmo" / "mixing_seed1.npz")
+    mask = file["mask"].astype(np.int32)
+    layers = [tf.constant(layer) for layer in file["lm_embeddings"].swapaxes(0, 1)]
+    tokens = mask[:, :, None]
+
+    def agrees(found, name):
+        np.testing.assert_allclose(found * tokens, file[name] * tokens, atol=1e-6)
+
+    agrees(mix_layers(layers, np.zeros(3, np.float32), 1.0), "initial/weighted")
+    weights = tf.Variable(file["weight/plain_ELMo_W"])
+    gamma = tf.Variable(file["weight/plain_ELMo_gamma"][0])
+    with tf.GradientTape() as tape:
+        mixed = mix_layers(layers, weights, gamma)
+        penalty = 0.01 * tf.reduce_sum(weights**2)
+        total = tf.reduce_sum(mixed * file["target"]) + penalty
+    agrees(mixed, "plain")
+    np.testing.assert_allclose(penalty, file["plain/l2"], rtol=1e-6)
+    for found, name in zip(tape.gradient(total, [weights, gamma]), ("W", "gamma")):
+        np.testing.assert_allclose(np.ravel(found), file[f"grad/plain_ELMo_{name}"], atol=2e-6)
+    agrees(mix_layers(layers, file["weight/normed_ELMo_W"], file["weight/normed_ELMo_gamma"][0],
+                      mask, do_layer_norm=True), "normed")
+    agrees(mix_layers(layers[-1:], np.zeros(1, np.float32), file["weight/top_ELMo_gamma"][0]),
+           "top")
+
+
+def test_sizes_are_the_published_ones():
+    """In millions, without the softmax (the table of the authors' page)."""
+    for name, millions in (("small", 13.6), ("medium", 28.0), ("original", 93.6)):
+        sizes = recipes.find("elmo").presets[name]
+        config = ElmoConfig(**sizes)
+        count = 261 * 16 + sum(16 * width * n + n for width, n in config.filters)
+        count += config.n_highway * 2 * (2048**2 + 2048) + 2048 * config.projection_dim
+        count += config.projection_dim + 4 * (
+            (2 * config.projection_dim + 1) * 4 * config.dim + config.dim * config.projection_dim)
+        assert round(count / 1e6, 1) == millions
+
+
+def test_two_texts_attend_to_each_other(tmp_path):
+    config = ElmoConfig(9, 4, 6, filters=(), hidden_dropout_prob=0)
+    head = AttentiveClassification(config, num_labels=3, lstm_size=3, lstm_layers=1, hidden_size=5,
+                                   pairs=True)
+    learner = Learner(Elmo(config), [head])
+    ids = np.array([[0, 3, 4, 1, 5, 6, 1], [0, 3, 1, 7, 1, 0, 0]])
+    batch = {"input_ids": ids, "input_mask": np.array([[1] * 7, [1] * 5 + [0] * 2]),
+             "segment_ids": np.array([[0] * 4 + [1] * 3, [0] * 3 + [1] * 2 + [0] * 2]),
+             "label_ids": np.array([0, 2])}
+    logits = learner(batch)[head.name]
+    longer = {name: np.pad(value, ((0, 0), (0, 2)), constant_values=0) if value.ndim > 1 else value
+              for name, value in batch.items()}
+    np.testing.assert_allclose(learner(longer)[head.name], logits, atol=1e-6)
+    other = {**batch, "input_ids": np.where(ids == 7, 8, ids)}
+    assert abs(learner(other)[head.name][1] - logits[1]).numpy().max() > 1e-6
+    save_model(str(tmp_path), learner)
+    again = Learner(Elmo(config), [AttentiveClassification.from_config(head.get_config())])
+    assert not checkpoints.load(tmp_path, again).missing
+    np.testing.assert_allclose(again(batch)[head.name], logits, atol=1e-6)
+
+
 def test_training_is_that_of_the_original(test_data):
     file = np.load(test_data / "golden" / "elmo" / "bilm_training_seed1.npz")
 
     def weights(prefix):
-        found = {"word_embeddings": file[f"{prefix}/lm/embedding"],
+        found = {"embeddings/word_embeddings": file[f"{prefix}/lm/embedding"],
                  "bidirectional_lm/output_weights": file[f"{prefix}/lm/softmax/W"],
                  "bidirectional_lm/output_bias": file[f"{prefix}/lm/softmax/b"]}
         for name, (way, i) in LSTMS.items():
             cell = f"{prefix}/lm/RNN_{way}/rnn/multi_rnn_cell/cell_{i}/lstm_cell"
             for ours, theirs in (("kernel", "kernel"), ("bias", "bias"),
                                  ("projection_kernel", "projection/kernel")):
-                found[f"{name}/{ours}"] = file[f"{cell}/{theirs}"]
+                found[f"encoder/{name}/{ours}"] = file[f"{cell}/{theirs}"]
         return found
 
     config = ElmoConfig(vocab_size=43, projection_dim=5, dim=8, cell_clip=0.8, proj_clip=0.5,

@@ -20,8 +20,8 @@ from bert_tf.training.optimizer import make_optimizer
 pytestmark = pytest.mark.usefixtures("eagerly")
 CELL = "LSTM/rnn/multi_rnn_cell/cell_0/basic_lstm_cell"
 NAMES = {"sequence_lstm/embeddings/word_embeddings": "embedding/embedding",
-         "sequence_lstm/lstm_0/kernel": f"{CELL}/kernel",
-         "sequence_lstm/lstm_0/bias": f"{CELL}/bias",
+         "sequence_lstm/encoder/lstm_0/kernel": f"{CELL}/kernel",
+         "sequence_lstm/encoder/lstm_0/bias": f"{CELL}/bias",
          "recurrent_lm/output_weights": "LM_loss/lm_lin_w",
          "recurrent_lm/output_bias": "LM_loss/lm_lin_b",
          **{f"step_classification/{ours}/{weight}": f"{theirs}/{weight}"
