@@ -28,7 +28,8 @@ class AveragedAdam(AdamWeightDecay):
 
     def update_step(self, gradient, variable, learning_rate) -> None:
         step = ops.cast(self.iterations, variable.dtype)
-        kept = ops.minimum(self.MOST, (1 + step) / (10 + step))
+        # Weights may have been loaded since the averages were made.
+        kept = ops.where(step > 0, ops.minimum(self.MOST, (1 + step) / (10 + step)), 0.0)
         average = self.averages[self._get_variable_index(variable)]
         self._assign(gradient, [(average, average - (1 - kept) * (average - variable))])
         super().update_step(gradient, variable, learning_rate)

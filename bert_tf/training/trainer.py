@@ -224,7 +224,8 @@ class Trainer:
     def averaged(self) -> Iterator[None]:
         """Within this, the weights are their averages, if the optimizer keeps such."""
         kept = {}
-        for variable, average in zip(self.learner.trainable_variables, self.optimizer.averages):
+        averages = self.optimizer.averages if self.step.numpy() else ()     # of no step, else
+        for variable, average in zip(self.learner.trainable_variables, averages):
             kept[variable.path] = variable, variable.numpy()
             variable.assign(average.numpy())
         try:

@@ -51,12 +51,14 @@ def chosen(head):
     """The features by their definition."""
     layers = OUTPUTS["layer_outputs"]
     named = {v.name: np.array(v) for v in head.reader.trainable_variables}
-    if "weighted" in head.reader.choice:
+    if "weighted" in head.reader.choice or head.reader.choice == "elmo":
         weights = softmax(named["layer_weights"])
         used = layers[-4:] if head.reader.choice.endswith("4") else layers
+        if head.reader.choice == "elmo":
+            used = [OUTPUTS["embedding_output"], *layers]
         return named["scale"] * sum(w * x for w, x in zip(weights, used, strict=True))
     return {"embeddings": OUTPUTS["embedding_output"], "last": layers[4],
-            "second_to_last": layers[3],
+            "elmo_top": layers[4], "second_to_last": layers[3],
             "concat_last_4": np.concatenate(layers[1:], axis=-1)}[head.reader.choice]
 
 
@@ -115,7 +117,7 @@ def test_directions_begin_differently_and_weighted_sums_as_means():
     head = FeatureTagging(CONFIG, K, "weighted_sum_all", lstm_size=6)
     kernels = [w for w in head.reader.trainable_variables if "kernel" in w.path]
     assert len(kernels) == 8 and len({np.array(w).tobytes() for w in kernels}) == 8
-    mixed = np.array(head.reader._chosen(OUTPUTS))
+    mixed = np.array(head.reader.choose(OUTPUTS))
     assert np.allclose(mixed, np.mean(OUTPUTS["layer_outputs"], axis=0), atol=1e-6)
     keras.utils.set_random_seed(1)
     again = FeatureTagging(CONFIG, K, "weighted_sum_all", lstm_size=6)
