@@ -28,6 +28,7 @@ class Recurrent:
     inner_group_num: ClassVar[int] = 1
     shares_layers: ClassVar[bool] = False
     layer_weights: ClassVar[tuple] = ()
+    dropout_keys: ClassVar[tuple[str, ...]] = ("hidden_dropout_prob",)
     has_pooler: ClassVar[bool] = False
 
     @classmethod
@@ -168,6 +169,7 @@ class SequenceLstmConfig(Recurrent, Sizes):
         normalize_embeddings: whether embeddings are normalised at every call, weighted by the
             frequency of their words.
         hidden_dropout_prob: of the embeddings, with one mask for all steps of a sequence.
+        word_dropout_prob: of whole words, whose embeddings become 0.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -175,7 +177,8 @@ class SequenceLstmConfig(Recurrent, Sizes):
 
     whole_numbers: ClassVar = {"vocab_size": 10_000_000, "embedding_size": 65_536,
                                "hidden_size": 65_536, "num_hidden_layers": 64}
-    fractions: ClassVar = {"hidden_dropout_prob": 1, "initializer_range": 10}
+    fractions: ClassVar = {"hidden_dropout_prob": 1, "word_dropout_prob": 1,
+                           "initializer_range": 10}
     choices: ClassVar = {"model_type": ("sequence_lstm",), "directionality": ("left_to_right",),
                          "normalize_embeddings": (True, False)}
     distinctive_keys: ClassVar = ("normalize_embeddings",)
@@ -187,6 +190,7 @@ class SequenceLstmConfig(Recurrent, Sizes):
     num_hidden_layers: int = 1
     normalize_embeddings: bool = True
     hidden_dropout_prob: float = 0.5
+    word_dropout_prob: float = 0.0
     initializer_range: float = 0.02     # of heads
     directionality: str = "left_to_right"
     model_type: str = "sequence_lstm"

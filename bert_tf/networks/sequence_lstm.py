@@ -43,11 +43,17 @@ class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
             variance = ops.matmul(shares, ops.square(table))            # [E]
             table = table / ops.sqrt(_EPSILON + variance)
         x = ops.cast(ops.take(table, input_ids, axis=0), self.compute_dtype)
-        rate = self.config.hidden_dropout_prob
-        if dropout_seed is None or not rate:
+        seeds = split_seed(dropout_seed, 2)
+        rows, steps, width = ops.shape(x)[0], ops.shape(x)[1], x.shape[-1]
+        x = self._drop(x, self.config.hidden_dropout_prob, (rows, 1, width), seeds[0])
+        return self._drop(x, self.config.word_dropout_prob, (rows, steps, 1), seeds[1])
+
+    @staticmethod
+    def _drop(x, rate, shape, seed):
+        """Dropout with a mask of `shape`."""
+        if seed is None or not rate:
             return x
-        kept = uniform((ops.shape(x)[0], 1, x.shape[-1]), dropout_seed) >= rate
-        return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
+        return x * (ops.cast(uniform(shape, seed) >= rate, x.dtype) * (1 / (1 - rate)))
 
 
 @register
@@ -114,7 +120,7 @@ class SequenceLstm(FromConfig, keras.Model):
             dropout_seed = self.seed_generator.next()
         given = inputs.get("input_mask")
         mask = None if given is None else ops.cast(given, "bool")
-        x = embedded = self.embeddings(inputs["input_ids"], split_seed(dropout_seed, 1)[0])
+        x = embedded = self.embeddings(inputs["input_ids"], dropout_seed)
         layers, states, carried = [], {}, inputs.get("carried", {})
         if carried and "is_start" in inputs:
             goes_on = 1.0 - ops.cast(inputs["is_start"], "float32")         # [B, 1]
