@@ -57,7 +57,8 @@ class Elmo(FromConfig, keras.Model):
         spelling = config.further_features
         kind = CharacterCnn if config.filters else WordTable
         self.embeddings: Any = kind(config, name="embeddings", dtype=self.dtype_policy)
-        self.reads = ("input_ids", "input_mask", *spelling)
+        # Segments are for heads that tell two texts apart.
+        self.reads = ("input_ids", "input_mask", "segment_ids", *spelling)
         self.also_reads = ("reverse_input_ids", *(f"reverse_{name}" for name in spelling))
         self.lstms = {way: [Lstm(
             config.projection_dim, config.dim, config.projection_dim * config.projects, 1.0,

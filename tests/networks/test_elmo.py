@@ -74,7 +74,7 @@ def test_outputs_are_those_of_the_original(forward, tokenizer, model):
             row[:len(sentence) + 2] = [0, *sentence, 1]
         features = tokenizer.vocabulary.features(ids, is_token)
         assert features["input_ids"].max() < tokenizer.vocabulary.size == 4
-        spelled = unpack_spelling([features[name] for name in network.reads[2:]], 12)
+        spelled = unpack_spelling([features[name] for name in network.reads[3:]], 12)
         np.testing.assert_array_equal(spelled, char_ids)
         inputs = {**features, "input_mask": is_token.astype(np.int32)}
         for mode, more in (("stateless", {}), ("stateful", {"carried": carried})):

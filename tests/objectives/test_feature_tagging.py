@@ -58,7 +58,7 @@ def chosen(head):
             used = [OUTPUTS["embedding_output"], *layers]
         return named["scale"] * sum(w * x for w, x in zip(weights, used, strict=True))
     return {"embeddings": OUTPUTS["embedding_output"], "last": layers[4],
-            "elmo_top": layers[4], "second_to_last": layers[3],
+            "elmo_top": named.get("scale", 1) * layers[4], "second_to_last": layers[3],
             "concat_last_4": np.concatenate(layers[1:], axis=-1)}[head.reader.choice]
 
 
