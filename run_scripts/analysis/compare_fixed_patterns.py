@@ -24,7 +24,8 @@ from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
-from run_scripts.run_pretraining import PretrainingFlags
+from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
+from run_scripts.pretraining.records import open_records
 
 _VARIANTS = ("learned", "fixed", "fixed_words", "all_fixed")
 _TIMED_STEPS = 10
@@ -81,7 +82,7 @@ def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags
                          f"{config.num_attention_heads} heads; seven patterns need 7 or more.")
     sizes = data.RecordSet.open(job.input_file, "input_file").format.sizes
     lengths = {name: size for name, size in sizes.items() if name.startswith("max_")}
-    _, defaults = run_pretraining.recipe_defaults({"input_file": job.input_file})
+    _, defaults = recipe_defaults({"input_file": job.input_file})
     if "max_predictions_per_seq" in defaults:
         lengths.setdefault("max_predictions_per_seq", defaults["max_predictions_per_seq"])
     jobs, configs = {}, {}
@@ -92,7 +93,7 @@ def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags
             bert_config_file=os.path.join(output_dir, f"{variant}.json"), terms=["masked_lm"],
             **lengths)
         for flag in ("input_file", "eval_input_file"):
-            run_pretraining.open_records(jobs[variant], getattr(job, flag), flag, configs[variant])
+            open_records(jobs[variant], getattr(job, flag), flag, configs[variant])
     make_folder(output_dir, "output_dir")
     for variant, described in configs.items():
         described.to_json_file(jobs[variant].bert_config_file)
@@ -103,8 +104,7 @@ def train(job: PretrainingFlags, settings: TrainSettings) -> dict[str, float]:
     """Trains one variant; returns its figures."""
     trainer = run_pretraining.main(job, settings)
     encoder = trainer.learner.encoder
-    held_out, _ = run_pretraining.open_records(job, job.eval_input_file, "eval_input_file",
-                                               encoder.config)
+    held_out, _ = open_records(job, job.eval_input_file, "eval_input_file", encoder.config)
     evaluate = training.make_evaluation(trainer, settings, held_out)
     measured = evaluate()
     found = {"weights": encoder.count_params(), _LOSS: measured[_LOSS],
@@ -117,7 +117,7 @@ def train(job: PretrainingFlags, settings: TrainSettings) -> dict[str, float]:
                                          for head in learned], "zero"):
             found[_WITHOUT] = evaluate()[_LOSS]
     # Steps alone, without reports and checkpoints; these change the weights, so they come last.
-    records, _ = run_pretraining.open_records(job, job.input_file, "input_file", config)
+    records, _ = open_records(job, job.input_file, "input_file", config)
     iterator = iter(trainer.distribute(lambda worker, workers, replicas: records.training_batches(
         settings.random_seed, 0, settings.train_batch_size, replicas)))
     trainer.train(iterator, _TIMED_STEPS)

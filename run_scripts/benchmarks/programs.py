@@ -54,11 +54,11 @@ def run_program(command, log, num_threads):
 
 
 def run_own_program(name, flags, log, num_threads):
-    """Runs a script of run_scripts with a dict of flags.
+    """Runs a script of run_scripts, or another module by its whole name, with a dict of flags.
 
     Returns and raises what `run_program` does.
     """
-    return run_program([sys.executable, "-m", f"run_scripts.{name}",
+    return run_program([sys.executable, "-m", name if "." in name else f"run_scripts.{name}",
                         *(f"--{flag}={value}" for flag, value in flags.items())], log, num_threads)
 
 

@@ -19,7 +19,7 @@ from bert_tf.training.settings import FineTuneSettings, GeneratorSettings, Train
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 from run_scripts import run_pretraining, show_pretraining
-from run_scripts.run_pretraining import PretrainingFlags
+from run_scripts.pretraining.flags import PretrainingFlags
 from tests import processes
 from tests.data_prep.conftest import TOKENS, WORDS
 from tests.training import tiny

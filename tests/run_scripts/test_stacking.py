@@ -17,7 +17,7 @@ from bert_tf.training import Electra, Learner, Trainer, make_optimizer, resume, 
 from bert_tf.training.optimizer import WarmupLinearDecay
 from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
 from run_scripts import run_pretraining
-from run_scripts.run_pretraining import PretrainingFlags
+from run_scripts.pretraining.flags import PretrainingFlags
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")

@@ -10,6 +10,7 @@ from bert_tf.tasks.kinds.tagging import cut_windows
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.task_flags import own_task
+from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
@@ -141,3 +142,14 @@ def test_context_comes_from_the_same_document(tokenizer):
     text = [" ".join(tokenizer.tokens(row[row > 0])) for row in features["input_ids"]]
     assert text == ["[CLS] a b c [SEP]"] * 3 + ["[CLS] d e f [SEP]"] * 3
     assert features["label_weights"].argmax(1).tolist() == [1, 2, 3] * 2
+
+
+def test_words_have_tags_where_no_token_is_for_unknown_ones(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("the\ncat\n</s>\n")
+    features, _ = encode(TASKS["conll2003"], [Example(["The", "dog", ".", "cat"], [0, 1, 0, 2], 0)],
+                         open_tokenizer(str(path)), 8)
+    end = 2
+    assert features["input_ids"][0][:5].tolist() == [0, end, end, 1, end]
+    assert features["label_ids"][0][:4].tolist() == [0, 1, 0, 2]
+    assert features["label_weights"][0].sum() == 4

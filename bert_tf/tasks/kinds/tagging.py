@@ -73,9 +73,11 @@ class Tagging(LabelledKind):
         tokens of the words of the sentences in order. Nothing is cut."""
         words = [word for example in examples for word in example.texts]
         tokens, pieces = tokenizer.encode_words(words)
-        # A word without a token, such as a lone control character, still has a label.
-        gaps = np.cumsum(pieces)[pieces == 0]
-        tokens = np.insert(tokens, gaps, tokenizer.vocabulary.unk_id)
+        # A word without a token, such as a lone control character, still has a label. Where there
+        # is no token for unknown words, that which ends a text takes their place.
+        gaps, unknown = np.cumsum(pieces)[pieces == 0], tokenizer.vocabulary.unk_id
+        tokens = np.insert(tokens, gaps,
+                           tokenizer.vocabulary.sep_id if unknown is None else unknown)
         pieces = np.maximum(pieces, 1)
 
         word_starts = np.cumsum(pieces) - pieces

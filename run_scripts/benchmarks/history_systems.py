@@ -1,0 +1,140 @@
+"""The systems of the table of history: their sizes, and the flags that make and train them."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf.errors import InputError
+from bert_tf.flags import REQUIRED, option
+
+
+@dataclasses.dataclass
+class HistoryFlags:
+    """The material, the sizes, and how long to train."""
+
+    input_file: list[str] = option(REQUIRED, "Text to pre-train on, as create_pretraining_data "
+                                             "takes it.")
+    snli_dir: str = option(REQUIRED, "Folder of SNLI's official files.")
+    conll2003_dir: str = option(REQUIRED, "Folder of CoNLL-2003's official files.")
+    output_dir: str = option(REQUIRED, "Where everything is kept.")
+    systems: list[str] = option([], "Rows of the table; default: all.")
+    vocab_size: int = option(8000, "Most tokens of each vocabulary, which is learned from the "
+                                   "text.")
+    num_hidden_layers: int = option(2, "Layers; T5 has as many in its encoder and its decoder.")
+    hidden_size: int = option(128, "Width; heads are 64 wide, cells of an LSTM twice as many.")
+    max_seq_length: int = option(128, "Length of all sequences.")
+    cpu_seconds: float = option(600.0, "What the steps of a pre-training may take.")
+    train_batch_size: int = option(16, "Sequences a step of pre-training.")
+    max_examples: int = option(20_000, "Most examples of a task to train on; the first ones.")
+    num_train_epochs: float = option(3.0, "Epochs of each task.")
+    num_trials: int = option(1, "Seeds of each fine-tuning; the table has their mean.")
+
+    def check(self) -> None:
+        """Raises InputError for values that can't work."""
+        for name in ("num_hidden_layers", "train_batch_size", "num_trials", "max_examples"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
+        if self.hidden_size % 64 or self.hidden_size < 64:
+            raise InputError(f"--hidden_size is {self.hidden_size}; it must be a multiple of 64.")
+        for name in self.systems:
+            if name not in SYSTEMS:
+                raise InputError(f"--systems: there is no {name!r}; choose from "
+                                 f"{', '.join(SYSTEMS)}.")
+
+    def settings(self) -> dict:
+        """What must be equal for results to be comparable."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name not in ("output_dir", "num_trials", "systems")}
+
+    def path(self, *parts: str) -> str:
+        """The path of a file of the run."""
+        return os.path.join(self.output_dir, *parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """A row of the table.
+
+    Attributes:
+        recipe: of the pre-training.
+        config: class name of the configuration.
+        sizes: function of `HistoryFlags` that returns {key of the configuration: value}.
+        published: what its paper reports.
+        vocabulary: {flag of `bert-build-vocab`: value}.
+        records: the same of `bert-create-pretraining-data`.
+        pretraining: the same of `bert-run-pretraining`.
+        tuning: the same of the fine-tuning commands.
+        classifier, tagger: the same of `bert-run-classifier`, and of `bert-run-tagger`, alone.
+        is_pretrained: whether it is pre-trained.
+    """
+
+    recipe: str
+    config: str
+    sizes: Callable[[HistoryFlags], dict[str, Any]]
+    published: str
+    vocabulary: dict[str, Any] = dataclasses.field(default_factory=dict)
+    records: dict[str, Any] = dataclasses.field(default_factory=dict)
+    pretraining: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tuning: dict[str, Any] = dataclasses.field(default_factory=dict)
+    classifier: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tagger: dict[str, Any] = dataclasses.field(default_factory=dict)
+    is_pretrained: bool = True
+
+
+def _lstm(job):
+    return {"embedding_size": job.hidden_size, "hidden_size": 2 * job.hidden_size,
+            "num_hidden_layers": 1}
+
+
+def _elmo(job):
+    return {"projection_dim": job.hidden_size // 2, "dim": 2 * job.hidden_size,
+            "n_layers": job.num_hidden_layers, "n_highway": 1, "max_characters_per_token": 24,
+            "filters": [[width, job.hidden_size // 4] for width in range(1, 6)]}
+
+
+def _bert(job):
+    return {"hidden_size": job.hidden_size, "num_hidden_layers": job.num_hidden_layers,
+            "num_attention_heads": job.hidden_size // 64, "intermediate_size": 4 * job.hidden_size,
+            "max_position_embeddings": job.max_seq_length, "type_vocab_size": 2}
+
+
+def _left_to_right(job):
+    return {**_bert(job), "directionality": "left_to_right"}
+
+
+def _xlnet(job):
+    return {"d_model": job.hidden_size, "n_layer": job.num_hidden_layers,
+            "n_head": job.hidden_size // 64, "d_head": 64, "d_inner": 4 * job.hidden_size,
+            "mem_len": job.max_seq_length // 2}
+
+
+def _t5(job):
+    return {"d_model": job.hidden_size, "num_layers": job.num_hidden_layers, "d_kv": 64,
+            "num_heads": job.hidden_size // 64, "d_ff": 4 * job.hidden_size}
+
+
+_SENTENCEPIECE = {"tokenizer": "sentencepiece"}
+_WORDS = {"vocabulary": {"tokenizer": "sequence_words"}, "tuning": {"learning_rate": 1e-3}}
+_ADAM = {"learning_rate": 1e-3, "optimizer": "adamw"}
+_TUNED = {"learning_rate": 3e-4}
+# The figures are those of arXiv:1511.01432, 1810.04805 (tables 1 and 7), 1906.08237 (table 3) and
+# 1910.10683 (table 1).
+SYSTEMS = {
+    "LSTM": System("lm_lstm", "SequenceLstmConfig", _lstm, "IMDB: 13.50% wrong",
+                   is_pretrained=False, **_WORDS),
+    "LM-LSTM": System("lm_lstm", "SequenceLstmConfig", _lstm, "IMDB: 7.64% wrong", **_WORDS),
+    "ELMo": System("elmo", "ElmoConfig", _elmo, "GLUE 71.0, CoNLL-2003 92.2",
+                   vocabulary={"tokenizer": "elmo_words"},
+                   tuning={"feature_layers": "elmo", "lstm_size": 128, "lstm_layers": 1},
+                   classifier={"head": "attentive", "head_size": 128}),
+    "left to right": System("ltr", "EncoderConfig", _left_to_right, "GLUE 75.1 (GPT)",
+                            records={"masking": "dynamic"}, pretraining=_ADAM, tuning=_TUNED),
+    "BERT": System("bert", "EncoderConfig", _bert, "GLUE 79.6, CoNLL-2003 92.4 (base)",
+                   records={"masking": "dynamic"}, pretraining=_ADAM, tuning=_TUNED),
+    "XLNet": System("xlnet", "XLNetConfig", _xlnet, "IMDB: 3.20% wrong (large; BERT 4.51)",
+                    vocabulary={**_SENTENCEPIECE, "sentencepiece_style": "xlnet"},
+                    records={"do_lower_case": True}, pretraining=_ADAM, tuning=_TUNED),
+    "T5": System("t5", "T5Config", _t5, "GLUE 83.3 (dev, base)",
+                 vocabulary={**_SENTENCEPIECE, "sentencepiece_style": "t5"}),
+}

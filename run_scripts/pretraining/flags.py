@@ -1,0 +1,97 @@
+"""What to train, from what, on what: the flags of pre-training."""
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import recipes
+from bert_tf.data import manifest
+from bert_tf.errors import InputError
+from bert_tf.files import find_files
+from bert_tf.flags import REQUIRED, option
+
+
+@dataclasses.dataclass
+class PretrainingFlags:
+    """What to train, from what, on what."""
+
+    input_file: list[str] = option(REQUIRED, "Records to train on: files, globs or folders.")
+    bert_config_file: str = option("", "The bert_config.json of the model.")
+    model_size: str = option(
+        "", "Instead of --bert_config_file: a published size of the recipe's, such as base, with "
+        "the vocabulary of the records. An unknown one is answered with the list.")
+    eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
+    do_train: bool = option(False, "Train.")
+    do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
+    init_checkpoint: str = option(
+        "", "Weights to begin with: a folder of Google's or Hugging Face's format, or a training "
+        "checkpoint of another run (its file or --output_dir).")
+    carry_optimizer: bool = option(
+        False, "With a training checkpoint as --init_checkpoint: take over the optimizer and the "
+        "step too, to go on in another --output_dir.")
+    max_seq_length: int = option(128, "Length of the records' sequences.")
+    max_predictions_per_seq: int = option(
+        20, "Masked positions of the records; where masks are drawn while training, the most that "
+        "are drawn.")
+    recipe: str | None = option(
+        None, "The kind of pre-training. Default: the recipe that the manifest of the records "
+        "names; bert for records without a manifest.", choices=tuple(recipes.RECIPES))
+    terms: list[str] = option(
+        [], "The terms of the loss that are trained. Default: all of the recipe. masked_lm alone "
+        "leaves out next sentence prediction.")
+    masking: str | None = option(
+        None, "static: the records hold masks. dynamic: masks are drawn while training, from "
+        "records made with --masking=dynamic; one CPU core masks 97,000 sequences of 128 tokens a "
+        "second or 26,000 of 512, and 42,000 or 10,000 where whole words are masked. Default: what "
+        "the records hold.",
+        choices=("static", "dynamic"))
+    task_schedule: list[str] = option(
+        [], "For records of several tasks, such as those of ernie2. continual (the default): a "
+        "stage for each new task, which is trained with those before it. together: all at once. "
+        "successive: one after the other. Or TASK=STEPS/STEPS/... for each task, its steps in each "
+        "stage, with commas between.")
+    perm_size: int = option(
+        0, "For recipes that draw the order of prediction while they train, such as xlnet: tokens "
+        "that are permuted together. 0: the --reuse_len of the records.")
+    mem_len: int | None = option(
+        None, "For networks with a memory, such as xlnet's: positions before a sequence that it "
+        "sees; 0 for none. Default: as in the configuration.")
+    n_negative_samples_batch: int | None = option(
+        None, "For recurrent language models, such as elmo: tokens among which each one is told "
+        "from the others in training, drawn for a batch; 0: all of the vocabulary. Default: that "
+        "of the recipe.")
+
+
+def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
+    """The manifest of the first records of --input_file, or None.
+
+    Raises:
+        InputError: there are no files, or a manifest is damaged.
+    """
+    found = manifest.find_manifests(find_files(patterns, "input_file"))
+    return found[0][0] if found else None
+
+
+def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Defaults of the recipe, and of the records that it is trained on (see
+    `flags.take_defaults`)."""
+    record = None
+    with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
+        record = first_manifest(given.get("input_file", []))
+    made = recipes.of_manifest(record)
+    recipe = recipes.find(given.get("recipe") or made.name)
+    values = dict(recipe.defaults)
+    if record:
+        options = record["options"]
+        slots = made.corruption.slots(options["max_predictions_per_seq"], options["max_seq_length"])
+        # What records of --recipe=bert have is a flag of both commands, as in the original.
+        derived = recipes.find(made.name).corruption.most_predictions(
+            options["max_seq_length"], options["masked_lm_prob"])
+        if made.corruption.dynamic or derived or slots != options["max_predictions_per_seq"]:
+            values["max_predictions_per_seq"] = slots
+        if "bsz_per_host" in options:
+            values |= dict.fromkeys(("train_batch_size", "eval_batch_size"),
+                                    options["bsz_per_host"])
+            values["max_seq_length"] = options["max_seq_length"]
+    return f"recipe {recipe.name}", values

@@ -1,0 +1,99 @@
+"""The network of pre-training, as its file or a published size, the recipe and the records have it.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import networks, recipes, training
+from bert_tf.config import EncoderConfig, Sizes, published, read_config
+from bert_tf.errors import InputError
+from bert_tf.training.settings import GeneratorSettings
+from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
+
+
+def read_network(job: PretrainingFlags) -> Sizes:
+    """The configuration that --bert_config_file or --model_size gives.
+
+    Raises:
+        InputError: it can't be had, or is of another network than the recipe's.
+    """
+    path = job.bert_config_file
+    if bool(path) == bool(job.model_size):
+        raise InputError("give either --bert_config_file, the file of a configuration, or "
+                         "--model_size, a published size.")
+    config = read_config(path) if path else None
+    record = first_manifest(job.input_file)
+    recipe = recipes.find(job.recipe or recipes.of_manifest(record).name)
+    if config is None:
+        if record is None:
+            raise InputError("--model_size takes the size of the vocabulary from the manifest of "
+                             "the records, but there is none; give --bert_config_file.")
+        try:
+            return with_memory(published(job.model_size, recipe.sizes, recipe.presets,
+                                         vocab_size=record["vocabulary"]["size"]), job, record)
+        except InputError as error:
+            raise InputError(f"--model_size, recipe {recipe.name}: {error}") from None
+    # A network that is made from another, such as one with fixed patterns, can take its place.
+    found = [networks.NETWORKS[cls.__name__] for cls in type(config).__mro__
+             if cls.__name__ in networks.NETWORKS]
+    if recipe.network not in found:
+        raise InputError(f"--bert_config_file: {path} describes a {found[0]}, but recipe "
+                         f"{recipe.name} trains a {recipe.network}; give the configuration of one.")
+    config = adapt(config, recipe, path) if isinstance(config, EncoderConfig) else config
+    return with_memory(config, job, record)
+
+
+def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
+    """The configuration with the memory that the flags and the records give, if it has any.
+
+    Raises:
+        InputError: it has none, or another than the records are made for.
+    """
+    memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
+    if job.mem_len is not None:
+        if not memory:
+            raise InputError("--mem_len is for networks with a memory, such as that of recipe "
+                             "xlnet; leave it out.")
+        config = dataclasses.replace(config, mem_len=job.mem_len)
+    reuse = (record or {"options": {}})["options"].get("reuse_len")
+    if memory and reuse and config.reuse_len != reuse:
+        if config.reuse_len:
+            raise InputError(f"reuse_len is {config.reuse_len} in the configuration, but the "
+                             f"records of --input_file were made with {reuse}; change it there.")
+        config = dataclasses.replace(config, reuse_len=reuse)
+    return config
+
+
+def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderConfig:
+    """The configuration in the file at `path`, with what the recipe decides where it says nothing.
+
+    Raises:
+        InputError: it says something else.
+    """
+    for key, least in (("model_type", None), ("directionality", EncoderConfig.directionality)):
+        wanted, found = recipe.sizes.get(key, least), getattr(config, key)
+        if wanted in (None, found):
+            continue
+        if found != getattr(EncoderConfig, key):
+            raise InputError(f"--bert_config_file: {path} has the {key} {found}, but recipe "
+                             f"{recipe.name} trains the {key} {wanted}; change it there.")
+        config = dataclasses.replace(config, **{key: wanted})
+    return config
+
+
+def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
+                 dtype: str, generator: GeneratorSettings | None = None) -> "training.Learner":
+    """The learner of a recipe, to compute in `dtype`, a Keras policy.
+
+    Raises:
+        InputError: flags are given for a generator, which the recipe has not.
+    """
+    generator = generator or GeneratorSettings()
+    learner = getattr(training, recipe.learner)
+    if learner.settings_class is None and generator != GeneratorSettings():
+        given = next(name for name, value in dataclasses.asdict(generator).items()
+                     if value != getattr(GeneratorSettings, name))
+        raise InputError(f"--{given} is for recipes with a generator, such as electra; leave it "
+                         f"out with recipe {recipe.name}.")
+    return learner.of_terms(config, terms, dtype, generator)

@@ -1,0 +1,200 @@
+"""The records of pre-training, found to agree with the recipe, its terms and the network."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from bert_tf import data, objectives, recipes
+from bert_tf.config import Sizes
+from bert_tf.data import features
+from bert_tf.errors import InputError
+from bert_tf.heads import OBJECTIVES
+from run_scripts.pretraining.flags import PretrainingFlags
+
+# The flags of `create_pretraining_data` that give records what only some networks read.
+_MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
+              "encoder_input_tokens": "--feature_converter=encoder_decoder",
+              "decoder_causal_attention": "--feature_converter=prefix_lm"}
+# The name of each objective, by its class.
+_NAMES = {objective: head.name for objective, head in OBJECTIVES.items()}
+
+
+def _name(term):
+    """What flags and reports call a term."""
+    return term.options.get("metrics_name", _NAMES[term.objective])
+
+
+def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
+                 records: "data.RecordSet | None" = None,
+                 config: Sizes | None = None, samples: int | None = None
+                 ) -> tuple[recipes.Term, ...]:
+    """The terms of a recipe that --terms names, or all, but for optional ones that find nothing to
+    read in the records, if these are given, and those that are not for networks of `config`.
+
+    Args:
+        recipe, names, records, config: see above.
+        samples: --n_negative_samples_batch.
+
+    Raises:
+        InputError: the recipe has no such term or no use for `samples`, or the network nothing to
+            train it on.
+    """
+    terms = {_name(term): term for term in recipe.terms}
+    for name in names:
+        if name not in terms:
+            raise InputError(f"--terms: recipe {recipe.name} has no {name}; choose from "
+                             f"{', '.join(terms)}.")
+        if config and not getattr(objectives, terms[name].objective).fits(config):
+            raise InputError(f"--terms: {name} reads what the network of this configuration does "
+                             "not return; leave it out.")
+    found = tuple(
+        term for name, term in terms.items() if name in names or (not names and not (
+            term.by_name or (term.optional and records and _missing(term, records))))
+        if config is None or getattr(objectives, term.objective).fits(config))
+    if records and records.tasks:
+        found = tuple(term for term in found if term.task in records.tasks)
+    if samples is not None:
+        if any("n_negative_samples_batch" not in term.options for term in found):
+            raise InputError("--n_negative_samples_batch is for recurrent language models, such as "
+                             f"elmo; leave it out with recipe {recipe.name}.")
+        found = tuple(dataclasses.replace(term, options={
+            **term.options, "n_negative_samples_batch": samples}) for term in found)
+    if records:
+        made = recipes.of_manifest(records.manifest).corruption
+        found = tuple(term.settle(made) if term.of_records else term for term in found)
+    return found
+
+
+def _missing(term, records):
+    """The features that a term reads and that are neither in the records nor drawn."""
+    found = records.format.names | {feature.name for feature in features.MASKS} | set(
+        getattr(records.masks, "adds", ()))
+    if not records.format.is_masked and (
+            recipes.of_manifest(records.manifest).corruption.choose == "spans"):
+        found |= {feature.name for feature in features.SPANS}
+    return set(getattr(objectives, term.objective).reads) - found
+
+
+def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
+                 flag: str) -> None:
+    """Checks that records can be trained on with a recipe.
+
+    Raises:
+        InputError: they can't; says what to do.
+    """
+    path, made = records.paths[0], recipes.of_manifest(records.manifest)
+    hides = recipe.corruption.hides
+    again = f"make them again with --recipe={recipe.name}"
+    if not hides and job.masking == "static":
+        raise InputError(f"--masking=static is for recipes that hide tokens; leave it out with "
+                         f"--recipe={recipe.name}.")
+    if hides and records.format.is_masked and (job.masking == "dynamic" or (
+            recipe.corruption.dynamic and recipe.name != made.name)):
+        asker = "--masking=dynamic" if job.masking else f"--recipe={recipe.name}"
+        raise InputError(
+            f"{asker} draws masks while it trains, but the records of --{flag} are masked already "
+            f"({path}, recipe {made.name}); {again} --masking=dynamic.")
+    if job.masking == "static" and not records.format.is_masked:
+        raise InputError(f"--masking=static needs masks in the records, but those of --{flag} hold "
+                         f"none ({path}); leave --masking out, or {again} --masking=static.")
+    if records.manifest is None or recipe.name == made.name:
+        return
+    fits = {part: getattr(recipe, part) == getattr(made, part)
+            for part in ("tokenizer", "segments")}
+    for part, does in {**fits, "corruption": recipe.corruption.takes(made.corruption)}.items():
+        if not does:
+            raise InputError(f"--recipe={recipe.name} has other {part} than recipe {made.name}, "
+                             f"for which the records of --{flag} were made ({path}); {again}.")
+
+
+def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", flag: str) -> None:
+    """Checks that each term finds its features in the records, or in the masks that are drawn.
+
+    Raises:
+        InputError: some are not there.
+    """
+    for term in terms:
+        missing = _missing(term, records)
+        if missing:
+            rest = ",".join(_name(t) for t in terms if t != term)
+            raise InputError(
+                f"the records of --{flag} hold no {', '.join(sorted(missing))}, which "
+                f"{_name(term)} reads ({records.paths[0]}); "
+                + (f"train without it (--terms={rest}), or " if rest else "")
+                + "make them with another --recipe.")
+
+
+def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, config: Sizes,
+                 recipe: recipes.Recipe | None = None) -> "tuple[data.RecordSet, recipes.Recipe]":
+    """The records of a flag, found to agree with the other flags and the configuration.
+
+    Args:
+        job: the flags.
+        patterns: the value of the flag.
+        flag: its name.
+        config: of the model.
+        recipe: to train with; that of the flags or of the records if None.
+
+    Returns:
+        The records and the recipe.
+
+    Raises:
+        InputError: they disagree.
+    """
+    records = data.open_records(patterns, flag)
+    recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
+    check_recipe(job, recipe, records, flag)
+    terms = choose_terms(recipe, job.terms, records)
+    is_ordered = "is_masked" in records.format.names
+    if job.perm_size and not is_ordered:
+        raise InputError("--perm_size is for recipes that draw the order of prediction, such as "
+                         f"xlnet; leave it out with recipe {recipe.name}.")
+    if is_ordered:
+        records = data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
+    elif not recipe.corruption.hides:
+        records = data.show_tokens(records)
+    elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
+        records = data.draw_masks(records, flag, job.max_predictions_per_seq)
+    check_features(terms, records, flag)
+    reads = {*config.further_features, *getattr(config, "record_features", ())}
+    for name in reads - records.format.names:
+        raise InputError(f"the records of --{flag} hold no {name}, which the network of "
+                         f"--bert_config_file reads ({records.paths[0]}); make them again with "
+                         f"{_MADE_WITH.get(name, 'words of as many characters')}.")
+    if "encoder_input_tokens" in records.format.names and not getattr(config, "has_encoder", True):
+        raise InputError(f"the records of --{flag} hold inputs for an encoder, which the network "
+                         f"of --bert_config_file has not ({records.paths[0]}); make them again "
+                         f"with --feature_converter=prefix_lm, or --objective=lm.")
+    labels = [term.options.get("num_labels", 2) for term in terms
+              if term.objective == "SentencePrediction"]
+    return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
+                         labels[0] if labels else 2), recipe
+
+
+def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
+             terms: Sequence[recipes.Term]) -> str:
+    """The line that says what is trained."""
+    line = f"recipe {recipe.name} ({recipe.source})"
+    if not job.recipe:
+        line += (", as the manifest of the records names it" if records.manifest else
+                 f"; no manifest names {records.paths[0]}")
+    line += f": {', '.join(map(_name, terms))}"
+    rows = getattr(records, "rows", 0)
+    if rows and "next_token_ids" in records.format.names:
+        line += f"; {job.max_seq_length} steps at once, in batches of {rows} rows that go on"
+    elif rows:
+        line += (f"; at most {job.max_predictions_per_seq} in {job.max_seq_length} tokens are "
+                 f"predicted, in an order that is drawn while training; batches of {rows}")
+    elif recipe.denoising:
+        names = {"max_seq_length": "inputs", "max_target_length": "targets"}
+        line += "; " + " and ".join(f"{names[name]} of {size} tokens"
+                                    for name, size in records.format.sizes.items())
+    elif not recipe.corruption.hides:
+        line += f"; at most {job.max_seq_length - 1} in {job.max_seq_length} tokens are predicted"
+    elif not records.format.is_masked:
+        line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "
+                 f"{job.max_seq_length} tokens")
+    if getattr(records, "schedule", None):
+        line += "; steps by stage: " + ", ".join(
+            f"{name} {'/'.join(map(str, row))}"
+            for name, row in zip(records.schedule.names, records.schedule.table))
+    return line
