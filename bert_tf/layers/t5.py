@@ -24,9 +24,10 @@ def normal(deviation: float) -> keras.initializers.Initializer:
     return keras.initializers.RandomNormal(stddev=deviation)
 
 
-def truncated(deviation: float) -> keras.initializers.Initializer:
-    """A normal distribution of this standard deviation, the tails beyond two of which are cut."""
-    return keras.initializers.VarianceScaling(scale=deviation**2, mode="fan_in",
+def truncated(factor: float) -> keras.initializers.Initializer:
+    """A normal distribution without its tails, whose standard deviation is `factor` by the root of
+    the number of inputs."""
+    return keras.initializers.VarianceScaling(scale=factor**2, mode="fan_in",
                                               distribution="truncated_normal")
 
 

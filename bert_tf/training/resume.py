@@ -35,7 +35,7 @@ _EVALUATION = ("eval_steps", "max_eval_steps")
 # What holds the network's own values, and those of them that belong to the recipe all the same.
 _CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range",
-                     "dropout", "dropatt")
+                     "dropout", "dropatt", "dropout_rate", "initializer_factor")
 
 
 def describe(settings: TrainSettings, learner=None) -> dict:
