@@ -155,8 +155,9 @@ class Predictor:
         if self._choices:
             inputs = {name: rows.reshape(len(rows), -1, self._length)
                       for name, rows in inputs.items()}
-        mask = features["input_mask"].astype("int32").reshape(len(inputs[self._reads[0]]), -1,
-                                                              self._length)
+        # A row has a mask for each of its choices.
+        mask = features["input_mask"].astype("int32")
+        mask = mask.reshape(len(mask), mask.shape[1] // self._length, self._length)
         lengths, is_left = mask.sum(-1).max(1), pads_left(mask)
         found = {}
         for rows in sorted_batches(lengths, self._batch_size):

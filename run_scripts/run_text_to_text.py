@@ -79,14 +79,20 @@ class TextModelFlags:
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length and --max_target_length, as the original does; "
         "by default a batch is only as long as its longest input and target need.")
+    early_stopping: int = option(
+        0, "Stop after this many evaluations (--do_eval, --eval_steps) without a better mean of "
+           "the tasks' scores, and keep the weights of the best; 0: train to the end.")
     beams: int | None = option(
         None, "Beginnings of a text that are kept (default: 1, the likeliest token each time). The "
         "original has 4 for translations and summaries.")
     alpha: float | None = option(None, "With several beams: how much long texts are preferred "
                                        "(default: 0.6).")
 
-    def check(self) -> None:
+    def check(self, settings: TrainSettings) -> None:
         """Raises InputError if there is nothing to do, or a value can't be."""
+        if self.early_stopping and not (self.do_eval and settings.eval_steps):
+            raise InputError("--early_stopping chooses by the score: give --do_eval and "
+                             "--eval_steps too.")
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
         for name, least in (("max_seq_length", 2), ("max_target_length", 2), ("beams", 1)):
@@ -186,10 +192,12 @@ class TextRun:
                 self._model.tokenizer, saved.max_seq_length, saved.options["max_target_length"],
                 job.pad_to_max_length) if job.do_train else None
             evaluate = functools.partial(self.evaluate, trainer) if job.do_eval else None
-            run = training.Run(trainer, settings, records, evaluate)
+            best = training.BestWeights(
+                trainer, settings.output_dir, "average", job.early_stopping,
+                settings.eval_steps) if job.do_train and job.early_stopping else None
+            run = training.Run(trainer, settings, records, evaluate, best)
             if job.do_train:
-                self._train(run, trainer)
-                if settings.last_step < settings.num_train_steps:
+                if not self._train(run, trainer, best):
                     print(f"stopped at --stop_at_step={settings.last_step}; the same command "
                           "without it goes on.", flush=True)
                     return
@@ -201,15 +209,24 @@ class TextRun:
     def _make_learner(self, dtype):
         return training.Learner.of_terms(self._model.config, (Term("SequenceLM"),), dtype)
 
-    def _train(self, run, trainer):
+    def _train(self, run, trainer, best):
+        """Trains and saves the model; returns whether that was all."""
+        settings = self._settings
         if training.is_chief(trainer.strategy):
-            self._model.saved.write(self._settings.output_dir)
-            self._model.tokenizer.save(self._settings.output_dir)
+            self._model.saved.write(settings.output_dir)
+            self._model.tokenizer.save(settings.output_dir)
         if not run.resume() and self._model.path:
             print(checkpoints.load(self._model.path, trainer.learner.encoder), flush=True)
         print(self._sources.describe(), flush=True)
         run.train()
+        is_over = settings.last_step == settings.num_train_steps
+        if best:
+            is_over |= best.is_over(run.step)
+            step, _ = best.restore()
+            print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
+                  f"step {step:,} are the best", flush=True)
         run.save_model()
+        return is_over
 
     def write(self, trainer: "training.Trainer", texts: list[str]) -> list[str]:
         """The texts that the model writes for texts."""
@@ -269,7 +286,7 @@ class TextRun:
 
 def main(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    job.check()
+    job.check(settings)
     sources = text_flags.open(job.do_train, job.do_eval, job.do_predict)
     TextRun(_open(job, settings, sources), sources, job, settings).carry_out()
 

@@ -57,7 +57,7 @@ def fixture_run(folder, tmp_path):
                     "random_seed": 1}
         for name, value in changes.items():
             (given if hasattr(TextFlags, name) or name == "tasks" else
-             settings if name in settings else job)[name] = value
+             settings if name in settings or name == "eval_steps" else job)[name] = value
         run_text_to_text.main(TextFlags(**given), TextModelFlags(**job), TrainSettings(**settings))
         return tmp_path / output
     return run
@@ -68,7 +68,8 @@ def weights(folder):
 
 
 def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, capsys):
-    whole = run(do_predict=True)
+    whole = run(do_predict=True, eval_steps=12, early_stopping=2)
+    assert "of 24; the weights of step 24 are the best" in capsys.readouterr().out
     metrics = json.loads((whole / "metrics.json").read_text())["metrics"]
     assert metrics == {"average": 100.0, "pairs/exact_match": 100.0}
     for split in ("dev", "test"):
@@ -102,6 +103,7 @@ def test_what_cannot_work_is_refused(run, folder, tmp_path):
             ({"do_train": False}, "there is no model.keras"),
             ({"dropout_rate": 1.0}, "--dropout_rate is 1.0"),
             ({"beams": 0}, "--beams is 0"),
+            ({"early_stopping": 2}, "--early_stopping chooses by the score"),
             ({"do_train": False, "do_eval": False}, "give --do_train, --do_eval")):
         with pytest.raises(InputError, match=part):
             run("refused", **changes)
