@@ -323,7 +323,7 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of a recipe's flags, see `flags.take_defaults`."""
     recipe = recipes.find(given.get("recipe", "bert"))
     known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
-    if recipe.denoising:
+    if recipe.denoising or _reads_streams(recipe.name):
         return f"--recipe={recipe.name} ({recipe.source})", dict(recipe.defaults)
     most = recipe.corruption.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
     if given.get("task") in recipe.tasks:
