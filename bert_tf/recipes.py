@@ -281,7 +281,8 @@ RECIPES = {recipe.name: recipe for recipe in (
            # Table 7, of the large model.
            defaults={"dupe_factor": 1, "max_seq_length": 512, "max_predictions_per_seq": 85,
                      "do_lower_case": False, "train_batch_size": 8192, "learning_rate": 4e-4,
-                     "num_train_steps": 500_000, "num_warmup_steps": 40_000},
+                     "num_train_steps": 500_000, "num_warmup_steps": 40_000,
+                     "optimizer": "bert_adamw", "learning_rate_schedule": "roberta"},
            sizes={"model_type": "xlnet", "mem_len": 384}),
     Recipe("elmo", "1802.05365", "elmo_words", segments=Segments("sentence_stream"),
            corruption=_NEXT, network="Elmo", terms=(Term(

@@ -38,9 +38,9 @@ def distances(length: int | Tensor, memory: int, clamp_len: int, width: int) -> 
 
 def shift(scores: Tensor, keys: Tensor) -> Tensor:
     """From scores by distance [B, N, S, R] to those by key [B, N, S, K], for keys K."""
-    batch, heads, length, count = ops.shape(scores)
-    scores = ops.reshape(scores, (batch, heads, count, length))[:, :, 1:]
-    return ops.reshape(scores, (batch, heads, length, count - 1))[..., :keys]
+    batch, heads, length, _ = ops.shape(scores)
+    scores = ops.reshape(scores, (batch, heads, -1, length))[:, :, 1:]
+    return ops.reshape(scores, (batch, heads, length, -1))[..., :keys]
 
 
 class Seen(NamedTuple):
@@ -90,7 +90,7 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
     def split(self, x: Tensor) -> Tensor:
         """From the heads side by side [B, S, N D] to [B, N, S, D]."""
         config = self.config
-        x = ops.reshape(x, (*ops.shape(x)[:2], config.n_head, config.d_head))
+        x = ops.reshape(x, (ops.shape(x)[0], -1, config.n_head, config.d_head))
         return ops.transpose(x, (0, 2, 1, 3))
 
     def keys(self, x: Tensor, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
