@@ -65,9 +65,10 @@ class ClassifierFlags:
         return found
 
 
-def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: ClassifierFlags,
-         settings: FineTuneSettings) -> None:
+def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings,
+         head_flags: ClassifierFlags | None = None) -> None:
     """Checks everything, then trains, scores and predicts."""
+    head_flags = head_flags or ClassifierFlags()
     options = head_flags.options()
     if head_flags.head == "attentive" and model_flags.do_train:
         settings = frozen(settings, "head=attentive")
@@ -77,7 +78,7 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: ClassifierF
 
 def run():
     """The console entry point."""
-    flags.run(main, TaskFlags, ModelFlags, ClassifierFlags, FineTuneSettings,
+    flags.run(main, TaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags,
               defaults=defaults_for(named_task))
 
 
