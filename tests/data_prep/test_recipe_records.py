@@ -15,8 +15,8 @@ from data_prep import create_pretraining_data, verify_records
 
 # The ways to mask that each recipe has.
 MASKINGS = [(recipe.name, masking) for recipe in recipes.RECIPES.values()
-            for masking in ("static", "dynamic")
-            if (recipe.corruption.hides if masking == "static" else
+            for masking in ("static", "dynamic") if not recipe.denoising
+            and (recipe.corruption.hides if masking == "static" else
                 can_draw(recipe.corruption) and not recipe.tasks)]
 STREAMS = {"xlnet": create_pretraining_data.StreamFlags(bsz_per_host=2, use_eod=False)}
 MASKS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
@@ -25,7 +25,7 @@ MASKS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
 def small(recipe, masking):
     """The flags for small records of a recipe, of its first task if it has several."""
     once = {"dupe_factor": 1, "stream": STREAMS[recipe]} if recipe in STREAMS else {}
-    return {**once, "recipe": recipe, "masking": masking, "max_seq_length": 32,
+    return {**once, "recipe": recipe, "masking": masking or None, "max_seq_length": 32,
             "max_predictions_per_seq": 5, "task": next(iter(recipes.find(recipe).tasks), "")}
 
 
@@ -49,7 +49,7 @@ def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recip
     resolved = job.resolve().vary(tokenizer="wordpiece")
     assert record["recipe"] == resolved.describe()
     assert recipes.from_description(record["recipe"]) == resolved
-    assert (MASKS <= set(found)) == (not job.resolve().corruption.dynamic)
+    assert (MASKS <= set(found)) == (not resolved.corruption.dynamic and not resolved.denoising)
     verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(tmp_path / "out")]))
     described_features, _ = manifest.record_features(record)
     assert [feature.name for feature in described_features] == record["features"]
