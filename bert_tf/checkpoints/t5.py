@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import lazy_loader
 import numpy as np
-from safetensors.numpy import save
 
 from bert_tf.checkpoints import rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
@@ -274,6 +273,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         weights: `Weights`.
         tensors: a dict of `Tensor` by Hugging Face's names.
     """
+    from safetensors.numpy import save  # Google's format, which is here too, needs none
     config = weights.config
     with open(os.path.join(folder, "model.safetensors"), "wb") as file:
         file.write(save({name: np.ascontiguousarray(tensor.read())

@@ -44,7 +44,7 @@ TERMS = {"one segment": ["masked_lm"]}
 ROWS = ("elmo", "lm_lstm", "sa_lstm")
 STREAMS = {"xlnet": StreamFlags(bsz_per_host=BATCH, use_eod=False),
            **dict.fromkeys(ROWS, StreamFlags(bsz_per_host=BATCH))}
-OPTIMIZERS = {"albert": "lamb", "t5": "adafactor", "elmo": "elmo_adagrad",
+OPTIMIZERS = {"albert": "lamb", "elmo": "elmo_adagrad",
               "lm_lstm": "averaged_adam"}
 # Sizes with which a recipe trains all of its terms.
 NETWORKS = {"universal": {"recurrence_type": "act", "act_max_steps": 2},
