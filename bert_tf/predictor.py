@@ -7,7 +7,7 @@ import os
 import tensorflow as tf
 
 from bert_tf import checkpoints, networks, objectives
-from bert_tf.checkpoints import keras_file
+from bert_tf.checkpoints import keras_file, task_heads
 from bert_tf.data.bucketing import padded_length, pads_left, sorted_batches
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
@@ -48,18 +48,27 @@ class Predictor:
     choice that are too long together are cut to fit, as in training.
     """
 
-    def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None):
+    def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None,
+                 task: str | None = None):
         """
         Args:
             path: the output folder of run_classifier, run_tagger, run_multiple_choice,
-                run_squad or run_text_to_text.
+                run_squad, run_text_to_text or run_multitask.
             batch_size: examples, or windows of them, that the model reads at a time.
             dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
+            task: the task to predict for, of a model of several.
 
         Raises:
             InputError: the folder holds no fine-tuned model, or its files do not fit together.
         """
-        learner, tokenizer, saved_task = _read(os.fspath(path), dtype)
+        folder = os.fspath(path)
+        if task is not None:
+            known = task_heads.tasks_beside(folder)
+            if task not in known:
+                raise InputError(f"{folder} has no task {task!r}; it has "
+                                 f"{', '.join(known) or 'one task alone: leave it out'}.")
+            folder = task_heads.task_folder(folder, task)
+        learner, tokenizer, saved_task = _read(folder, dtype)
         self._take(learner, tokenizer, saved_task, batch_size)
 
     @classmethod
@@ -193,10 +202,13 @@ def _check(learner, tokenizer, task):
 def _read(path, dtype):
     """The Learner, the tokenizer and the `SavedTask` in a folder."""
     file = os.path.join(path, keras_file.NAME)
-    if not os.path.isfile(file):
+    if not keras_file.find(file):
         raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
                          "model that was fine-tuned.")
     saved_task = SavedTask.read(path)
+    if not saved_task and task_heads.tasks_beside(path):
+        raise InputError(f"{path} holds a model of several tasks; name one of them with task=: "
+                         f"{', '.join(task_heads.tasks_beside(path))}.")
     if not saved_task:
         raise InputError(f"there is no {TASK_FILE} in {path}, so that what the model was trained "
                          "for is not known; fine-tune it, or use Predictor.from_learner.")

@@ -109,6 +109,10 @@ def resolve(job: ExportFlags) -> ExportFlags:
         if job.format == "text" and saved.num_texts in _SIGNATURES:
             print(f"note: the model was trained on examples of {saved.num_texts} text(s): call its "
                   f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
+        if job.format == "text" and saved.options.get("hypothesis_first"):
+            raise InputError(f"--format=text packs the first text first, but {folder} was trained "
+                             "with the second before it; give --format=ids, or train with "
+                             "--hypothesis_first=False.")
         name, head = saved.task.kind.head(saved.task, saved.options)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
                   "do_lower_case": saved.do_lower_case}

@@ -17,6 +17,7 @@ from bert_tf.checkpoints import (
     recurrent,
     rules,
     t5,
+    task_heads,
     training_checkpoint,
     xlnet,
 )
@@ -169,11 +170,12 @@ def _table(network, heads):
 def find(path: str) -> str | None:
     """The `.keras` file at `path`, the file or a folder, or None.
 
-    In the folder of a training run the checkpoints count, which are never older.
+    In the folder of a training run the checkpoints count, which are never older. In the folder
+    of a task (task_heads.py) there need not be such a file.
     """
     if os.path.isdir(path):
         path = "" if training_checkpoint.find(path) else os.path.join(path, NAME)
-    return path if path.endswith(".keras") and os.path.isfile(path) else None
+    return path if path.endswith(".keras") and os.path.isfile(task_heads.resolve(path)[1]) else None
 
 
 def _members(file):
@@ -183,7 +185,7 @@ def _members(file):
         InputError: it holds anything but the three files that Keras writes, uncompressed.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(task_heads.resolve(file)[1]) as archive:
             infos = archive.infolist()
             if {info.filename for info in infos} != _MEMBERS or len(infos) != len(_MEMBERS):
                 raise InputError(f"{file} must hold {', '.join(sorted(_MEMBERS))} and nothing else "
@@ -305,14 +307,16 @@ def _standard_name(path, groups):
 
 
 def read_objectives(file: str) -> list[tuple[str, dict]]:
-    """The class and the `get_config()` of each objective of the Learner in a file.
+    """The class and the `get_config()` of each objective of the Learner in a file; in the
+    folder of a task those of the task.
 
     Raises:
         InputError: it is damaged, or describes no Learner or other objectives than ours.
     """
-    source = f"{file}, config.json"
+    source, task = f"{file}, config.json", task_heads.resolve(file)[0]
     values = parse_json(_members(file)["config.json"], source)
-    return _objectives(_describe(values, ("Learner",), source), source)
+    return [(name, options) for name, options in _objectives(
+        _describe(values, ("Learner",), source), source) if task in (None, options.get("name"))]
 
 
 def read(file: str, task: str | None = None) -> Source:
@@ -327,8 +331,11 @@ def read(file: str, task: str | None = None) -> Source:
     groups = _groups(network, config, objectives, heads)
     found = {_standard_name(path, groups): tensor
              for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
-    table = _table(network, {head: OBJECTIVES[name]
-                             for head, (name, _) in zip(heads, objectives or ())})
+    rows = {head: OBJECTIVES[name] for head, (name, _) in zip(heads, objectives or ())}
+    own = task_heads.resolve(file)[0]
+    if own is not None:
+        found, rows = task_heads.only(own, found, rows, objectives or (), file)
+    table = _table(network, rows)
     return Source(file, config, found, table, rules.vocabulary_beside(file))
 
 

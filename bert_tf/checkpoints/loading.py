@@ -40,7 +40,8 @@ FORMATS = {
     "model_garden": FileFormat("model_garden", (".index",)),
     "keras_hub": FileFormat("keras_hub", (".weights.h5",)),
     "paddle": FileFormat("paddle", ("word_embedding", "params")),
-    "keras": FileFormat("keras_file", (".keras",)),
+    # A task's folder beside a model of several tasks has no weights of its own.
+    "keras": FileFormat("keras_file", (".keras", "task.json")),
     "elmo": FileFormat("recurrent", ("weights.hdf5",)),
     "openai": FileFormat("openai_gpt", ("params_0.npy",)),
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),

@@ -11,6 +11,7 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.heads import OBJECTIVES
 from bert_tf.tokenization import Tokenizer, open_tokenizer
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -179,16 +180,28 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
     return result
 
 
-def variables(model) -> dict:
-    """The variables of an encoder, or of a Learner, by our names."""
+def variables(model, held: Collection[str] = ()) -> dict:
+    """The variables of an encoder, or of a Learner, by our names.
+
+    Args:
+        model: the encoder or the Learner.
+        held: the heads of a file. An objective that is none of them, and the only one of its class,
+            has the name of its row in `heads.HEADS` if that is.
+    """
     encoder = getattr(model, "encoder", model)
     # Embeddings that are shared have the name of the network that they were made in.
     shared = encoder.embeddings.path.removesuffix("embeddings")
     named = {v.path.removeprefix(f"{encoder.path}/").removeprefix(shared): v
              for v in encoder.weights}
-    for objective in getattr(model, "objectives", ()):
-        named |= {v.path.removeprefix(objective.path.removesuffix(objective.name)): v
-                  for v in objective.weights}
+    objectives = getattr(model, "objectives", ())
+    classes = [type(objective).__name__ for objective in objectives]
+    for objective, kind in zip(objectives, classes):
+        row = OBJECTIVES[kind].name if kind in OBJECTIVES else objective.name
+        is_other = objective.name not in held and row in held and classes.count(kind) == 1
+        above = objective.path.removesuffix(objective.name)
+        for v in objective.weights:
+            path = v.path.removeprefix(above)
+            named[row + path.removeprefix(objective.name) if is_other else path] = v
     return named
 
 
@@ -205,7 +218,7 @@ def assign(model, weights: Weights) -> Account:
     Raises:
         InputError: a tensor doesn't fit the model, or can't be read.
     """
-    named = variables(model)
+    named = variables(model, set(map(names.head, weights.tensors)))
     apart = sorted(names.optional() & set(weights.tensors).difference(named))
     if any(names.head(name) in map(names.head, named) for name in apart):
         raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "

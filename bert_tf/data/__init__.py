@@ -18,5 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "python_random": ["PythonRandom"],
         "shards": ["find_damaged", "make_shards"],
         "static_masks": ["MASKINGS", "StaticMasks"],
+        "task_batches": ["TaskBatches", "TaskExamples"],
         "task_mixture": ["TaskMixture", "open_records"],
+        "task_order": ["TaskOrder"],
     })

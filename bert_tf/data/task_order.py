@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.data.text_mixture import mixing_rates
 from bert_tf.errors import InputError
 
 SAMPLINGS = ("batches", "proportional", "temperature", "round_robin")
@@ -83,6 +82,8 @@ class TaskOrder:
     @property
     def rates(self) -> np.ndarray:
         """The probability of each task in "proportional" and "temperature", float64 [T]."""
+        # Not above: flags are read before TensorFlow is loaded.
+        from bert_tf.data.text_mixture import mixing_rates
         return mixing_rates(self.sizes, self.cap or None,
                             self.temperature if self.sampling == "temperature" else 1.0)
 

@@ -7,6 +7,8 @@ import hashlib
 import os
 import typing
 
+import numpy as np
+
 from bert_tf.data import manifest
 from bert_tf.data.features import known
 from bert_tf.data.shards import make_shards
@@ -31,6 +33,9 @@ class Source:
         path: its file.
         skip_malformed_lines: count malformed lines; otherwise the first is an error.
         both_orders: whether all examples come again with their two texts turned round.
+        fraction: the share of the examples that is taken, at random. With one seed a smaller share
+            is a part of a larger one.
+        seed: see above.
     """
 
     task: typing.Any
@@ -38,15 +43,42 @@ class Source:
     path: str
     skip_malformed_lines: bool = False
     both_orders: bool = False
+    fraction: float = 1.0
+    seed: int = 0
 
     def examples(self, omissions: Omissions | None = None) -> typing.Iterator[Example]:
         """Yields the `Example`s; `omissions` counts the lines that gave none."""
-        omissions = omissions or Omissions(self.skip_malformed_lines)
-        yield from read_examples(self.task, self.split, self.path, omissions)
+        yield from self._taken(omissions or Omissions(self.skip_malformed_lines))
         if self.both_orders:
-            again = Omissions(self.skip_malformed_lines)
-            for example in read_examples(self.task, self.split, self.path, again):
+            for example in self._taken(Omissions(self.skip_malformed_lines)):
                 yield example._replace(texts=example.texts[::-1])
+
+    def _taken(self, omissions):
+        for row, example in enumerate(read_examples(self.task, self.split, self.path, omissions)):
+            if self.fraction == 1 or row in self._rows:
+                yield example
+
+    @functools.cached_property
+    def _rows(self):
+        """The rows that are taken: the first of an order that is drawn."""
+        count = sum(1 for _ in read_examples(self.task, self.split, self.path,
+                                             Omissions(self.skip_malformed_lines)))
+        order = np.random.default_rng(self.seed).permutation(count)
+        return set(order[:max(int(count * self.fraction + 1e-9), 1)].tolist())
+
+    def check_fraction(self) -> None:
+        """Raises InputError if a label of the file has no example among those that are taken."""
+        if self.fraction == 1 or not self.task.kind.has_labels:
+            return
+        labels, taken = (
+            {label for example in examples for label in self.task.kind.counted(example.label)}
+            for examples in (read_examples(self.task, self.split, self.path,
+                                           Omissions(self.skip_malformed_lines)), self.examples()))
+        lost = [self.task.labels[label] for label in sorted(labels - taken)]
+        if lost:
+            raise InputError(f"--train_fraction={self.fraction:g} leaves {len(self._rows):,} "
+                             f"examples of {self.path}, none of them of {', '.join(lost)}; give a "
+                             "larger share, or another --train_fraction_seed.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +90,7 @@ class RecordOptions:
         do_lower_case: that of the tokenizer.
         document_context: whether a sentence to tag is seen with the text around it in its document.
         max_qa_length, carry_choices: see `kinds.sentence.MultipleChoice`.
+        hypothesis_first: whether the second text comes first; see `labelled.encode_pairs`.
     """
 
     max_seq_length: int
@@ -65,12 +98,13 @@ class RecordOptions:
     document_context: bool = False
     max_qa_length: int | None = None
     carry_choices: bool = False
+    hypothesis_first: bool = False
 
     def describe(self) -> dict:
         """As a JSON value. Trials know their records by the hash of this, and earlier versions knew
-        nothing of choices that are shortened."""
+        nothing of choices that are shortened, nor of another order of texts."""
         return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("max_qa_length", "carry_choices") or value}
+                if name not in ("max_qa_length", "carry_choices", "hypothesis_first") or value}
 
 
 def _cut(examples, size, by_document):
@@ -213,7 +247,7 @@ class SplitRecords:
         notes, path = [], self._source.path
         official = self._source.task.split(self._source.split).size
         held = counts["examples"] // (2 if self._source.both_orders else 1)
-        if official and held != official:
+        if official and held != official and self._source.fraction == 1:
             notes.append(f"{path} holds {held:,} examples, the official file "
                          f"{official:,}.")
         if counts["malformed_lines"]:

@@ -68,6 +68,10 @@ class TaskFlags:
     both_orders: bool = option(
         False, "Train on every pair of texts in both orders: the pairs of the training file, then "
         "all of them turned round.")
+    train_fraction: float = option(
+        1.0, "Train on this share of the training file, drawn by --train_fraction_seed; a smaller "
+        "share is a part of a larger one.")
+    train_fraction_seed: int = option(0, "Seed of --train_fraction.")
     header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
     tfds_name: str = option("", "Data set of tensorflow_datasets. The flags of files then name its "
                             "splits (default: train, validation and test).")
@@ -147,8 +151,20 @@ class TaskFlags:
                              "regression alone.")
         if self.both_orders and len(task.split("train").texts) != 2:
             raise InputError("--both_orders is for pairs of texts; leave it out.")
-        return [Source(task, split, found[split], self.skip_malformed_lines,
-                       self.both_orders and split == "train") for split in splits or found]
+        if not 0 < self.train_fraction <= 1 or self.train_fraction_seed < 0:
+            raise InputError(f"--train_fraction is {self.train_fraction}, --train_fraction_seed "
+                             f"{self.train_fraction_seed}; give a share above 0, at most 1, and a "
+                             "seed of 0 or more.")
+        return [self._source(task, split, found[split]) for split in splits or found]
+
+    def _source(self, task, split, path):
+        """The `Source` of a split; that of train may have a share of the examples."""
+        if split != "train":
+            return Source(task, split, path, self.skip_malformed_lines)
+        source = Source(task, split, path, self.skip_malformed_lines, self.both_orders,
+                        self.train_fraction, self.train_fraction_seed)
+        source.check_fraction()
+        return source
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
         """The splits to train, score and predict on.

@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "electra": ["Electra"],
         "finetuning": ["FineTuning", "Goal"],
         "learner": ["Learner"],
+        "multitask": ["MultiTaskLearner"],
         "optimizer": [
             "AdamWeightDecay", "LayerwiseAdaptiveMoments", "WarmupLinearDecay", "make_optimizer"],
         "reporting": ["Reporter", "duration", "read_metrics", "write_eval_results"],

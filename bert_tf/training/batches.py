@@ -72,8 +72,8 @@ def predict(trainer: Trainer, examples, batch_size: int,
     """The answers of a model to all examples of a set, in batches of similar length.
 
     Args:
-        trainer: a Trainer of one objective; further ones are auxiliary.
-        examples: `ExampleSet`.
+        trainer: a Trainer of one objective, further ones being auxiliary; or of several tasks.
+        examples: `ExampleSet`, or `TaskExamples` of one of the tasks.
         batch_size: examples a step, over all devices.
         measures: whether to measure the loss; the examples must have labels.
 
@@ -81,7 +81,8 @@ def predict(trainer: Trainer, examples, batch_size: int,
         The arrays that the objective answers, by name, each [N, ...] in the order of the examples
         and [N, S, ...] where it is about positions; and the loss and the accuracy.
     """
-    objective = trainer.learner.objectives[0]
+    objectives = {objective.name: objective for objective in trainer.learner.objectives}
+    objective = objectives.get(getattr(examples, "task", ""), trainer.learner.objectives[0])
     batches = bucketing.sorted_batches(examples.lengths, batch_size)
     last = batches[-1]
     batches[-1] = np.append(last, np.full(batch_size - len(last), ~last[0]))

@@ -30,7 +30,8 @@ class Goal:
     """What to learn, and how it is judged.
 
     Attributes:
-        make_objective: function (config, dtype) -> the objective.
+        make_objective: function (config, dtype) -> the objective, or a list of those of several
+            tasks.
         evaluate: function of `predict` that returns a dict of metrics, in which `degenerate` is 1
             if all answers are the same. `predict` is a function of an `ExampleSet` and of whether
             to measure the loss, which returns what `batches.predict` does. None where there is
@@ -39,6 +40,7 @@ class Goal:
         defaults: `bert_tf.tasks.task.Defaults`.
         options: what else makes the objective, by flag; a run that goes on must have the same.
         scored_on: JSON value of what `evaluate` looks at, such as identities of its examples.
+        learner: the class that trains the objectives.
     """
 
     make_objective: Callable
@@ -47,6 +49,7 @@ class Goal:
     defaults: object
     options: dict = dataclasses.field(default_factory=dict)
     scored_on: object = None
+    learner: type[Learner] = Learner
 
 
 class _Models:
@@ -65,11 +68,12 @@ class _Models:
         def make_learner(dtype):
             # The first: so its weights are those of earlier versions.
             network = networks.build(self._config, dtype=dtype)
-            heads = [self._goal.make_objective(self._config, dtype=dtype)]
+            made = self._goal.make_objective(self._config, dtype=dtype)
+            heads = made if isinstance(made, list) else [made]
             if trains and settings.lm_coef:
                 heads.append(TiedLM(self._config, by_row=True, auxiliary=True, dtype=dtype,
                                     loss_weight=settings.lm_coef))
-            learner = Learner(network, heads)
+            learner = self._goal.learner(network, heads)
             transfer.freeze(learner.encoder, settings.frozen_layers)
             return learner
 
@@ -270,8 +274,8 @@ class FineTuning(_Models):
 def _load_all(path, learner):
     """Loads a checkpoint that must hold the head too; returns its `Account`."""
     account = checkpoints.load(path, learner)
-    objective = learner.objectives[0]
-    missing = [name for name in account.missing if name.startswith(f"{objective.name}/")]
+    heads = tuple(f"{objective.name}/" for objective in learner.objectives)
+    missing = [name for name in account.missing if name.startswith(heads)]
     if missing:
         raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "
                          "task; train it first, with --do_train and without --keep_head.")

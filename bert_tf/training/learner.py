@@ -32,6 +32,7 @@ class Learner(keras.Model):
     Attributes:
         settings_class: the dataclass of flags that `of_terms` takes; None if there are none.
         epsilon: the original's guard against a batch without a single masked position.
+        one_task_a_batch: whether the means of steps are about the objectives that these steps had.
 
     Raises:
         InputError: two objectives have one name.
@@ -39,6 +40,7 @@ class Learner(keras.Model):
 
     settings_class: ClassVar[type | None] = None
     epsilon = 1e-5
+    one_task_a_batch = False
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):
         super().__init__(autocast=False, **kwargs)

@@ -22,9 +22,6 @@ class MultiTaskLearner(Learner):
     A batch has features [B, C, S], `label_ids` float32 [B, 1], `is_real_example` [B, 1], and
     `task_number` [B, 1], the place of its task among the objectives. Heads of other tasks get no
     gradient from it. What is saved is a plain Learner.
-
-    Attributes:
-        one_task_a_batch: that the means of a few steps are about the tasks that these steps had.
     """
 
     one_task_a_batch = True

@@ -277,7 +277,8 @@ class Trainer:
     def means(self, sums) -> dict[str, float]:
         """The total loss, and the losses and accuracies of the objectives, from added sums."""
         means = {name: float(total / count) if count else 0.0 for name, (total, count)
-                 in zip(self.replica.names, sums)}
+                 in zip(self.replica.names, sums)
+                 if count or not self.learner.one_task_a_batch}
         return {"loss": float(self._total(sums)), **means}
 
     def distribute(self, make_batches: Callable) -> tf.distribute.DistributedDataset:

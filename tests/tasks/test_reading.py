@@ -10,7 +10,7 @@ from bert_tf.tasks.named import TASKS, find_task
 from bert_tf.tasks.reading import Example, discover_labels, read_examples
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.task import KINDS
-from bert_tf.tasks.task_flags import own_task
+from bert_tf.tasks.task_flags import TaskFlags, own_task
 
 
 def read(task, folder, split, omissions=None):
@@ -283,3 +283,30 @@ def test_rows_with_another_number_of_choices(tmp_path, second):
     omissions = Omissions(skip_malformed=True)
     assert read(task, tmp_path, "train", omissions) == [Example(["a", "x", "y"], 1)]
     assert omissions.malformed == 1
+
+
+def test_shares_of_a_file_are_nested(tmp_path):
+    lines = [f"text {i}\t{i % 2}" for i in range(235)]
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["a\ty", *lines]) + "\n")
+
+    def texts(**flags):
+        own = TaskFlags(data_dir=str(tmp_path), train_file="train.tsv", dev_file="dev.tsv",
+                        text_a_column="a", label_column="y", **flags)
+        train, dev = own.find_sources(own.read_task(), [])
+        assert len(list(dev.examples())) == 235
+        return [example.texts[0] for example in train.examples()]
+
+    taken = {}
+    for seed in range(3):
+        taken[seed] = [texts(train_fraction=share, train_fraction_seed=seed)
+                       for share in (0.1, 0.5, 1.0)]
+        assert [len(found) for found in taken[seed]] == [23, 117, 235]
+        for small, large in zip(taken[seed], taken[seed][1:]):
+            assert [text for text in large if text in set(small)] == small      # in their order
+    assert taken[0][0] != taken[1][0]
+    for flags, message in (({"train_fraction": 0.005}, "leaves 1 examples of .*, none of them of "),
+                           ({"train_fraction": 0.0}, "--train_fraction is 0.0"),
+                           ({"train_fraction": 1.5}, "--train_fraction is 1.5")):
+        with pytest.raises(InputError, match=message):
+            texts(**flags)

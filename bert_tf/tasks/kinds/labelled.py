@@ -36,7 +36,8 @@ class LabelledKind(Kind):
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
         return SplitRecords(source, RecordOptions(
             max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context")),
-            options.get("max_qa_length"), bool(options.get("carry_choices"))),
+            options.get("max_qa_length"), bool(options.get("carry_choices")),
+            bool(options.get("hypothesis_first"))),
             tokenizer, output_dir)
 
     def predictions(self, source, tokenizer, max_seq_length, options, is_scored):
@@ -259,12 +260,15 @@ def label_id(label: str, ids: dict, where: str) -> int:
     return ids[label]
 
 
-def encode_pairs(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.ndarray]:
+def encode_pairs(texts: list, tokenizer, max_seq_length: int,
+                 hypothesis_first: bool = False) -> tuple[dict, np.ndarray]:
     """Sequences of one text or two, many at once (google-research/bert run_classifier.py).
 
     Args:
         texts: list of B texts or pairs of texts.
         tokenizer, max_seq_length: see `Kind.encode`.
+        hypothesis_first: whether the second text is packed before the first, and single texts are
+            one token shorter (namisan/mt-dnn v0.1, prepro.py).
 
     Returns:
         dict of input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
@@ -275,9 +279,11 @@ def encode_pairs(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.
     if lengths.shape[1] == 1:
         starts, lengths = (np.pad(run, ((0, 0), (0, 1))) for run in (starts, lengths))
     layout = tokenizer.vocabulary.layout
-    kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1], max_seq_length,
-                                   layout), 1)
-    runs = starts[:, 0], kept[:, 0], starts[:, 1], kept[:, 1]
+    is_single = len(texts[0]) == 1
+    kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1],
+                                   max_seq_length - (hypothesis_first and is_single), layout), 1)
+    first, second = (1, 0) if hypothesis_first and not is_single else (0, 1)
+    runs = starts[:, first], kept[:, first], starts[:, second], kept[:, second]
     return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),
             (kept < lengths).any(1))
 

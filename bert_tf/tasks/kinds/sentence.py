@@ -38,11 +38,16 @@ class Classification(LabelledKind):
     label_dtype: type = np.int64
 
     def options(self, given, saved, is_training, path):
-        """The scale of labels that are numbers, if there is one."""
-        found = super().options(given, saved, is_training, path)
+        """Those that are used: the scale of labels that are numbers, and what a model of several
+        tasks has learned with: the turns of its answers, and the order of texts."""
+        kept = dict.fromkeys(("answer_turns", "hypothesis_first"))
+        found = super().options({**kept, **given}, saved, is_training, path)
         return {name: value for name, value in found.items() if value is not None}
 
     def _head(self, task, options):
+        if options.get("answer_turns"):
+            return "stochastic_answer", {"num_labels": len(task.labels),
+                                         "turns": options["answer_turns"]}
         if self.name != "classification" or options.get("head", "linear") == "linear":
             return super()._head(task, options)
         name, found = f"{options['head']}_classification", {"num_labels": len(task.labels)}
@@ -56,7 +61,8 @@ class Classification(LabelledKind):
         return len(task.splits[split].texts) if split in task.splits else None
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length)
+        features, is_cut = encode_pairs([e.texts for e in examples], tokenizer, max_seq_length,
+                                        bool((options or {}).get("hypothesis_first")))
         return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
 
     def describe(self, task, example, prediction, probabilities):

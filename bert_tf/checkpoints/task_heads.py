@@ -1,0 +1,61 @@
+"""A model of several tasks, taken with the head of one of them.
+
+Beside its `model.keras` there is a folder `tasks` with one for each task, which holds the task's
+`task.json` and the vocabulary. As the path of a checkpoint such a folder stands for the model with
+that head alone.
+"""
+
+import os
+
+from bert_tf.checkpoints.names import MODEL_FILE
+from bert_tf.errors import InputError
+
+_TASKS = "tasks"
+
+
+def task_folder(folder: str, task: str) -> str:
+    """The folder of a task beside the model in `folder`."""
+    return os.path.join(folder, _TASKS, task)
+
+
+def tasks_beside(folder: str) -> list[str]:
+    """The tasks of the model in `folder`; none where it is a model of one task."""
+    path = os.path.join(folder, _TASKS)
+    return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+
+def resolve(file: str) -> tuple[str | None, str]:
+    """The task that a `.keras` file stands for, and the one that holds its weights: of a file that
+    is there None, and itself."""
+    folder = os.path.dirname(os.path.abspath(file))
+    tasks, task = os.path.split(folder)
+    shared = os.path.join(os.path.dirname(tasks), MODEL_FILE)
+    is_shared = os.path.basename(tasks) == _TASKS and not os.path.exists(file)
+    return (task, shared) if is_shared and os.path.isfile(shared) else (None, file)
+
+
+def only(task: str, found: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:
+    """The tensors and heads of a file without the heads of other tasks; that of the task has the
+    name of its row.
+
+    Args:
+        task: its name.
+        found: tensors by their names, which begin with those of their heads.
+        rows: `heads.Head` by the head's name, in the order of the objectives.
+        objectives: the class and the configuration of each.
+        file: the file.
+
+    Raises:
+        InputError: there is no such head.
+    """
+    names = [options.get("name") for _, options in objectives]
+    if task not in names:
+        raise InputError(f"{resolve(file)[1]} has no head of the task {task}; it has those of "
+                         f"{', '.join(map(str, names))}.")
+    head = list(rows)[names.index(task)]
+    kept = {}
+    for name, tensor in found.items():
+        first, _, rest = name.partition("/")
+        if first not in rows or first == head:
+            kept[f"{rows[head].name}/{rest}" if first == head else name] = tensor
+    return kept, {rows[head].name: rows[head]}

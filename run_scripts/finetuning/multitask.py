@@ -1,0 +1,258 @@
+"""The tasks of a model of several: their flags, their files, their heads."""
+
+import dataclasses
+import os
+from typing import Any
+
+from bert_tf.checkpoints.task_heads import task_folder
+from bert_tf.data.task_order import SAMPLINGS, TaskOrder
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.options import read_json
+from bert_tf.tasks.named import TASKS, find_task
+from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.task_flags import TaskFlags, Wanted
+from run_scripts.finetuning.model import Model
+
+KINDS = ("classification", "regression", "multiple_choice")
+# namisan/mt-dnn config/tasks_config.json; all others have 0.1.
+_DROPOUT = {"mnli": 0.3, "cola": 0.05}
+_OWN_KEYS = ("dropout_p", "loss_weight", "answer_opt")
+_FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
+
+
+@dataclasses.dataclass
+class MixtureFlags:
+    """Which tasks, how they are mixed, and what their heads are."""
+
+    tasks: list[str] = option(
+        [], f"Names of tasks: of {', '.join(TASKS)}, in their official files, and of your own, "
+        "which --task_config_path describes. Default: all that it describes.")
+    data_dir: str = option("", "Folder with a folder of each named task, such as CoLA; files "
+                               "of your own tasks are relative to it.")
+    task_config_path: str = option(
+        "", "JSON with a row for each task of your own, and for others whose settings differ, by "
+        'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
+        '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
+        "bert-run-classifier that describe files; dropout_p, before the head's last layer "
+        "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt.")
+    task_sampling: str = option(
+        "batches", "batches: every batch of every task once an epoch, in a random order. The task "
+        "of a step is drawn by its share of the examples (proportional), or by a power of that "
+        "(temperature), or all take turns (round_robin).", choices=SAMPLINGS)
+    temperature: float = option(2.0, "Of --task_sampling=temperature: shares to the power of "
+                                     "1 / temperature.")
+    examples_cap: int = option(0, "Most examples of a task that count for its share; 0: all.")
+    mix_opt: int = option(0, "1: in each epoch the batches of the first task come last.")
+    ratio: float = option(
+        0.0, "In each epoch take so many batches of the other tasks for each batch of the first "
+        "one; 0: all.")
+    answer_opt: int = option(
+        1, "1: pairs of texts are classified by a stochastic answer network. 0: all heads are one "
+        "layer.")
+    answer_num_turn: int = option(5, "Turns of such a network.")
+    hypothesis_first: bool = option(
+        True, "Pack the second text of a pair before the first, as MT-DNN does.")
+    best_of: list[str] = option(
+        [], "Tasks whose mean score decides which epoch is kept (default: all).")
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The row of each task, by its name, in the order of the tasks.
+
+        Raises:
+            InputError: a task comes twice or is not known, or a row has other keys.
+        """
+        described = read_json(self.task_config_path) if self.task_config_path else {}
+        names = [_name(task, described) for task in self.tasks or described]
+        if not names:
+            raise InputError("--tasks must be given, or --task_config_path: name the tasks to "
+                             "train on.")
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"--tasks names {name} {names.count(name)} times; once is enough: "
+                                 "the weight of its loss is loss_weight in --task_config_path.")
+        rows = {_name(name, described): row for name, row in described.items()}
+        for name, row in rows.items():
+            if not isinstance(row, dict) or set(row) - {*_FILES, *_OWN_KEYS}:
+                wrong = ", ".join(sorted(set(row) - {*_FILES, *_OWN_KEYS})) if isinstance(
+                    row, dict) else repr(row)
+                raise InputError(f"{self.task_config_path}: the row of {name} has {wrong}; its "
+                                 f"keys may be {', '.join((*_OWN_KEYS, *_FILES))}.")
+            for key in _OWN_KEYS:
+                if not isinstance(row.get(key, 0), (int, float)):
+                    raise InputError(f"{self.task_config_path}: {key} of {name} is {row[key]!r}; "
+                                     "give a number.")
+        return {name: rows.get(name, {}) for name in names}
+
+    def deciding(self, names: list[str]) -> list[str]:
+        """Those of the tasks whose mean score decides.
+
+        Raises:
+            InputError: --best_of names another.
+        """
+        plain = {name.lower().replace("-", ""): name for name in names}
+        for given in self.best_of:
+            if given.lower().replace("-", "") not in plain:
+                raise InputError(f"--best_of names {given}, which is none of the tasks: "
+                                 f"{', '.join(names)}.")
+        return [plain[given.lower().replace("-", "")] for given in self.best_of] or list(names)
+
+
+def _name(given, described):
+    """A task's name: that of a task of one's own, or the plain one of a named task."""
+    if given in described and given.lower().replace("-", "") not in {
+            name.replace("-", "") for name in TASKS}:
+        return given
+    return find_task(given).name
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One of the tasks.
+
+    Attributes:
+        task: `Task`, with its labels.
+        number: its place among the tasks.
+        wanted: its files.
+        options: of input and head, see `Kind.options`.
+        loss_weight, dropout_rate: of its head.
+    """
+
+    task: Task
+    number: int
+    wanted: Wanted
+    options: dict
+    loss_weight: float = 1.0
+    dropout_rate: float = 0.1
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that the model answers, each once."""
+        return list(dict.fromkeys([*self.wanted.eval_splits, *self.wanted.test_splits]))
+
+    def head(self) -> tuple[str, dict]:
+        """The name of its head in `bert_tf.heads`, and the head's arguments."""
+        name, arguments = self.task.kind.head(self.task, self.options)
+        return name, {**arguments, "name": self.name, "loss_weight": self.loss_weight,
+                      "dropout_rate": self.dropout_rate}
+
+
+def _folder(data_dir, name):
+    """The folder of a named task."""
+    plain = name.replace("-", "")
+    found = [entry for entry in sorted(os.listdir(data_dir) if os.path.isdir(data_dir) else [])
+             if entry.lower().replace("-", "").replace("_", "") == plain]
+    if not found:
+        raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
+                         "its official files there, or name their folder as data_dir in "
+                         "--task_config_path.")
+    return os.path.join(data_dir, found[0])
+
+
+def _find(flags, name, row, job):
+    """The task with its labels, and its `Wanted`."""
+    files = {key: value for key, value in row.items() if key in _FILES}
+    if name in TASKS:
+        own = TaskFlags(**{**files, "task": name,
+                           "data_dir": files.get("data_dir") or _folder(flags.data_dir, name)})
+    else:
+        own = TaskFlags(**{"data_dir": flags.data_dir, **files})
+    task = dataclasses.replace(own.read_task(), name=name)
+    if task.kind.name not in KINDS:
+        raise InputError(f"{name} is a task of {task.kind.title}, which is not trained together "
+                         f"with others; the kinds that are: {', '.join(KINDS)}.")
+    if job.do_train and task.model_of:
+        raise InputError(f"{name} has no training set: name {task.model_of}, whose model answers "
+                         "it too.")
+    has_test = any(split.startswith("test") and _is_there(task, own.data_dir, split)
+                   for split in task.splits)
+    try:
+        wanted = own.find(task, job.do_train, job.do_eval, job.do_predict and has_test)
+    except InputError as error:
+        raise InputError(f"task {name}: {error}") from error
+    sources = {split: dataclasses.replace(source, task=dataclasses.replace(source.task, name=name))
+               for split, source in wanted.sources.items()}
+    return wanted._replace(sources=sources)
+
+
+def _is_there(task, data_dir, split):
+    try:
+        return bool(task.path(data_dir, split))
+    except InputError:
+        return False
+
+
+def open_members(flags: MixtureFlags, job, model: Model) -> list[Member]:
+    """The tasks, whose files were found good.
+
+    Args:
+        flags: `MixtureFlags`.
+        job: `ModelFlags`.
+        model: the `Model` to begin with.
+
+    Raises:
+        InputError: see `MixtureFlags.rows`; a file is absent or cannot be read, or the model was
+            not trained for a task.
+    """
+    members = []
+    folder = model.path if os.path.isdir(model.path) else os.path.dirname(model.path)
+    for name, row in flags.rows().items():
+        wanted = _find(flags, name, row, job)
+        if not wanted.sources:
+            continue
+        task = next(iter(wanted.sources.values())).task
+        saved = None
+        if not job.do_train or job.keep_head:
+            saved = SavedTask.read(task_folder(folder, name))
+            if saved is None or task.labels not in ((), saved.task.labels):
+                raise InputError(f"{model.path} was not trained for the task {name} with these "
+                                 "labels; leave the task out, or train it.")
+        given = {"answer_turns": _turns(flags, row, task),
+                 "hypothesis_first": flags.hypothesis_first or None}
+        options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
+        rate = row.get("dropout_p", job.classifier_dropout)
+        members.append(Member(
+            task, len(members), wanted, options, float(row.get("loss_weight", 1.0)),
+            float(_DROPOUT.get(name, 0.1) if rate is None else rate)))
+        _check(members[-1], flags.task_config_path)
+    return members
+
+
+def _turns(flags, row, task):
+    """The turns of a task's stochastic answer network; None for another head."""
+    is_pair = task.kind.name == "classification" and task.kind.num_texts(
+        task, next(iter(task.splits))) == 2
+    return flags.answer_num_turn if is_pair and row.get("answer_opt", flags.answer_opt) else None
+
+
+def _check(member, path):
+    if not 0 <= member.dropout_rate < 1 or not 0 < member.loss_weight < float("inf"):
+        raise InputError(f"{path}: {member.name} has dropout_p {member.dropout_rate} and "
+                         f"loss_weight {member.loss_weight}; give a rate from 0 to below 1, and a "
+                         "weight above 0.")
+
+
+def task_order(flags: MixtureFlags, sizes: list[int], batch_size: int, epochs: float) -> TaskOrder:
+    """The `TaskOrder` of the flags."""
+    return TaskOrder(tuple(sizes), batch_size, epochs, 0, flags.task_sampling,
+                     flags.mix_opt, flags.ratio, flags.temperature, flags.examples_cap)
+
+
+def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]:
+    """The named tasks without a training set that heads of others answer, such as AX, and whose
+    files are there to be predicted."""
+    found = []
+    for member in members if job.do_predict else ():
+        for name in (name for name, task in TASKS.items() if task.model_of == member.name):
+            try:
+                wanted = _find(flags, name, {}, dataclasses.replace(job, do_train=False,
+                                                                    do_eval=False))
+            except InputError:      # its folder is not there
+                continue
+            found.extend(dataclasses.replace(member, task=source.task, wanted=wanted)
+                         for source in wanted.sources.values())
+    return found

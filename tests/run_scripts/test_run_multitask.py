@@ -1,0 +1,195 @@
+"""Fine-tuning of one model on several tasks, from files to scores and answers."""
+
+import json
+import random
+
+import keras
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.labelled import encode_pairs
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization import open_tokenizer
+from bert_tf.training import distribution
+from bert_tf.training.settings import FineTuneSettings
+from run_scripts import export_model, run_classifier, run_multitask
+from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.multitask import MixtureFlags
+from tests.training import tiny
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+WORDS = ["good", "fine", "bad", "poor", "film", "book", "seen"]
+COLUMNS = {"text_a_column": "a", "label_column": "y"}
+ROWS = {
+    "mood": {"train_file": "mood.csv", "dev_file": "mood.csv", "test_file": "mood.csv",
+             "labelled_test": True, **COLUMNS},
+    "same": {"train_file": "same.csv", "dev_file": "same.csv", "text_b_column": "b", **COLUMNS},
+    "rating": {"train_file": "rating.csv", "dev_file": "rating.csv", "task_kind": "regression",
+               "text_b_column": "b", "loss_weight": 0.5, **COLUMNS},
+}
+
+
+def write_csv(path, rows):
+    path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """Files of three tasks, a configuration and a vocabulary."""
+    folder = tmp_path_factory.mktemp("multitask")
+    rng = random.Random(1)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    tiny.config(vocab_size=len(tokens), num_hidden_layers=1, hidden_size=8, num_attention_heads=2,
+                intermediate_size=8).to_json_file(folder / "config.json")
+
+    def text():
+        return " ".join(rng.choices(WORDS, k=rng.randint(1, 5)))
+
+    write_csv(folder / "mood.csv", [("a", "y"), *((text(), rng.choice("xz")) for _ in range(11))])
+    write_csv(folder / "same.csv", [("a", "b", "y"), *(
+        (text(), text(), rng.choice(["no", "yes"])) for _ in range(9))])
+    write_csv(folder / "rating.csv", [("a", "b", "y"), *(
+        (text(), text(), rng.randint(0, 5)) for _ in range(6))])
+    write_csv(folder / "other.csv", [("a", "y"), ("good", "x"), ("bad", "w")])
+    return folder
+
+
+@pytest.fixture(name="run")
+def fixture_run(folder, tmp_path):
+    """Function that runs the command on changed rows of tasks; returns the folder it writes."""
+    def run(output="out", rows=ROWS, **changes):
+        (tmp_path / "tasks.json").write_text(json.dumps(rows))
+        mixture = {"data_dir": str(folder), "task_config_path": str(tmp_path / "tasks.json"),
+                   "answer_num_turn": 2}
+        job = {"do_train": True, "do_eval": True, "bert_config_file": str(folder / "config.json"),
+               "vocab_file": str(folder / "vocab.txt"), "classifier_dropout": 0.0,
+               "max_seq_length": 14, "num_workers": 1}
+        settings = {"output_dir": str(tmp_path / output), "train_batch_size": 8,
+                    "eval_batch_size": 8, "num_train_epochs": 2.0, "learning_rate": 0.01,
+                    "optimizer": "adamax", "save_checkpoints_steps": 5}
+        for name, value in changes.items():
+            (mixture if hasattr(MixtureFlags, name) or name in ("tasks", "best_of") else settings
+             if hasattr(FineTuneSettings, name) else job)[name] = value
+        run_multitask.main(MixtureFlags(**mixture), ModelFlags(**job), FineTuneSettings(**settings))
+        return tmp_path / output
+    return run
+
+
+def weights(folder):
+    return {name: tensor.read() for name, tensor in checkpoints.read(str(folder)).tensors.items()}
+
+
+def same(one, other, most=0.0):
+    assert one.keys() == other.keys()
+    return all(np.abs(one[name] - other[name]).max() <= most for name in one)
+
+
+def test_tasks_are_learned_together(run, folder, tmp_path, monkeypatch, mirrored, capsys):
+    whole = run(do_predict=True)
+    found = json.loads((whole / "metrics.json").read_text())
+    assert found["best_epochs"].keys() == {"average", *ROWS}
+    scores = [found["metrics"][name] for name in found["headlines"].values()]
+    assert found["metrics"]["average"] == pytest.approx(np.mean(scores))
+    curves = (whole / "dev_curves.tsv").read_text().splitlines()
+    assert curves[0].split("\t") == ["epoch", "step", "average", *ROWS] and [
+        line.split("\t")[:2] for line in curves[1:]] == [["1", "5"], ["2", "10"]]
+    first = weights(whole)
+    # Stopped within an epoch, it goes on as if it had not been.
+    run("parts", stop_at_step=3)
+    capsys.readouterr()
+    assert same(first, weights(run("parts"))) and "from step 3" in capsys.readouterr().out
+    # With one turn, none is left out.
+    one = run("one", num_train_steps=3, do_eval=False, answer_num_turn=1)
+    monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
+    two = run("two", num_train_steps=3, do_eval=False, answer_num_turn=1)
+    monkeypatch.undo()
+    assert same(weights(one), weights(two), 1e-6)
+    # The model alone is scored as it was.
+    run("whole_again", do_train=False, init_checkpoint=str(whole), bert_config_file="",
+        vocab_file="", max_seq_length=None, tasks=["same", "rating"])
+    again = json.loads((tmp_path / "whole_again" / "metrics.json").read_text())["metrics"]
+    assert all(found["metrics"][name] == pytest.approx(value, abs=1e-6)
+               for name, value in again.items() if name != "average")
+    check_parts(whole, first)
+    check_going_on(whole, folder, tmp_path)
+
+
+def check_parts(whole, first):
+    """Keras, the Predictor and the export read the model, the last two one task at a time."""
+    learner = keras.saving.load_model(whole / "model.keras")
+    assert [objective.name for objective in learner.objectives] == list(ROWS)
+    lines = (whole / "tasks" / "mood" / "test_predictions.jsonl").read_text().splitlines()
+    assert len(lines) == 11
+    for name in ROWS:
+        own = weights(whole / "tasks" / name)
+        assert all(np.array_equal(value, first[key]) for key, value in own.items() if key in first)
+    job = export_model.resolve(export_model.ExportFlags(
+        init_checkpoint=str(whole / "tasks" / "same"), output="", format="ids"))
+    assert job.task == "stochastic_answer"
+    exported = export_model.read_model(job)
+    batch = {"input_ids": np.array([[2, 5, 3, 6, 3]]), "input_mask": np.ones([1, 5], int),
+             "segment_ids": np.array([[0, 0, 0, 1, 1]])}
+    answer = exported.objectives[0].answers(
+        exported(batch)["stochastic_answer"])["probabilities"]
+    # The second text comes first.
+    predicted = bert_tf.Predictor(whole, task="same")(("fine", "good"))["probabilities"]
+    assert np.allclose(list(predicted.values()), answer[0], atol=1e-6)
+    with pytest.raises(InputError, match="--hypothesis_first=False"):
+        export_model.resolve(export_model.ExportFlags(
+            init_checkpoint=str(whole / "tasks" / "same"), output=""))
+    for arguments, part in (((whole,), "several tasks; name one of them with task=: mood, rating"),
+                            ((whole, 32, None, "mrpc"), "no task 'mrpc'; it has mood, rating")):
+        with pytest.raises(InputError, match=part):
+            bert_tf.Predictor(*arguments)
+
+
+def check_going_on(whole, folder, tmp_path):
+    """One task is trained further, with its head."""
+    job = ModelFlags(do_train=True, do_eval=True, keep_head=True, num_workers=1,
+                     init_checkpoint=str(whole / "tasks" / "same"))
+    settings = FineTuneSettings(output_dir=str(tmp_path / "own"), num_train_epochs=0.0)
+    own = TaskFlags(**{"data_dir": str(folder), **ROWS["same"]})
+    run_classifier.main(own, job, settings)
+    score = json.loads((tmp_path / "own" / "metrics.json").read_text())["metrics"]
+    wanted = json.loads((whole / "metrics.json").read_text())["metrics"]
+    assert score["dev/accuracy"] == wanted["same_dev_accuracy"]
+
+
+@pytest.mark.parametrize("changes, part", [
+    ({"tasks": ["mood", "mood"]}, "--tasks names mood 2 times"),
+    ({"tasks": ["mood", "sonnets"]}, "there is no task 'sonnets'"),
+    ({"tasks": ["cola"]}, "no folder of the task cola"),
+    ({"best_of": ["cola"]}, "--best_of names cola"),
+    ({"rows": {"mood": {**ROWS["mood"], "weight": 2}}}, "the row of mood has weight"),
+    ({"rows": {"mood": {**ROWS["mood"], "train_file": ""}}}, "task mood: --do_train: name"),
+    ({"rows": {"mood": {**ROWS["mood"], "train_file": "no.csv"}}}, "task mood: there is no no.csv"),
+    ({"rows": {"mood": {**ROWS["mood"], "dev_file": "other.csv"}}}, "label 'w' is none of x, z"),
+    ({"rows": {"mood": {**ROWS["mood"], "loss_weight": "2"}}}, "loss_weight of mood is '2'"),
+    ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}}, "mood has dropout_p 0.0 and loss_we"),
+    ({"rows": {"mood": {**ROWS["mood"], "task_kind": "tagging"}}}, "is not trained together"),
+    ({"grid": True}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
+    ({"ratio": 1.0, "task_sampling": "temperature"}, "--ratio are for"),
+    ({"do_train": False}, "there is no model.keras"),
+])
+def test_what_cannot_work_is_refused(run, tmp_path, changes, part):
+    with pytest.raises(InputError, match=part):
+        run("refused", **changes)
+    assert not (tmp_path / "refused" / "model.keras").exists()
+
+
+def test_texts_are_packed_as_the_originals(test_data):
+    tokenizer = open_tokenizer(str(test_data / "weights" / "bert-tiny-question-classifier"), True)
+    path = test_data / "golden" / "mtdnn" / "preparation_seed1.jsonl"
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        if row["task"] == "qnnli":      # two candidates
+            continue
+        texts = [text for text in (row["premise"], row["hypothesis"]) if text]
+        features, _ = encode_pairs([texts], tokenizer, row["max_seq_len"], hypothesis_first=True)
+        length = int(features["input_mask"].sum())
+        assert [features[name][0, :length].astype(int).tolist()
+                for name in ("input_ids", "segment_ids")] == [row["token_id"], row["type_id"]]
