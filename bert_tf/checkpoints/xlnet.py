@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 import lazy_loader
 import numpy as np
-from safetensors.numpy import save
 
-from bert_tf.checkpoints import rules, safetensors_files
+from bert_tf.checkpoints import rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import XLNetConfig
@@ -330,6 +329,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
             raise InputError(f"{file}: tensor 'lm_loss.weight' differs from {words!r}, but the "
                              "network ties them.")
         found["copies.lm_loss.weight"] = copy
+    from bert_tf.checkpoints import safetensors_files  # Google's format needs none
     return Source(file, config, found, _hf_table(prefix, _head_of(values, found)),
                   rules.vocabulary_beside(file), labels=safetensors_files.labels(values),
                   notes=(_ERF_NOTE,) if config.ff_activation == "gelu_erf" else ())
@@ -364,6 +364,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """
     config = weights.config
     values = {name: np.ascontiguousarray(tensor.read()) for name, tensor in tensors.items()}
+    from safetensors.numpy import save
     with open(os.path.join(folder, "model.safetensors"), "wb") as file:
         file.write(save(values, {"format": "pt"}))
     head = next((name for name in _CLASSES if name in weights.heads), None)
