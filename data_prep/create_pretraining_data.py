@@ -26,7 +26,6 @@ import google_crc32c
 import numpy as np
 
 from bert_tf import flags, recipes
-from bert_tf.corruption import MaskTokens, Segments
 from bert_tf.data import corpus, manifest, statistics
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.pretraining import create_instances, feature_names
@@ -39,6 +38,7 @@ from bert_tf.data.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.options import defaults_of
+from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep import stream_job
 from data_prep.denoising_flags import DenoisingFlags

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from bert_tf.denoising import CONVERTERS, OBJECTIVES
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.recipes import Recipe
+from bert_tf.recipes.denoising import CONVERTERS, OBJECTIVES
 from data_prep.pretraining_flags import PretrainingDataFlags
 
 _MOST_LENGTH = 1 << 20

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import recipes
-from bert_tf.corruption import Segments
 from bert_tf.data.dynamic_masks import can_draw
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.options import defaults_of
+from bert_tf.recipes.corruption import Segments
 
 # Flags that are fields of `MaskTokens`, by the value of `choose` that they are for, and what that
 # is called, with a recipe that has it.

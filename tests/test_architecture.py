@@ -15,26 +15,21 @@ import bert_tf
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("bert_tf", "data_prep", "run_scripts")
 # Each part may import itself and these. An import inside a function counts too.
-COMMON = {"errors", "files", "options", "sizes", "config"}
+COMMON = {"errors", "files", "options", "config"}
 ALLOWED = {
     "errors": set(), "files": {"errors"}, "signals": set(), "flags": {"errors", "files", "signals"},
     "registration": set(),
-    "options": {"errors"}, "sizes": {"errors", "files", "options"},
-    "other_configs": {"sizes"}, "t5_config": {"errors", "sizes"},
-    "xlnet_config": {"errors", "sizes"},
-    "spelling": set(), "recurrent_configs": {"errors", "sizes", "spelling"},
-    "config": {"errors", "sizes", "other_configs", "t5_config", "xlnet_config",
-               "recurrent_configs"},
+    "options": {"errors"}, "spelling": set(),
+    "config": {"errors", "files", "options", "spelling"},
     "heads": set(), "finetuning_defaults": {"config"},
-    "corruption": {"errors"}, "denoising": {"errors"},
-    "recipes": {"errors", "corruption", "denoising", "t5_config"},
+    "recipes": {"errors", "config"},
     # One line: networks and what they are trained on.
     "layers": COMMON | {"spelling"},
     "networks": COMMON | {"layers", "spelling"},
     "objectives": COMMON | {"heads", "layers"},
     # The other: text and records.
     "tokenization": COMMON | {"spelling"},
-    "data": COMMON | {"metrics", "tokenization", "corruption", "denoising", "recipes", "signals",
+    "data": COMMON | {"metrics", "tokenization", "recipes", "signals",
                       "spelling"},
     "metrics": COMMON,
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
@@ -50,8 +45,7 @@ ALLOWED = {
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "objectives", "tasks",
                            "tokenization", "training"},
     "": {"heads", "networks", "registration"},
-    "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "corruption",
-                          "denoising", "recipes"},
+    "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
 # Dataclasses of flags.
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/tasks/task_flags.py",

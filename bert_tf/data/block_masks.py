@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.corruption import MaskTokens
 from bert_tf.data.corpus import Documents
 from bert_tf.data.features import Marks, pack_pairs
 from bert_tf.data.masks import KEEP, MASK, Masks
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 # fairseq at its last commit, and fairseq 0.9 to 0.12.

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from bert_tf.corruption import Segments
 from bert_tf.data.corpus import Documents
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
 
 _SEPARATOR_LENGTH = 1
 BREAK_MODES = ("complete", "complete_doc", "none", "eos")

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.data import noise_masks, stateless_random
 from bert_tf.data.noise_functions import NOISE_FUNCTIONS
-from bert_tf.denoising import Denoising, spans_lengths
+from bert_tf.recipes.denoising import Denoising, spans_lengths
 
 _SEEDS = 6          # of a sequence: two each for its mask, its input, its target
 _SHORTEST = 8       # sequence of a random length

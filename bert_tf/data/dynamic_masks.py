@@ -7,8 +7,8 @@ import dataclasses
 
 import lazy_loader
 
-from bert_tf.corruption import MaskTokens
 from bert_tf.data.masks import quotas
+from bert_tf.recipes.corruption import MaskTokens
 
 tf = lazy_loader.load("tensorflow")
 

@@ -8,10 +8,10 @@ import dataclasses
 import lazy_loader
 import numpy as np
 
-from bert_tf.corruption import MaskTokens
 from bert_tf.data.dynamic_masks import choose_tokens_batch, draw_uniforms, positions_of
 from bert_tf.data.masks import quotas
 from bert_tf.data.span_masks import length_limits
+from bert_tf.recipes.corruption import MaskTokens
 
 tf = lazy_loader.load("tensorflow")
 

@@ -3,9 +3,9 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from bert_tf.corruption import Segments
 from bert_tf.data.corpus import Documents
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
 
 _ONE_SEGMENT = 0.1      # how often all text goes to the first segment
 _LEAST = 5              # of a length that is drawn

@@ -7,13 +7,13 @@ import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from bert_tf.corruption import Segments
 from bert_tf.data.blocks import doc_blocks, doc_sentences, full_sentences, runs
 from bert_tf.data.corpus import Documents
 from bert_tf.data.electra_segments import electra_segments
 from bert_tf.data.pair_drawing import random_sentence, truncate
 from bert_tf.data.paragraphs import ORDERS, sentence_distance, sentence_reordering
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
 
 # Start of A, length of A, start of B, length of B (0: there is no B), label.
 Slices = tuple[int, int, int, int, int]

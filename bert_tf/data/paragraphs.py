@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.corruption import Segments
 from bert_tf.data.corpus import Documents
 from bert_tf.data.pair_drawing import random_sentence, truncate
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
 
 MOST_PARTS = 3
 ORDERS = sum(math.factorial(parts) for parts in range(1, MOST_PARTS + 1))

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.corruption import Segments
 from bert_tf.data import sequences
 from bert_tf.data.corpus import Documents
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
 from bert_tf.spelling import spelling_names
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.words import MAX_CHARACTERS, ElmoTokenizer, SpelledVocabulary

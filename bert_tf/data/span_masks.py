@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.corruption import MaskTokens
 from bert_tf.data.corpus import Documents
 from bert_tf.data.masks import KEEP, MASK, Masks
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 SPAN_FEATURES = ("span_left", "span_right", "span_offset", "span_weights")

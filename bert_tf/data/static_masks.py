@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.corruption import MaskTokens
 from bert_tf.data.corpus import Documents
 from bert_tf.data.masks import KEEP, Masks
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.span_masks import SpanMasks
+from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 

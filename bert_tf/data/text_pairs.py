@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.data.corpus import Documents
 from bert_tf.data.denoising import MapSeeds, Runs, make_pairs
-from bert_tf.denoising import Denoising
+from bert_tf.recipes.denoising import Denoising
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _LENGTH_BINS = 8

@@ -6,11 +6,11 @@ by itself: part of a unit may be hidden and part of it shown.
 
 import numpy as np
 
-from bert_tf.corruption import MaskTokens
 from bert_tf.data.corpus import Documents
 from bert_tf.data.features import Marks, pack_pairs
 from bert_tf.data.masks import KEEP, MASK, Masks
 from bert_tf.data.python_random import PythonRandom
+from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 # What a token is to the units.

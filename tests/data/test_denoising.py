@@ -11,8 +11,8 @@ import pytest
 
 from bert_tf.data import denoising, noise_masks, text_pairs
 from bert_tf.data.noise_functions import NOISE_FUNCTIONS
-from bert_tf.denoising import OBJECTIVES, Denoising, spans_lengths
 from bert_tf.errors import InputError
+from bert_tf.recipes.denoising import OBJECTIVES, Denoising, spans_lengths
 
 GOLDEN = pathlib.Path(os.environ.get("BERT_TF_TEST_DATA", ".")) / "golden" / "t5"
 V, EOS = 32100, 1

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import recipes
-from bert_tf.corruption import MaskTokens
 from bert_tf.data.corpus import Documents
 from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.pretraining import create_instances
 from bert_tf.data.static_masks import choose_units
+from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

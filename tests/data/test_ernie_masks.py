@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.corruption import MaskTokens
 from bert_tf.data import ernie_samples, unit_coins
 from bert_tf.data.corpus import Documents
 from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.masks import KEEP, MASK
 from bert_tf.data.pretraining import create_instances
 from bert_tf.errors import InputError
+from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 VOCAB_SIZE, MASK_ID = 30522, 103

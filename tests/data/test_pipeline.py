@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.corruption import MaskTokens
 from bert_tf.data import manifest, tfrecord
 from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.recipes.corruption import MaskTokens
 
 LENGTH, PREDICTIONS, VOCAB = 8, 2, 1000
 GOLDEN = {"sample_s128_d10_seed12345.tfrecord": (128, 20),

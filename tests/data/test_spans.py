@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import data, recipes
-from bert_tf.corruption import Segments
 from bert_tf.data import corpus, tfrecord
 from bert_tf.data.corpus import Documents
 from bert_tf.data.dynamic_spans import DynamicSpans
 from bert_tf.data.pretraining import create_instances
 from bert_tf.errors import InputError
+from bert_tf.recipes.corruption import Segments
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data

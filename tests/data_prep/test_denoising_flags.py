@@ -10,8 +10,8 @@ from bert_tf.data import denoising, text_pairs, tfrecord
 from bert_tf.data.corpus import tokenize_documents
 from bert_tf.data.features import RecordFormat, known
 from bert_tf.data.manifest import load_manifest
-from bert_tf.denoising import OBJECTIVES
 from bert_tf.errors import InputError
+from bert_tf.recipes.denoising import OBJECTIVES
 from bert_tf.tokenization.base import open_tokenizer
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags

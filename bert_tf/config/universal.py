@@ -1,14 +1,13 @@
-"""The sizes of networks that are more than BERT's encoder with other numbers."""
+"""The sizes of a Universal Transformer."""
 
 import dataclasses
 from typing import Any, ClassVar
 
-from bert_tf.sizes import (
+from bert_tf.config.sizes import (
     ACTIVATIONS,
     FRACTIONS,
     UNSEEN_KEYS,
     WHOLE_NUMBERS,
-    EncoderSizes,
     Sizes,
     check_sizes,
     preset,
@@ -113,49 +112,5 @@ class UniversalConfig(Sizes):
     def learned_heads(self) -> int:
         """The number of heads that have queries and keys."""
         return self.num_attention_heads
-
-    preset: ClassVar[Any] = classmethod(preset)
-
-
-@dataclasses.dataclass(frozen=True)
-class GPTConfig(EncoderSizes):
-    """The sizes of GPT (Radford et al. 2018); the defaults are those of the released model.
-
-    Attributes:
-        vocab_size: V, the special tokens _start_, _delimiter_ and _classify_ included.
-        embedding_dropout_prob: dropout of the table of words and positions itself.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
-    """
-
-    whole_numbers: ClassVar = WHOLE_NUMBERS
-    fractions: ClassVar = {"embedding_dropout_prob": 1, **FRACTIONS}
-    choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("openai-gpt",)}
-    unused_keys: ClassVar = ()
-
-    vocab_size: int = 40481
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    embedding_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-5
-    model_type: str = "openai-gpt"
-
-    # What else `EncoderSizes` and the layers ask for, which GPT has not.
-    type_vocab_size, inner_group_num, use_task_id = 0, 1, False
-    embedding_size = num_hidden_groups = task_type_vocab_size = None
-    shared_parts, pooler_type, directionality = "all", "first_token", "left_to_right"
-    truncates_initializer, has_tied_lm = False, True
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_sizes(self)
 
     preset: ClassVar[Any] = classmethod(preset)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.sizes import ACTIVATIONS, PRESETS, Sizes
 from bert_tf.errors import InputError
-from bert_tf.sizes import ACTIVATIONS, PRESETS, Sizes
 
 # What tests and commands for all networks call the sizes, and the original's file the vocabulary.
 _COMMON_NAMES = {"hidden_size": "d_model", "intermediate_size": "d_inner",

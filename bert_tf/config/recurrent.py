@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.sizes import WHOLE_NUMBERS, Sizes
 from bert_tf.errors import InputError
-from bert_tf.sizes import WHOLE_NUMBERS, Sizes
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
 
 _NO_LIMIT = WHOLE_NUMBERS["max_position_embeddings"]
@@ -39,7 +39,7 @@ class Recurrent:
 
         Args:
             name: a key of `presets`.
-            sizes, presets, overrides: see `bert_tf.sizes.preset`.
+            sizes, presets, overrides: see `bert_tf.config.sizes.preset`.
 
         Raises:
             InputError: there is no such size, or a value is refused.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.sizes import PRESETS, Sizes
 from bert_tf.errors import InputError
-from bert_tf.sizes import PRESETS, Sizes
 
 _ROWS = 128     # the table of words has a multiple of so many rows
 # What tests and commands for all networks call the sizes.

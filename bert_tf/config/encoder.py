@@ -1,32 +1,19 @@
-"""The sizes of a network, under the names of the original's JSON file."""
+"""The sizes of BERT's encoder, and of its relatives'."""
 
 import dataclasses
-import os
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from bert_tf.errors import InputError
-from bert_tf.other_configs import GPTConfig, UniversalConfig
-from bert_tf.recurrent_configs import ElmoConfig, SequenceLstmConfig
-from bert_tf.sizes import (
+from bert_tf.config.sizes import (
     ACTIVATIONS,
     FRACTIONS,
-    PRESETS,
     TASK_TYPES,
     UNSEEN_KEYS,
     WHOLE_NUMBERS,
     EncoderSizes,
-    Sizes,
     check_sizes,
     preset,
-    read_file,
 )
-from bert_tf.t5_config import T5Config
-from bert_tf.xlnet_config import XLNetConfig
-
-__all__ = ["ALBERT", "CONFIGS", "PATTERNS", "PRESETS", "ElmoConfig", "EncoderConfig",
-           "FixedPatternConfig", "GPTConfig", "SequenceLstmConfig", "Sizes", "T5Config",
-           "UniversalConfig", "XLNetConfig", "config_from_dict", "published", "read_config"]
+from bert_tf.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,45 +178,3 @@ class FixedPatternConfig(EncoderConfig):
 ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
           "num_hidden_groups": 1, "num_attention_heads": 64, "intermediate_size": 16384,
           "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 2}
-
-# The configuration of each `model_type`; the first is that of files which name none.
-CONFIGS: dict[str, Any] = {
-    **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
-    "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig,
-    "t5": T5Config, "xlnet": XLNetConfig, "elmo": ElmoConfig,
-    "sequence_lstm": SequenceLstmConfig}
-
-
-def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],
-              **overrides: Any) -> Sizes:
-    """The size `name` of a recipe; see `EncoderConfig.preset`.
-
-    Raises:
-        InputError: there is no such size, or a value is refused.
-    """
-    kind: Any = CONFIGS[sizes.get("model_type", next(iter(CONFIGS)))]
-    return kind.preset(name, sizes, presets, **overrides)
-
-
-def config_from_dict(values: dict[str, Any]) -> Sizes:
-    """The configuration that `values` describe: that of their `model_type`, else of their keys.
-
-    Raises:
-        InputError: the model type is unknown, or a value is refused.
-    """
-    model_type = values.get("model_type", next(
-        (name for name, cls in CONFIGS.items()
-         if any(key in values for key in cls.distinctive_keys)), next(iter(CONFIGS))))
-    if not isinstance(model_type, str) or model_type not in CONFIGS:
-        raise InputError(f"model_type {model_type!r} is unknown; choose from "
-                         f"{', '.join(CONFIGS)}.")
-    return CONFIGS[model_type].from_dict(values)
-
-
-def read_config(path: str | os.PathLike) -> Sizes:
-    """The configuration in a file such as `bert_config.json`.
-
-    Raises:
-        InputError: see `read_json` and `config_from_dict`; names the file.
-    """
-    return read_file(path, config_from_dict)

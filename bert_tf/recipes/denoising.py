@@ -1,6 +1,7 @@
 """T5's objectives: what a text becomes, an input and a target (arXiv:1910.10683, section 3.3)."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf.errors import InputError
 
@@ -69,7 +70,7 @@ class Denoising:
         Raises:
             InputError: a value has no effect here, or can't be.
         """
-        given = {name: value for name, value in (
+        given: dict[str, Any] = {name: value for name, value in (
             ("noise_density", noise_density),
             ("mean_noise_span_length", mean_noise_span_length)) if value is not None}
         for name in given:

@@ -1,0 +1,19 @@
+"""Recipes: the kinds of pre-training by name, one row of `RECIPES` in table.py each.
+
+A recipe has a data half (tokenizer, segments, corruption), which decides the records, and a model
+half (network, terms, learner). Numbers such as rates, lengths and sizes are flags or the
+configuration; a row may only give a flag another default. Rows are data and names: this package
+imports no model.
+
+A new relative of BERT is a row here, plus a row in the table that a new name refers to:
+`data.pairing.PAIRINGS`, `data.static_masks.MASKINGS`, `heads.HEADS`.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+    "corruption": ["MaskTokens", "Segments"],
+    "denoising": ["Denoising"],
+    "recipe": ["Recipe", "Task", "Term"],
+    "table": ["RECIPES", "fill", "find", "from_description", "of_manifest"],
+})

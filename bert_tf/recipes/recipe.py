@@ -1,0 +1,145 @@
+"""A kind of pre-training: what its records are made of, and what is trained on them."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.recipes.corruption import MaskTokens, Segments
+from bert_tf.recipes.denoising import Denoising
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """One term of the loss.
+
+    Attributes:
+        objective: class name of the objective, as `bert_tf.objectives` exports it.
+        weight: factor of this term in the sum.
+        options: arguments of the objective beside the configuration.
+        of_records: further arguments, each the value of a field of the records' `MaskTokens`.
+        network: "encoder", or another network of the learner, whose outputs the objective reads.
+        optional: whether it is left out where the records lack what it reads.
+        by_name: whether it is trained only where --terms names it.
+        task: of the recipe's tasks the one whose records it learns from; it is left out where there
+            are none. Empty: all records.
+    """
+
+    objective: str
+    weight: float = 1.0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    network: str = "encoder"
+    optional: bool = False
+    by_name: bool = False
+    of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    task: str = ""
+
+    def settle(self, corruption: "MaskTokens") -> "Term":
+        """This term with the `options` that the records decide."""
+        return dataclasses.replace(self, options={**self.options, **{
+            name: getattr(corruption, field) for name, field in self.of_records.items()}})
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One of the tasks of a recipe that has several kinds of records.
+
+    Attributes:
+        segments: `Segments`.
+        masked: whether tokens are hidden and predicted.
+        token_labels: what labels tokens have, a key of `data.pretraining.TOKEN_LABELS`; empty if
+            they have none.
+    """
+
+    segments: Segments
+    masked: bool = False
+    token_labels: str = ""
+
+
+# The names that every manifest has. One that was added later is written where it has not its
+# default, so that earlier records stay those of the same job.
+_DESCRIBED = {"pairing", "units", "choose", "shares", "dynamic"}
+
+
+def _describe(part):
+    """`Segments` or `MaskTokens` as a JSON value."""
+    return {field.name: list(value) if isinstance(value, tuple) else value
+            for field in dataclasses.fields(part)
+            if (value := getattr(part, field.name)) != field.default or field.name in _DESCRIBED}
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A kind of pre-training.
+
+    Attributes:
+        name: the value of --recipe.
+        paper: arXiv number, or where it is not there, its name.
+        tokenizer: kind of tokenizer, as `tokenizer.describe()` names it.
+        tokenizer_settings: further settings of the tokenizer, see `tokenizer.describe()`.
+        segments: `Segments`.
+        corruption: `MaskTokens`.
+        denoising: `Denoising`, where the records are inputs and targets; else None.
+        network: class name of the network, as `bert_tf.networks` exports it.
+        terms: the terms of the loss.
+        learner: class name of the learner, as `bert_tf.training` exports it.
+        tasks: {name: `Task`} where there are several kinds of records, which have the features of
+            all of them.
+        task: the one whose records are meant; empty where that is open, or there is one kind.
+        defaults: {flag: its default under this recipe}.
+        sizes: {key of the configuration: value} that it gives every size of BERT.
+        presets: {size: {key of the configuration: value}}, its own published sizes; these values
+            come before `sizes`.
+    """
+
+    name: str
+    paper: str
+    tokenizer: str = "wordpiece"
+    tokenizer_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    segments: Segments = Segments()
+    corruption: MaskTokens = MaskTokens()
+    denoising: Denoising | None = None
+    network: str = "BertEncoder"
+    terms: tuple[Term, ...] = (Term("MaskedLM"), Term("SentencePrediction"))
+    learner: str = "Learner"
+    tasks: Mapping[str, Task] = dataclasses.field(default_factory=dict)
+    task: str = ""
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """Where the kind of pre-training is described."""
+        return f"arXiv:{self.paper}" if self.paper[0].isdigit() else self.paper
+
+    def describe(self) -> dict[str, Any]:
+        """The data half as a JSON value, for the manifest of the records."""
+        settings = {"tokenizer_settings": dict(self.tokenizer_settings)}
+        return {"name": self.name, "tokenizer": self.tokenizer,
+                **(settings if self.tokenizer_settings else {}),
+                **({"task": self.task} if self.task else {}),
+                "segments": _describe(self.segments), "corruption": _describe(self.corruption),
+                **({"denoising": dataclasses.asdict(self.denoising)} if self.denoising else {})}
+
+    def of_task(self, name: str) -> "Recipe":
+        """This recipe for the records of one of its tasks."""
+        task = self.tasks[name]
+        return self.vary(corruption={} if task.masked else {"quota": "none"}, task=name,
+                         segments=dataclasses.asdict(task.segments))
+
+    @property
+    def task_id(self) -> int:
+        """The number of the task, as the feature `task_ids` has it."""
+        return list(self.tasks).index(self.task)
+
+    def vary(self, segments: Mapping[str, Any] | None = None,
+             corruption: Mapping[str, Any] | None = None, **fields: Any) -> "Recipe":
+        """An ablation: this recipe with other values.
+
+        Args:
+            segments, corruption: {field of `Segments` or `MaskTokens`: value}.
+            fields: other fields of `Recipe`.
+        """
+        return dataclasses.replace(
+            self, segments=dataclasses.replace(self.segments, **(segments or {})),
+            corruption=dataclasses.replace(self.corruption, **(corruption or {})), **fields)
