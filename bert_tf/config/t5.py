@@ -10,11 +10,6 @@ from bert_tf.config.sizes import PRESETS, Sizes
 from bert_tf.errors import InputError
 
 _ROWS = 128     # the table of words has a multiple of so many rows
-# What tests and commands for all networks call the sizes.
-_COMMON_NAMES = {"hidden_size": "d_model", "intermediate_size": "d_ff",
-                 "num_hidden_layers": "num_layers", "num_attention_heads": "num_heads",
-                 "hidden_dropout_prob": "dropout_rate"}
-_ABSENT_NAMES = ("attention_probs_dropout_prob", "max_position_embeddings", "type_vocab_size")
 
 
 def _size(width, feed_forward, head_size, heads, layers, **values):
@@ -60,6 +55,13 @@ class T5Config(Sizes):
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
     """
+
+    # What tests and commands for all networks call the sizes.
+    common_names: ClassVar = {
+        "hidden_size": "d_model", "intermediate_size": "d_ff", "num_hidden_layers": "num_layers",
+        "num_attention_heads": "num_heads", "hidden_dropout_prob": "dropout_rate"}
+    absent_names: ClassVar = ("attention_probs_dropout_prob", "max_position_embeddings",
+                              "type_vocab_size")
 
     whole_numbers: ClassVar = {
         "vocab_size": 10_000_000, "d_model": 65_536, "d_kv": 65_536, "d_ff": 1_048_576,
@@ -215,5 +217,5 @@ class T5Config(Sizes):
         values |= {**sizes, **presets.get(name, {}), **overrides}
         if type(values.get("vocab_size")) is int:
             values["vocab_size"] = -(-values["vocab_size"] // _ROWS) * _ROWS
-        return cls.from_dict({_COMMON_NAMES.get(key, key): value for key, value in values.items()
-                              if key not in _ABSENT_NAMES})
+        return cls.from_dict({cls.common_names.get(key, key): value for key, value in values.items()
+                              if key not in cls.absent_names})

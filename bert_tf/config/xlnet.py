@@ -8,12 +8,6 @@ from typing import Any, ClassVar, Self
 from bert_tf.config.sizes import ACTIVATIONS, PRESETS, Sizes
 from bert_tf.errors import InputError
 
-# What tests and commands for all networks call the sizes, and the original's file the vocabulary.
-_COMMON_NAMES = {"hidden_size": "d_model", "intermediate_size": "d_inner",
-                 "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
-                 "hidden_act": "ff_activation", "hidden_dropout_prob": "dropout",
-                 "attention_probs_dropout_prob": "dropatt", "n_token": "vocab_size"}
-_ABSENT_NAMES = ("max_position_embeddings", "type_vocab_size")
 _LONGEST = 1 << 20
 
 
@@ -41,6 +35,14 @@ class XLNetConfig(Sizes):
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
     """
+
+    # What tests and commands for all networks call the sizes, and the original's file calls V.
+    common_names: ClassVar = {
+        "hidden_size": "d_model", "intermediate_size": "d_inner", "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head", "hidden_act": "ff_activation",
+        "hidden_dropout_prob": "dropout", "attention_probs_dropout_prob": "dropatt",
+        "n_token": "vocab_size"}
+    absent_names: ClassVar = ("max_position_embeddings", "type_vocab_size")
 
     whole_numbers: ClassVar = {
         "vocab_size": 10_000_000, "d_model": 65_536, "d_head": 65_536, "d_inner": 1_048_576,
@@ -154,5 +156,5 @@ class XLNetConfig(Sizes):
             raise InputError(f"there is no size {name!r}; choose from "
                              f"{', '.join(dict.fromkeys([*PRESETS, *presets]))}.")
         values |= {**sizes, **presets.get(name, {}), **overrides}
-        return cls.from_dict({_COMMON_NAMES.get(key, key): value for key, value in values.items()
-                              if key not in _ABSENT_NAMES})
+        return cls.from_dict({cls.common_names.get(key, key): value for key, value in values.items()
+                              if key not in cls.absent_names})

@@ -67,7 +67,7 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
 def _missing(term, records):
     """The features that a term reads and that are neither in the records nor drawn."""
     found = records.format.names | {feature.name for feature in features.MASKS} | set(
-        getattr(records.masks, "adds", ()))
+        getattr(getattr(records, "masks", None), "adds", ()))
     if not records.format.is_masked and (
             recipes.of_manifest(records.manifest).corruption.choose == "spans"):
         found |= {feature.name for feature in features.SPANS}

@@ -33,7 +33,8 @@ def config_of(recipe, **overrides):
         "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
         "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
         "attention_probs_dropout_prob")}
-    known = {field.name for field in dataclasses.fields(kind)}
+    known = {field.name for field in dataclasses.fields(kind)} | {
+        *getattr(kind, "common_names", ())}
     values = {name: value for name, value in {**sizes, **overrides}.items() if name in known}
     return published("tiny", recipe.sizes, {"tiny": {}}, **values)
 
