@@ -19,7 +19,8 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
 
 # Graphs that run a few times on a few numbers don't repay what optimizing them takes.
-tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+_UNOPTIMIZED = {"disable_meta_optimizer": True}
+tf.config.optimizer.set_experimental_options(_UNOPTIMIZED)
 
 # Tracing makes millions of objects that live on: looking through them less often saves CPU time.
 gc.freeze()
@@ -52,6 +53,15 @@ def eagerly():
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def as_in_other_processes():
+    """With graphs that are traced and optimized as in programs, whose bits they share then."""
+    tf.config.run_functions_eagerly(False)
+    tf.config.optimizer.set_experimental_options(dict.fromkeys(_UNOPTIMIZED, False))
+    yield
+    tf.config.optimizer.set_experimental_options(_UNOPTIMIZED)
 
 
 @pytest.fixture(scope="session")

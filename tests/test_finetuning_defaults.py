@@ -11,6 +11,7 @@ from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning import relatives
 from run_scripts.finetuning.model import ModelFlags
+from run_scripts.run_classifier import ClassifierFlags
 
 
 def config(kind, layers=2, width=128, positions=512):
@@ -27,8 +28,8 @@ def fixture_folder(tmp_path):
 
 
 def test_rows_name_flags_tasks_and_sizes():
-    flags = {field.name: field for kind in (SquadFlags, TaskFlags, ModelFlags,
-                                                       FineTuneSettings)
+    flags = {field.name: field for kind in (SquadFlags, TaskFlags, ModelFlags, ClassifierFlags,
+                                            FineTuneSettings)
              for field in dataclasses.fields(kind)}
     for kind, rows in finetuning_defaults.DEFAULTS.items():
         assert kind in CONFIGS and kind != "bert"

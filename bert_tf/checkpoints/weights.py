@@ -185,8 +185,8 @@ def variables(model, held: Collection[str] = ()) -> dict:
 
     Args:
         model: the encoder or the Learner.
-        held: the heads of a file. An objective that is none of them, and the only one of its class,
-            has the name of its row in `heads.HEADS` if that is.
+        held: the heads of a file. A task's objective that is none of them, and the only one of its
+            class, has the name of its row in `heads.HEADS` if that is.
     """
     encoder = getattr(model, "encoder", model)
     # Embeddings that are shared have the name of the network that they were made in.
@@ -196,11 +196,11 @@ def variables(model, held: Collection[str] = ()) -> dict:
     objectives = getattr(model, "objectives", ())
     classes = [type(objective).__name__ for objective in objectives]
     for objective, kind in zip(objectives, classes):
-        row = OBJECTIVES[kind].name if kind in OBJECTIVES else objective.name
+        is_task = kind in OBJECTIVES and OBJECTIVES[kind].task
+        row = OBJECTIVES[kind].name if is_task else objective.name
         is_other = objective.name not in held and row in held and classes.count(kind) == 1
-        above = objective.path.removesuffix(objective.name)
         for v in objective.weights:
-            path = v.path.removeprefix(above)
+            path = v.path.removeprefix(objective.path.removesuffix(objective.name))
             named[row + path.removeprefix(objective.name) if is_other else path] = v
     return named
 

@@ -18,6 +18,7 @@ from bert_tf.errors import InputError
 from bert_tf.heads import MAX_LSTMS
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
+from bert_tf.objectives.attentive_classification import AttentiveClassification
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.multi_task import (
     Capitalization,
@@ -28,6 +29,8 @@ from bert_tf.objectives.multi_task import (
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.objectives.replaced_token import AllTokensLM, ReplacedToken
 from bert_tf.objectives.span_boundary import SpanBoundary
+from bert_tf.objectives.step_classification import StepClassification
+from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
 from bert_tf.training import resume
 from bert_tf.training.learner import Learner
@@ -81,12 +84,17 @@ def test_our_names_are_those_of_the_model():
         AllTokensLM(config), SpanBoundary(config), Capitalization(config), TokenDocument(config),
         SentenceReordering(config), SentenceDistance(config),
         FeatureTagging(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=MAX_LSTMS),
+        AttentiveClassification(config, 3, "weighted_sum_all", lstm_size=2, lstm_layers=MAX_LSTMS,
+                                hidden_size=4, pairs=True),
+        StepClassification(config, 3), StochasticAnswer(config, 3),
         *(make(config) for make in HEADS.values())])
     sizes = {letter: size or 0 for letter, size in names.sizes(config).items()}
     ours = {name.replace("{i}", str(i)): tuple(sizes[letter] for letter in shape)
             for name, shape in names.shapes(config).items()
-            # No form of this head has all of its weights; LSTMs are options of others.
-            if names.head(name) != "conditional_span" and "/bilstm/" not in name
+            # No form of the first head has all of its weights, and the others are of networks of
+            # their own; LSTMs are options of others.
+            if names.head(name) not in ("conditional_span", "permutation_lm", "recurrent_lm",
+                                        "bidirectional_lm") and "/bilstm/" not in name
             for i in names.numbers(name, config)}
     held = variables(learner)
     assert ours.keys() == held.keys()

@@ -79,10 +79,15 @@ def test_generators_of_electra(size, width):
     assert count(generator, ("embeddings_project", "encoder")) == GENERATORS[size, width]
 
 
+# ELMo's numbers are published in millions (test_elmo.py), those of 2015 not at all.
+RECURRENT = ("elmo", "lm_lstm", "sa_lstm")
+
+
 def test_no_size_is_missing_from_the_table():
     assert set(PUBLISHED["bert"]) == set(PRESETS)
     for recipe in RECIPES.values():
-        assert set(recipe.presets) <= set(PUBLISHED.get(recipe.name, ()))
+        if recipe.name not in RECURRENT:
+            assert set(recipe.presets) <= set(PUBLISHED.get(recipe.name, ()))
 
 
 @pytest.mark.parametrize("overrides", [

@@ -117,8 +117,8 @@ def listing(folder):
 
 # Going on
 
-def test_a_killed_and_stopped_run_ends_with_the_same_bytes(flags, tmp_path, capsys):
-    tf.config.run_functions_eagerly(False)      # as in the other processes
+def test_a_killed_and_stopped_run_ends_with_the_same_bytes(
+        as_in_other_processes, flags, tmp_path, capsys):
     names = "whole", "broken"
     command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
                            save_checkpoints_steps=20, iterations_per_loop=10) for name in names}

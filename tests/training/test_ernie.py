@@ -17,7 +17,7 @@ def test_steps_are_those_of_paddle(test_data, version):
     folder = test_data / "golden" / "ernie"
     golden = np.load(folder / f"forward_v{version}_seed1.npz")
     path = folder / f"hf_ernie_v{version}_seed1"
-    config = checkpoints.loading.read_config(path)
+    config = checkpoints.read_config(path)
     labels = golden["labels"].reshape(-1, 1).astype("int32")
     count, length = len(labels), golden["src_ids"].size // len(labels)
     sentence = (bert_tf.SentencePrediction(config, 2) if version == 1 else
