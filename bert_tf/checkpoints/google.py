@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import lazy_loader
 
@@ -19,6 +20,8 @@ from bert_tf.options import read_json
 tf = lazy_loader.load("tensorflow")
 
 PREFIX = "bert_model.ckpt"
+# Networks whose checkpoints have a file of their own.
+_OWN_FILES: dict[str, Any] = {module.TYPE: module for module in (t5, xlnet)}
 _GELUS = {"gelu": "the tanh form of GELU", "gelu_erf": "the exact GELU"}
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
@@ -112,10 +115,9 @@ def read(prefix: str, task: str | None = None) -> Source:
         InputError: a file is damaged.
     """
     tensors = tensor_bundle.tensors(prefix)
-    if t5.is_mesh(tensors):
-        return t5.read_mesh(prefix, tensors)
-    if xlnet.is_original(tensors):
-        return xlnet.read_original(prefix, tensors, task)
+    for other in _OWN_FILES.values():
+        if other.is_original(tensors):
+            return other.read(prefix, tensors, task)
     model = next(model for model in _MODELS.values()
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
     source = Source(prefix, _config_beside(prefix, model), tensors,
@@ -177,10 +179,8 @@ def table_for(weights: Weights) -> Format:
         InputError: the original's code would compute something else from them.
     """
     kind = weights.config.model_type
-    if kind == t5.TYPE:
-        return t5.mesh_table_for(weights)
-    if kind == xlnet.TYPE:
-        return xlnet.original_table_for(weights)
+    if kind in _OWN_FILES:
+        return _OWN_FILES[kind].table_for(weights)
     check_original(weights, kind if kind in _MODELS else "bert")
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
@@ -223,11 +223,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         weights: `Weights`.
         tensors: a dict of `Tensor` by Google's names.
     """
-    if weights.config.model_type == t5.TYPE:
-        t5.write_mesh(folder, weights, tensors)
-        return
-    if weights.config.model_type == xlnet.TYPE:
-        xlnet.write_original(folder, weights, tensors)
+    if weights.config.model_type in _OWN_FILES:
+        _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return
     model = _MODELS[weights.config.model_type]
     tf.raw_ops.SaveV2(prefix=os.path.join(folder, model.prefix), tensor_names=list(tensors),

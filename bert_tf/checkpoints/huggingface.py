@@ -4,16 +4,21 @@ import os
 import re
 
 import numpy as np
-from safetensors.numpy import save
 
-from bert_tf.checkpoints import huggingface_gpt, names, rules, safetensors_files, t5, xlnet
+from bert_tf.checkpoints import (
+    huggingface_gpt,
+    huggingface_t5,
+    huggingface_xlnet,
+    names,
+    rules,
+    safetensors_files,
+)
 from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
 from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
 from bert_tf.heads import HEADS
 from bert_tf.options import read_json
 
@@ -22,7 +27,8 @@ _WORDS = "embeddings.word_embeddings.weight"
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
                 "gelu_pytorch_tanh": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
 # The modules of models that have not BERT's names.
-_OWN_FILES = {module.TYPE: module for module in (huggingface_gpt, t5, xlnet)}
+_OWN_FILES = {module.TYPE: module
+              for module in (huggingface_gpt, huggingface_t5, huggingface_xlnet)}
 _TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
                 key=lambda head: head.is_classifier)
 # Which classes have which heads; the first whose heads are all there is the one that is written.
@@ -358,12 +364,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if model.output_weights in values:      # which then isn't tied, and neither is its bias
         bias, *copies = model.output_biases
         values |= dict.fromkeys(copies, values[bias])
-    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(save(values, {"format": "pt"}))
-    write_json(os.path.join(folder, "config.json"), described)
     tokenizer = weights.tokenizer
-    if tokenizer:
-        tokenizer.save(folder)
-        write_json(os.path.join(folder, "tokenizer_config.json"), {
-            **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
-            "model_max_length": weights.config.max_position_embeddings})
+    safetensors_files.write(folder, values, described, tokenizer, {
+        **_TOKENIZERS[tokenizer.name], "do_lower_case": tokenizer.do_lower_case,
+        "model_max_length": weights.config.max_position_embeddings} if tokenizer else {})

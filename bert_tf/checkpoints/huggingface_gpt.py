@@ -1,15 +1,12 @@
 """Hugging Face's `openai-gpt`: `model.safetensors` beside a `config.json`."""
 
-import os
 
-from safetensors.numpy import save
 
-from bert_tf.checkpoints import openai_gpt, rules
+from bert_tf.checkpoints import openai_gpt, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import GPTConfig
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
 
 TYPE = "openai-gpt"
 _PREFIX = "transformer."
@@ -75,15 +72,12 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         tensors: a dict of `Tensor` by Hugging Face's names.
     """
     config = weights.config
-    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(save(openai_gpt.join(tensors), {"format": "pt"}))
-    write_json(os.path.join(folder, "config.json"), {
+    tokenizer = weights.tokenizer
+    safetensors_files.write(folder, openai_gpt.join(tensors), {
         "architectures": [f"OpenAIGPT{'DoubleHeads' if weights.heads else ''}Model"],
         "model_type": TYPE, **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
         "afn": config.hidden_act, "n_special": openai_gpt.SPECIAL,
-        "summary_type": "cls_index", "summary_use_proj": True})
-    if weights.tokenizer:
-        weights.tokenizer.save(folder)
-        write_json(os.path.join(folder, "tokenizer_config.json"), {
-            "tokenizer_class": "OpenAIGPTTokenizer", "unk_token": weights.tokenizer.vocabulary.
-            special["unk"], "model_max_length": config.max_position_embeddings})
+        "summary_type": "cls_index", "summary_use_proj": True}, tokenizer, {
+            "tokenizer_class": "OpenAIGPTTokenizer",
+            "unk_token": tokenizer.vocabulary.special["unk"],
+            "model_max_length": config.max_position_embeddings} if tokenizer else {})

@@ -1,12 +1,17 @@
-"""Reads safetensors files, alone or in shards with an index."""
+"""Reads safetensors files, alone or in shards with an index, and writes what lies in a folder."""
 
 import functools
 import os
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from bert_tf.checkpoints.rules import Tensor
 from bert_tf.errors import InputError
+from bert_tf.files import write_json
 from bert_tf.options import read_json
 
 _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
@@ -64,3 +69,24 @@ def labels(values: dict) -> tuple[str, ...]:
     numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else []
     found = tuple(numbered.get(number) for number in numbers)
     return found if all(isinstance(label, str) for label in found) else ()
+
+
+def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any], tokenizer: Any,
+          settings: Mapping[str, Any]) -> None:
+    """Writes `model.safetensors`, `config.json`, and with a tokenizer its files and
+    `tokenizer_config.json`.
+
+    Args:
+        folder: where.
+        values: the tensors by Hugging Face's names.
+        config: the content of `config.json`.
+        tokenizer: a tokenizer, or None.
+        settings: the content of `tokenizer_config.json`.
+    """
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(save({name: np.ascontiguousarray(value) for name, value in values.items()},
+                        {"format": "pt"}))
+    write_json(os.path.join(folder, "config.json"), config)
+    if tokenizer:
+        tokenizer.save(folder)
+        write_json(os.path.join(folder, "tokenizer_config.json"), settings)

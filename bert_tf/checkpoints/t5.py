@@ -1,32 +1,28 @@
-"""T5's weights in three formats: checkpoints of the original, which tensorflow/mesh wrote, Hugging
-Face's files and Keras's.
-"""
+"""T5's weights in Keras's files, and in checkpoints of the original (tensorflow/mesh)."""
 
 import os
 import re
 from collections.abc import Mapping
 
 import lazy_loader
-import numpy as np
 
 from bert_tf.checkpoints import rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import T5Config
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
 
 tf = lazy_loader.load("tensorflow")
 
 TYPE = "t5"
-_SELF = (("", ""),)
+SELF = (("", ""),)
 _SAVED = "encoder/"         # how names of what Keras saves begin
-_ATTENTION = ("query", "key", "value", "output")
-_HIDDEN = ("wi", "wi_0", "wi_1")
+ATTENTION = ("query", "key", "value", "output")
+HIDDEN = ("wi", "wi_0", "wi_1")
 _SCALE = (("/scale", "/vars/0"),)
 
 
-def _parts(stack, reads_encoder=True):
+def parts(stack, reads_encoder=True):
     """The parts of a layer of a stack, in their order."""
     return ["attention", *(["cross_attention"] if stack == "decoder" and reads_encoder else []),
             "feed_forward"]
@@ -50,18 +46,18 @@ def _keras_rows():
     """The rows of Keras's table."""
     dense = (("/kernel", "/vars/0"),)
     rows: list[tuple] = [
-        ("embeddings/word_embeddings", f"{_SAVED}embeddings/vars/0", _SELF),
+        ("embeddings/word_embeddings", f"{_SAVED}embeddings/vars/0", SELF),
         ("logits", f"{_SAVED}logits", dense)]
     for stack in ("encoder", "decoder"):
         saved, layer = f"{_SAVED}{stack}_stack", f"{_SAVED}{stack}_stack/layer_{{i}}"
         rows += [(f"{stack}/relative_attention_bias/weight", f"{saved}/relative_bias/vars/0",
-                  _SELF), (f"{stack}/layer_norm", f"{saved}/layer_norm", _SCALE)]
-        for part in _parts(stack):
+                  SELF), (f"{stack}/layer_norm", f"{saved}/layer_norm", _SCALE)]
+        for part in parts(stack):
             ours = f"{stack}/layer_{{i}}/{part}"
             rows.append((f"{ours}/layer_norm", f"{layer}/{part}/layer_norm", _SCALE))
             names = {"wi": "hidden/dense", "wi_0": "hidden/dense", "wi_1": "hidden/dense_1",
                      "wo": "wo"} if part == "feed_forward" else {
-                         name: "output_" if name == "output" else name for name in _ATTENTION}
+                         name: "output_" if name == "output" else name for name in ATTENTION}
             rows += [(f"{ours}/{name}", f"{layer}/{part}/{theirs}", dense)
                      for name, theirs in names.items()]
     return tuple(rows)
@@ -81,26 +77,26 @@ def _mesh_table(has_encoder, is_legacy):
     inner, last = _NORMS[is_legacy]
     rows: list[tuple] = [
         ("embeddings/word_embeddings", f"{'shared' if has_encoder else 'decoder'}/embedding",
-         _SELF), ("logits/kernel", "decoder/logits/kernel", _SELF)]
+         SELF), ("logits/kernel", "decoder/logits/kernel", SELF)]
     for stack in ("encoder", "decoder"):
         block = f"{stack}/block_{{i:03}}"
         rows += [(f"{stack}/relative_attention_bias/weight",
-                  f"{stack}/block_000/layer_000/SelfAttention/relative_attention_bias", _SELF),
-                 (f"{stack}/layer_norm/scale", f"{stack}/{last}/scale", _SELF)]
-        for number, part in enumerate(_parts(stack, has_encoder)):
+                  f"{stack}/block_000/layer_000/SelfAttention/relative_attention_bias", SELF),
+                 (f"{stack}/layer_norm/scale", f"{stack}/{last}/scale", SELF)]
+        for number, part in enumerate(parts(stack, has_encoder)):
             ours, layer = f"{stack}/layer_{{i}}/{part}", f"{block}/layer_{number:03}"
             rows.append((f"{ours}/layer_norm", f"{layer}/{inner}", (("/scale", "/scale"),)))
             if part == "feed_forward":
-                rows += [(f"{ours}/{name}/kernel", f"{layer}/DenseReluDense/{name}/kernel", _SELF)
-                         for name in (*_HIDDEN, "wo")]
+                rows += [(f"{ours}/{name}/kernel", f"{layer}/DenseReluDense/{name}/kernel", SELF)
+                         for name in (*HIDDEN, "wo")]
             else:
                 kind = "SelfAttention" if part == "attention" else "EncDecAttention"
-                rows += [(f"{ours}/{name}/kernel", f"{layer}/{kind}/{name[0]}", _SELF)
-                         for name in _ATTENTION]
+                rows += [(f"{ours}/{name}/kernel", f"{layer}/{kind}/{name[0]}", SELF)
+                         for name in ATTENTION]
     return Format(tuple(rows), ((r"global_step|.*_slot_(v|vr|vc|m)", "state of the optimizer"),))
 
 
-def is_mesh(tensors: Mapping[str, Tensor]) -> bool:
+def is_original(tensors: Mapping[str, Tensor]) -> bool:
     """Whether a checkpoint of TensorFlow 1 is one of T5."""
     return "shared/embedding" in tensors or "decoder/embedding" in tensors
 
@@ -137,16 +133,18 @@ def _mesh_config(prefix, tensors):
         raise InputError(f"{prefix}: these are not the tensors of a T5 ({error})") from None
 
 
-def read_mesh(prefix: str, tensors: dict[str, Tensor]) -> Source:
+def read(prefix: str, tensors: dict[str, Tensor], task: str | None) -> Source:
     """The `Source` of a checkpoint of the original.
 
     Args:
         prefix: what `google.find` gave.
         tensors: those of the file.
+        task: has no effect: a T5 has no heads.
 
     Raises:
         InputError: they are not those of a T5.
     """
+    del task
     config = rules.config_beside(prefix)
     if config is not None and not isinstance(config, T5Config):
         raise InputError(f"{prefix}: the {rules.CONFIG} beside it is not that of a T5; remove it.")
@@ -158,12 +156,12 @@ def read_mesh(prefix: str, tensors: dict[str, Tensor]) -> Source:
                   rules.vocabulary_beside(prefix), notes=notes)
 
 
-def mesh_table_for(weights: Weights) -> Format:
+def table_for(weights: Weights) -> Format:
     """The table to write `weights` with, that of the code of their release."""
     return _mesh_table(weights.config.has_encoder, not weights.config.is_gated)
 
 
-def write_mesh(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`.
 
     Args:
@@ -177,113 +175,3 @@ def write_mesh(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> Non
     weights.config.to_json_file(os.path.join(folder, rules.CONFIG))
     if weights.tokenizer:
         weights.tokenizer.save(folder)
-
-
-# Hugging Face
-
-_KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
-         "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
-         "layer_norm_epsilon", "initializer_factor", "feed_forward_proj", "tie_word_embeddings")
-_TURNED = (("/kernel", ".weight", "transpose"),)
-
-
-def _hf_table():
-    """The table of Hugging Face's T5ForConditionalGeneration."""
-    rows: list[tuple] = [("embeddings/word_embeddings", "shared.weight", _SELF),
-                         ("logits", "lm_head", _TURNED)]
-    for stack in ("encoder", "decoder"):
-        rows += [(f"{stack}/relative_attention_bias/weight", f"{stack}.block.0.layer.0."
-                  "SelfAttention.relative_attention_bias.weight", (("", "", "transpose"),)),
-                 (f"{stack}/layer_norm/scale", f"{stack}.final_layer_norm.weight", _SELF)]
-        for number, part in enumerate(_parts(stack)):
-            ours, layer = f"{stack}/layer_{{i}}/{part}", f"{stack}.block.{{i}}.layer.{number}"
-            rows.append((f"{ours}/layer_norm/scale", f"{layer}.layer_norm.weight", _SELF))
-            if part == "feed_forward":
-                rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", _TURNED)
-                         for name in (*_HIDDEN, "wo")]
-            else:
-                kind = "SelfAttention" if part == "attention" else "EncDecAttention"
-                rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", _TURNED)
-                         for name in _ATTENTION]
-    return Format(tuple(rows), (
-        (r"copies\..*", "a copy of a tied tensor"),
-        (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
-         "not used by any version of the network")))
-
-
-def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
-    """The `Source` of Hugging Face's files.
-
-    Args:
-        file: the safetensors file.
-        values: those of `config.json`.
-        found: the tensors of the file.
-
-    Raises:
-        InputError: the configuration describes another network, or a copy differs from its tensor.
-    """
-    path = rules.beside(file, "config.json")
-    ours = {key: values[key] for key in _KEYS if key in values}
-    # Of version 5 of transformers, which always writes that they are tied.
-    if "scale_decoder_outputs" in values:
-        ours["tie_word_embeddings"] = values["scale_decoder_outputs"]
-    try:
-        config = T5Config.from_dict(ours)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    if config.num_decoder_layers == config.num_layers:
-        config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
-    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
-              *(["lm_head.weight"] if config.tie_word_embeddings else [])]
-    found = dict(found)
-    for copy in copies:
-        if copy not in found:
-            continue
-        original = found.setdefault("shared.weight", found[copy])
-        if not np.array_equal(found[copy].read(), original.read()):
-            raise InputError(f"{file}: tensor {copy!r} differs from 'shared.weight', but its "
-                             "configuration ties them.")
-        tensor = found.pop(copy)
-        if tensor is not original:
-            found[f"copies.{copy}"] = tensor
-    notes: tuple[str, ...] = ()
-    if not config.tie_word_embeddings and "lm_head.weight" not in found:
-        found["lm_head.weight"] = found["shared.weight"]
-        notes = ("lm_head.weight, which the file does not hold, is shared.weight.",)
-    return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file), notes=notes)
-
-
-def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with, as Hugging Face's files.
-
-    Raises:
-        InputError: Hugging Face has no such model.
-    """
-    if not weights.config.has_encoder:
-        raise InputError(f"{weights.source}: architecture is {weights.config.architecture}, but "
-                         "Hugging Face's T5 is an encoder_decoder; choose another format.")
-    return _hf_table()
-
-
-def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by Hugging Face's names.
-    """
-    from safetensors.numpy import save  # Google's format, which is here too, needs none
-    config = weights.config
-    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(save({name: np.ascontiguousarray(tensor.read())
-                         for name, tensor in tensors.items()}, {"format": "pt"}))
-    write_json(os.path.join(folder, "config.json"), {
-        "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,
-        **{key: getattr(config, key) for key in _KEYS},
-        "num_decoder_layers": config.decoder_layers, "is_encoder_decoder": True,
-        "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1})
-    if weights.tokenizer:
-        weights.tokenizer.save(folder)
-        write_json(os.path.join(folder, "tokenizer_config.json"), {
-            "tokenizer_class": "T5Tokenizer", "extra_ids": 100})

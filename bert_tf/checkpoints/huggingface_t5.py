@@ -1,0 +1,110 @@
+"""Hugging Face's files of T5 (transformers, `T5ForConditionalGeneration`)."""
+
+import numpy as np
+
+from bert_tf.checkpoints import rules, safetensors_files
+from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.t5 import ATTENTION, HIDDEN, SELF, TYPE, parts
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import T5Config
+from bert_tf.errors import InputError
+
+_KEYS = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
+         "relative_attention_num_buckets", "relative_attention_max_distance", "dropout_rate",
+         "layer_norm_epsilon", "initializer_factor", "feed_forward_proj", "tie_word_embeddings")
+_TURNED = (("/kernel", ".weight", "transpose"),)
+
+
+def _hf_table():
+    """The table of Hugging Face's T5ForConditionalGeneration."""
+    rows: list[tuple] = [("embeddings/word_embeddings", "shared.weight", SELF),
+                         ("logits", "lm_head", _TURNED)]
+    for stack in ("encoder", "decoder"):
+        rows += [(f"{stack}/relative_attention_bias/weight", f"{stack}.block.0.layer.0."
+                  "SelfAttention.relative_attention_bias.weight", (("", "", "transpose"),)),
+                 (f"{stack}/layer_norm/scale", f"{stack}.final_layer_norm.weight", SELF)]
+        for number, part in enumerate(parts(stack)):
+            ours, layer = f"{stack}/layer_{{i}}/{part}", f"{stack}.block.{{i}}.layer.{number}"
+            rows.append((f"{ours}/layer_norm/scale", f"{layer}.layer_norm.weight", SELF))
+            if part == "feed_forward":
+                rows += [(f"{ours}/{name}", f"{layer}.DenseReluDense.{name}", _TURNED)
+                         for name in (*HIDDEN, "wo")]
+            else:
+                kind = "SelfAttention" if part == "attention" else "EncDecAttention"
+                rows += [(f"{ours}/{name}", f"{layer}.{kind}.{name[0]}", _TURNED)
+                         for name in ATTENTION]
+    return Format(tuple(rows), (
+        (r"copies\..*", "a copy of a tied tensor"),
+        (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+         "not used by any version of the network")))
+
+
+def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+    """The `Source` of Hugging Face's files.
+
+    Args:
+        file: the safetensors file.
+        values: those of `config.json`.
+        found: the tensors of the file.
+
+    Raises:
+        InputError: the configuration describes another network, or a copy differs from its tensor.
+    """
+    path = rules.beside(file, "config.json")
+    ours = {key: values[key] for key in _KEYS if key in values}
+    # Of version 5 of transformers, which always writes that they are tied.
+    if "scale_decoder_outputs" in values:
+        ours["tie_word_embeddings"] = values["scale_decoder_outputs"]
+    try:
+        config = T5Config.from_dict(ours)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if config.num_decoder_layers == config.num_layers:
+        config = T5Config.from_dict({**config.to_dict(), "num_decoder_layers": None})
+    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+              *(["lm_head.weight"] if config.tie_word_embeddings else [])]
+    found = dict(found)
+    for copy in copies:
+        if copy not in found:
+            continue
+        original = found.setdefault("shared.weight", found[copy])
+        if not np.array_equal(found[copy].read(), original.read()):
+            raise InputError(f"{file}: tensor {copy!r} differs from 'shared.weight', but its "
+                             "configuration ties them.")
+        tensor = found.pop(copy)
+        if tensor is not original:
+            found[f"copies.{copy}"] = tensor
+    notes: tuple[str, ...] = ()
+    if not config.tie_word_embeddings and "lm_head.weight" not in found:
+        found["lm_head.weight"] = found["shared.weight"]
+        notes = ("lm_head.weight, which the file does not hold, is shared.weight.",)
+    return Source(file, config, found, _hf_table(), rules.vocabulary_beside(file), notes=notes)
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with, as Hugging Face's files.
+
+    Raises:
+        InputError: Hugging Face has no such model.
+    """
+    if not weights.config.has_encoder:
+        raise InputError(f"{weights.source}: architecture is {weights.config.architecture}, but "
+                         "Hugging Face's T5 is an encoder_decoder; choose another format.")
+    return _hf_table()
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by Hugging Face's names.
+    """
+    config = weights.config
+    safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
+        "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,
+        **{key: getattr(config, key) for key in _KEYS},
+        "num_decoder_layers": config.decoder_layers, "is_encoder_decoder": True,
+        "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1},
+        weights.tokenizer, {"tokenizer_class": "T5Tokenizer", "extra_ids": 100})

@@ -1,0 +1,167 @@
+"""Hugging Face's files of XLNet (transformers, `XLNetModel` and the classes on top of it)."""
+
+import numpy as np
+
+from bert_tf.checkpoints import rules, safetensors_files
+from bert_tf.checkpoints.rules import Format, Source, Tensor
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.checkpoints.xlnet import (
+    ATTENTION,
+    BIASES,
+    HEADS,
+    LAYER,
+    SELF,
+    SEQUENCE,
+    TYPE,
+    span_rows,
+)
+from bert_tf.config import XLNetConfig
+from bert_tf.errors import InputError
+
+_KEYS = {"vocab_size": "vocab_size", "d_model": "d_model", "n_layer": "n_layer",
+         "n_head": "n_head", "d_inner": "d_inner", "untie_r": "untie_r", "reuse_len": "reuse_len",
+         "mem_len": "mem_len", "clamp_len": "clamp_len", "dropout": "dropout",
+         "initializer_range": "initializer_range", "layer_norm_eps": "layer_norm_eps",
+         "summary_type": "summary_type", "summary_use_proj": "use_summ_proj"}
+_FIXED = {"attn_type": "bi", "same_length": False, "summary_activation": "tanh"}
+_ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
+                "relu": "relu"}
+_TURNED = (("/kernel", ".weight", "transpose"), ("/bias", ".bias"))
+_SCALED = (("/gamma", ".weight"), ("/beta", ".bias"))
+_HF_IN, _HF_OUT = (("/kernel", "", "HND"),), (("/kernel", "", "transpose HND"),)
+# The end of a class's name, and the head it has.
+_CLASSES = {"classification": "ForSequenceClassification", "multi_label":
+            "ForSequenceClassification", "regression": "ForSequenceClassification",
+            "multiple_choice": "ForMultipleChoice", "tagging": "ForTokenClassification",
+            "answer_span": "ForQuestionAnsweringSimple",
+            "conditional_span": "ForQuestionAnswering", "permutation_lm": "LMHeadModel"}
+_LOGITS = {"tagging": "classifier", "answer_span": "qa_outputs"}
+_PROBLEMS = {"multi_label_classification": "multi_label", "regression": "regression"}
+_ERF_NOTE = ("transformers computes the exact GELU where its file has \"gelu\", but XLNet was "
+             "trained with the tanh form; give --hidden_act=gelu to take that.")
+
+
+def _hf_table(prefix, head, notes=()):
+    """The table of Hugging Face's classes, with a `head` or None."""
+    block = f"{prefix}layer.{{i}}"
+    logits = [(f"{head}/dense", _LOGITS.get(head, "logits_proj"), _TURNED)] if head in (
+        *SEQUENCE, "multiple_choice", *_LOGITS) else []
+    return Format((
+        ("embeddings/word_embeddings", f"{prefix}word_embedding.weight", SELF),
+        ("embeddings/mask_emb", f"{prefix}mask_emb", (("", "", "11H"),)),
+        *((f"{ATTENTION}/self/{name}", f"{block}.rel_attn.{name}_bias", SELF)
+          for name in BIASES),
+        (f"{ATTENTION}/self/seg_embed", f"{block}.rel_attn.seg_embed", SELF),
+        *((f"{ATTENTION}/self/{part}", f"{block}.rel_attn.{part[0]}", _HF_IN)
+          for part in HEADS),
+        (f"{ATTENTION}/self/position", f"{block}.rel_attn.r", _HF_IN),
+        (f"{ATTENTION}/output/dense", f"{block}.rel_attn.o", _HF_OUT),
+        (f"{ATTENTION}/output/LayerNorm", f"{block}.rel_attn.layer_norm", _SCALED),
+        (f"{LAYER}/intermediate/dense", f"{block}.ff.layer_1", _TURNED),
+        (f"{LAYER}/output/dense", f"{block}.ff.layer_2", _TURNED),
+        (f"{LAYER}/output/LayerNorm", f"{block}.ff.layer_norm", _SCALED),
+        ("permutation_lm/output_bias", "lm_loss.bias", SELF),
+        ("pooler/dense", "sequence_summary.summary", _TURNED),
+        *span_rows(".", _TURNED, _SCALED), *logits),
+        ((r"copies\..*", "a copy of a tied tensor"),), notes=notes)
+
+
+def _head_of(values, found):
+    """The head that the files hold, or None."""
+    classes = values.get("architectures")
+    heads = [head for head, end in _CLASSES.items()
+             if isinstance(classes, list) and f"XLNet{end}" in classes]
+    problem = _PROBLEMS.get(str(values.get("problem_type")))
+    if problem in heads:
+        return problem
+    if heads:
+        single = getattr(found.get("logits_proj.bias"), "shape", ()) == (1,)
+        return "regression" if single and "regression" in heads else heads[0]
+    return next((head for head, layer in (*_LOGITS.items(), ("classification", "logits_proj"))
+                 if f"{layer}.bias" in found), None)
+
+
+def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
+    """The `Source` of Hugging Face's files.
+
+    Args:
+        file: the safetensors file.
+        values: those of `config.json`.
+        found: the tensors of the file.
+
+    Raises:
+        InputError: the configuration describes another network, or a copy differs from its tensor.
+    """
+    path, act = rules.beside(file, "config.json"), values.get("ff_activation", "gelu")
+    ours = {mine: values[theirs] for theirs, mine in _KEYS.items()
+            if values.get(theirs) is not None}
+    try:
+        if act not in _ACTIVATIONS:
+            raise InputError(f"ff_activation must be one of {', '.join(_ACTIVATIONS)}, not {act!r}")
+        for key, only in _FIXED.items():
+            if values.get(key, only) != only:
+                raise InputError(f"{key} must be {only!r}, not {values[key]!r}")
+        ours["dropatt"] = ours.get("dropout", XLNetConfig.dropout)
+        width, heads = (ours.get(key, getattr(XLNetConfig, key)) for key in ("d_model", "n_head"))
+        config = XLNetConfig.from_dict({**ours, "ff_activation": _ACTIVATIONS[act],
+                                        "d_head": width // heads})
+    except (InputError, TypeError, ZeroDivisionError) as error:
+        raise InputError(f"{path}: {str(error).rstrip('.')}.") from None
+    prefix = "transformer." if any(name.startswith("transformer.") for name in found) else ""
+    words, found = f"{prefix}word_embedding.weight", dict(found)
+    if "lm_loss.weight" in found:
+        copy = found.pop("lm_loss.weight")
+        if not np.array_equal(copy.read(), found[words].read()):
+            raise InputError(f"{file}: tensor 'lm_loss.weight' differs from {words!r}, but the "
+                             "network ties them.")
+        found["copies.lm_loss.weight"] = copy
+    return Source(file, config, found, _hf_table(prefix, _head_of(values, found)),
+                  rules.vocabulary_beside(file), labels=safetensors_files.labels(values),
+                  notes=(_ERF_NOTE,) if config.ff_activation == "gelu_erf" else ())
+
+
+def table_for(weights: Weights) -> Format:
+    """The table to write `weights` with, as Hugging Face's files.
+
+    Raises:
+        InputError: Hugging Face has no such model.
+    """
+    config, heads = weights.config, [name for name in _CLASSES if name in weights.heads]
+    if config.attention_width != config.d_model or not config.untie_r:
+        raise InputError(f"{weights.source}: Hugging Face's XLNet has heads that are d_model / "
+                         "n_head wide, and biases of each layer; choose another format.")
+    if config.summary_type == "attn" and {"pooler", *heads} & set(weights.heads):
+        raise InputError(f"{weights.source}: summary_type is attn, which Hugging Face's XLNet has "
+                         "not; choose another format.")
+    if len(heads) > 1:
+        raise InputError(f"{weights.source} has the heads {' and '.join(heads)}; classes of "
+                         f"Hugging Face's have one; give --leave_out={','.join(heads[1:])}.")
+    return _hf_table("transformer." if heads else "", heads[0] if heads else None)
+
+
+def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
+    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
+
+    Args:
+        folder: where.
+        weights: `Weights`.
+        tensors: a dict of `Tensor` by Hugging Face's names.
+    """
+    config, tokenizer = weights.config, weights.tokenizer
+    head = next((name for name in _CLASSES if name in weights.heads), None)
+    labels = weights.labels or [f"LABEL_{i}" for i in range(next(
+        (tensor.shape[0] for name, tensor in weights.tensors.items()
+         if head and name == f"{head}/dense/bias"), 0))]
+    safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
+        "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
+        **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
+        "mem_len": config.mem_len or None, "reuse_len": config.reuse_len or None,
+        "ff_activation": next(theirs for theirs, ours in _ACTIVATIONS.items()
+                              if ours == config.ff_activation), **_FIXED,
+        "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
+        **({"id2label": {str(i): label for i, label in enumerate(labels)},
+            "label2id": {label: i for i, label in enumerate(labels)}} if labels else {}),
+        **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
+               {})}, tokenizer, {
+            "tokenizer_class": "XLNetTokenizer",
+            "do_lower_case": tokenizer.do_lower_case} if tokenizer else {})
