@@ -27,7 +27,7 @@ _CLASSES = {
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["analysis", "checkpoints", "data", "export", "layers", "networks", "objectives",
+    submodules=["analysis", "checkpoints", "compression", "data", "export", "layers", "networks", "objectives",
                 "tasks", "tokenization", "training"],
     submod_attrs=_CLASSES)
 

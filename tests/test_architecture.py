@@ -40,6 +40,8 @@ ALLOWED = {
     "checkpoints": COMMON | {"heads", "networks", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},
     "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
+    "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "networks",
+                             "objectives", "tasks", "tokenization", "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "data", "export", "networks", "objectives", "tasks",

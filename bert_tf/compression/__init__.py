@@ -1,0 +1,9 @@
+"""Smaller models: distillation, replaced modules, quantisation, pruning.
+
+Shapes in this package: B batch, S sequence, H hidden, N heads, L layers, C classes.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+})
