@@ -27,8 +27,8 @@ _CLASSES = {
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["analysis", "checkpoints", "compression", "data", "export", "layers", "networks", "objectives",
-                "tasks", "tokenization", "training"],
+    submodules=["analysis", "checkpoints", "compression", "data", "export", "layers", "networks",
+                "objectives", "tasks", "tokenization", "training"],
     submod_attrs=_CLASSES)
 
 _HOMES = {name: f"{__name__}.{module}" for module, names in _CLASSES.items() for name in names}
