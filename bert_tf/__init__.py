@@ -22,7 +22,8 @@ _CLASSES = {
     "predictor": ["Predictor"],
     "training.electra": ["Electra"],
     "training.learner": ["Learner"],
-    "training.optimizer": ["AdamWeightDecay", "LayerwiseAdaptiveMoments", "WarmupLinearDecay"],
+    "training.learning_rate": ["WarmupLinearDecay"],
+    "training.optimizer": ["AdamWeightDecay", "LayerwiseAdaptiveMoments"],
 }
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(

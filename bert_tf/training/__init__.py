@@ -14,9 +14,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "electra": ["Electra"],
         "finetuning": ["FineTuning", "Goal"],
         "learner": ["Learner"],
+        "learning_rate": ["WarmupLinearDecay"],
         "multitask": ["MultiTaskLearner"],
-        "optimizer": [
-            "AdamWeightDecay", "LayerwiseAdaptiveMoments", "WarmupLinearDecay", "make_optimizer"],
+        "optimizer": ["AdamWeightDecay", "LayerwiseAdaptiveMoments", "make_optimizer"],
         "reporting": ["Reporter", "duration", "read_metrics", "write_eval_results"],
         "run": ["Run", "make_evaluation", "save_model", "sole_writer", "wait_for_workers"],
         "settings": ["OPTIMIZERS", "POLICIES", "STRATEGIES", "FineTuneSettings",

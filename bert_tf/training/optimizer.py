@@ -1,4 +1,4 @@
-"""AdamW and LAMB as BERT and its relatives need them, and the learning rate's warm-up and decay.
+"""AdamW and LAMB as BERT and its relatives need them.
 
 Keras's own are not used, because on TensorFlow they take the squares of a repeated embedding row's
 gradients one by one, clip each replica's gradient before they are added up, and can leave
@@ -7,7 +7,6 @@ the replicas, clipped by their global norm, and then applied.
 """
 
 import importlib
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,137 +16,10 @@ from keras import ops
 
 from bert_tf.layers.base import register
 from bert_tf.training import distribution
+from bert_tf.training.learning_rate import WarmupLinearDecay
 
 # As in the original: these are neither decayed nor, by LAMB, rescaled.
 NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
-
-
-def _bert_decay(step, warmup_steps, total_steps):
-    """google-research/bert optimization.py: a line from step 0 on, so that the highest rate is
-    below the peak."""
-    del warmup_steps
-    return 1.0 - ops.minimum(step / total_steps, 1.0)
-
-
-def _roberta_decay(step, warmup_steps, total_steps):
-    """fairseq polynomial_decay_schedule.py: a line from the peak, at the end of the warm-up."""
-    falling = max(total_steps - warmup_steps, 1)
-    return 1.0 - ops.minimum((step - warmup_steps) / falling, 1.0)
-
-
-def _cosine_decay(step, warmup_steps, total_steps):
-    """openai/finetune-transformer-lm opt.py, warmup_cosine: half a wave from step 0 on."""
-    del warmup_steps
-    return 0.5 * (1.0 + ops.cos(math.pi * ops.minimum(step / total_steps, 1.0)))
-
-
-def _xlnet_cosine_decay(step, warmup_steps, total_steps):
-    """zihangdai/xlnet model_utils.py: half a wave from the end of the warm-up on."""
-    return _cosine_decay(step - warmup_steps, 0, max(total_steps - warmup_steps, 1))
-
-
-def _rsqrt_decay(step, warmup_steps, total_steps):
-    """tensorflow/mesh learning_rate_schedules.py, `truncated_rsqrt`: the peak until the end of the
-    warm-up, then it falls with the root of the step."""
-    del total_steps
-    return ops.rsqrt(ops.maximum(step, max(warmup_steps, 1.0)) / max(warmup_steps, 1.0))
-
-
-def _noam_decay(step, warmup_steps, total_steps):
-    """`learning_rate_schedule_noam` as its class has it: the same, and a line down to 0 in the last
-    tenth of the steps."""
-    falling = ops.minimum((total_steps - step) / (0.1 * total_steps), 1.0)
-    return _rsqrt_decay(step, warmup_steps, total_steps) * falling
-
-
-def _slanted_decay(step, warmup_steps, total_steps):
-    """`slanted_triangular` (arXiv:1801.06146, section 3.2): from 1/32 of the peak up to it, and
-    down again in nine times as many steps, whatever the run has."""
-    del total_steps
-    rising = max(warmup_steps, 1.0)
-    part = ops.where(step < warmup_steps, step / rising,
-                     1.0 - (step - warmup_steps) / (9.0 * rising))
-    return (1.0 + 31.0 * part) / 32.0
-
-
-def _exponential_decay(step, warmup_steps, total_steps):
-    """tensorflow/models research/adversarial_text: 0.9999 a step; its fine-tuning has 0.9998, the
-    power 2."""
-    del warmup_steps, total_steps
-    return ops.exp(math.log(0.9999) * step)
-
-
-# Forms whose function has the warm-up too.
-_WHOLE = {"rsqrt": _rsqrt_decay, "noam": _noam_decay, "slanted_triangular": _slanted_decay}
-# How the rate falls after the warm-up: the factor of the peak, by the form's name.
-DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
-          "spanbert": _bert_decay, "model_garden": _bert_decay, "gpt": _bert_decay,
-          "cosine": _cosine_decay, "xlnet_cosine": _xlnet_cosine_decay,
-          "exponential": _exponential_decay, **_WHOLE,
-          "constant": lambda step, warmup_steps, total_steps: ops.ones_like(step)}
-
-
-@register
-class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """From `start` up to the peak, and down to `end`; both are 0 but in stages of a run.
-
-    At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as
-    the form has it: peak * (1 - t / total_steps) for "bert" and "electra", and for "roberta"
-    peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)). With "electra" it falls from
-    step 0 on: the rate is that line times min(1, t / warmup_steps) (google-research/electra
-    model/optimization.py). With "spanbert" it is "bert" but for two steps, in which it is the peak:
-    the first, before which SpanBERT's code sets no rate, and the last of the warm-up.
-    "gpt" is "electra" one step later: its code counts a step before it takes it. "cosine" falls as
-    half a wave, peak * (1 + cos(pi * t / total_steps)) / 2, and "xlnet_cosine" as one that begins
-    at the end of the warm-up. "constant" does not fall, and "exponential" falls by the factor
-    0.9999 a step.
-    With "model_garden" the warm-up leads to where bert's line is at its end
-    (tensorflow/models official/modeling/optimization/lr_schedule.py).
-
-    Of T5 and its code are "rsqrt", the peak until the end of the warm-up, then peak * sqrt(
-    warmup_steps / t); "noam", the same with a line to 0 in the last tenth of the steps; and
-    "slanted_triangular".
-
-    With a start and an end the warm-up is start + (peak - start) * t / warmup_steps, and a factor f
-    of the peak becomes end + (peak - end) * f.
-
-    google-research/albert optimization.py has two numbers more. The factor of the peak that falls
-    is taken to a power, and the warm-up begins at a step of its own, before which rates are below
-    0: it is there for a warm-up in the middle of a run.
-    """
-
-    def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0, form: str = "bert",
-                 power: float = 1.0, warmup_start: int = 0, start: float = 0.0,
-                 end: float = 0.0) -> None:
-        self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
-        self.form, self.power, self.warmup_start = form, power, warmup_start
-        self.start, self.end = start, end
-
-    def _falling(self, step):
-        """The rate at a step, float32, after the warm-up."""
-        factor = DECAYS[self.form](step, self.warmup_steps, self.total_steps)
-        rate = (self.peak - self.end) * (factor if self.power == 1 else factor**self.power)
-        return rate + self.end if self.end else rate
-
-    def __call__(self, step):
-        step = ops.cast(step, "float32") + (self.form == "gpt")
-        rate = self._falling(step)
-        if self.warmup_steps and self.form not in _WHOLE:
-            rising = {"electra": rate, "gpt": rate, "model_garden": self._falling(
-                ops.cast(self.warmup_steps, "float32"))}.get(self.form, self.peak)
-            step = step - self.warmup_start if self.warmup_start else step
-            warmup = (rising - self.start) * step / self.warmup_steps
-            warmup = warmup + self.start if self.start else warmup
-            rate = ops.where(step < self.warmup_steps, warmup, rate)
-        if self.form == "spanbert":
-            is_peak = ops.logical_or(ops.equal(step, 0), ops.equal(step, self.warmup_steps))
-            rate = ops.where(is_peak, self.peak, rate)
-        return rate
-
-    def get_config(self):
-        return {"peak": self.peak, "total_steps": self.total_steps,
-                "warmup_steps": self.warmup_steps, "form": self.form, "power": self.power,
-                "warmup_start": self.warmup_start, "start": self.start, "end": self.end}
 
 
 @register

@@ -8,7 +8,7 @@ from bert_tf.data.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 
-# What training/optimizer.py and training/distribution.py make, named here because flags are read
+# What optimizer.py, learning_rate.py and distribution.py make, named here because flags are read
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
               "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam",

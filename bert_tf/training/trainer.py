@@ -15,7 +15,8 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.training import carried, distribution
 from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.settings import POLICIES, TrainSettings
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
