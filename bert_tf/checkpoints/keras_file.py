@@ -4,7 +4,6 @@ The archive is read as data: no class that it names is made.
 """
 
 import collections
-import functools
 import os
 import re
 import zipfile
@@ -13,15 +12,13 @@ from collections.abc import Iterable
 from bert_tf.checkpoints import (
     google,
     hdf5,
+    keras_names,
     names,
-    recurrent,
     rules,
-    t5,
     task_heads,
     training_checkpoint,
-    xlnet,
 )
-from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
+from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
@@ -31,139 +28,14 @@ from bert_tf.options import parse_json
 
 NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
-
-
-def _encoder_parts(config, layer="TransformerLayer"):
-    """The parts of a `BertEncoder` with layers of the class `layer`; one that shares weights is
-    saved with the first that has them, under its number."""
-    numbers = sorted({max(pair) for pair in config.layer_weights})
-    return [("Embeddings", "embeddings"),
-            *([("Dense", "embeddings_project")] if config.projects else []),
-            *((layer, f"layer_{i}") for i in numbers),
-            *([("Dense", "pooler")] if config.has_pooler else [])]
-
-
-def _gpt_parts(config):
-    """The parts of a `GPT`."""
-    return [("GPTEmbeddings", "embeddings"), *_encoder_parts(config)[1:]]
-
-
-def _universal_parts(config):
-    """The parts of a `UniversalTransformer`."""
-    return [("ScaledEmbeddings", "embeddings"), ("UniversalLayer", "layer_0"),
-            ("LayerNorm", "norm"), ("Dense", "pooler")]
-
-
-_SELF = (("", ""),)
-_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
-_NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
-_ENCODER = (
-    *encoder_rows(
-        {"table": _SELF, "norm": _NORM, "dense": _DENSE},
-        ("encoder/embeddings/vars/0", "encoder/embeddings/vars/1", "encoder/embeddings/vars/2",
-         "encoder/embeddings/norm"), "encoder/layer_{i}/",
-        ("attention/query", "attention/key", "attention/value", "attention_output/projection",
-         "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
-    ("embeddings/task_type_embeddings", "encoder/embeddings/vars/3", _SELF),
-    ("embeddings_project", "encoder/embeddings_project", _DENSE),
-    ("pooler/dense", "encoder/pooler", _DENSE),
-)
-_KERNEL = (("/kernel", "/vars/0"),)
-_RECURRENT = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
-_LAYER = "encoder/layer_{i}"
-_UNIVERSAL = (
-    ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
-                                               ("/token_type_embeddings", "/1"))),
-    (f"{_LAYER}/attention/LayerNorm", f"{_LAYER}/attention_norm", _NORM),
-    *((f"{_LAYER}/attention/self/{part}", f"{_LAYER}/attention/{part}", _KERNEL)
-      for part in ("query", "key", "value")),
-    (f"{_LAYER}/attention/output/dense", f"{_LAYER}/attention_output", _KERNEL),
-    (f"{_LAYER}/LayerNorm", f"{_LAYER}/norm", _NORM),
-    (f"{_LAYER}/intermediate/dense", f"{_LAYER}/intermediate", _DENSE),
-    (f"{_LAYER}/output/dense", f"{_LAYER}/output_", _DENSE),
-    (f"{_LAYER}/halting", f"{_LAYER}/halting", _DENSE),
-    (f"{_LAYER}/step_embeddings", f"{_LAYER}/vars/0", _SELF),
-    ("encoder/LayerNorm", "encoder/norm", _NORM),
-    ("pooler/dense", "encoder/pooler", _DENSE),
-)
-_GPT = (
-    ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
-                                               ("/position_embeddings", "/1"))),
-    *(row for row in _ENCODER if row[0].startswith("encoder/")),
-)
-# For each network: its parts in the order of its `layers`, a function of the configuration that
-# returns a list of (class, name in the table); and the rows of its table. Keras names the groups of
-# an HDF5 file after classes, but for attributes that come before the list of layers.
-_NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
-             "FixedPatternEncoder": (
-                 functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
-             "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT),
-             "T5": (t5.keras_parts, t5.KERAS),
-             "XLNet": (xlnet.keras_parts, xlnet.KERAS),
-             "Elmo": (recurrent.elmo_parts, recurrent.KERAS_ELMO),
-             "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE)}
-# For networks whose parts have lists of their own: the groups of these, a function of the
-# configuration that returns {path: name in the table}.
-_LISTS = {"T5": t5.keras_lists, "Elmo": recurrent.elmo_lists}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
-
-
-def _head_rows(name, head):
-    """The rows of a head that is called `name`."""
-    if head.name in ("masked_lm", "all_tokens_lm"):
-        rows = ((f"{name}/transform/dense", f"{name}/transform", _DENSE),
-                (f"{name}/transform/LayerNorm", f"{name}/norm", _NORM),
-                (name, f"{name}/vars", (("/output_bias", "/0"), ("/output_weights", "/1"))))
-        return rows if head.name == "masked_lm" else (
-            *rows[:2], (f"{name}/output_bias", f"{name}/vars/0", _SELF),
-            (f"{name}/copy/dense", f"{name}/copy", _DENSE))
-    if head.name == "span_boundary":
-        return ((name, f"{name}/vars", (("/position_embeddings", "/0"), ("/output_bias", "/1"))),
-                *((f"{name}/{ours}_{i}", f"{name}/{theirs}_{i}", kind) for i in range(2)
-                  for ours, theirs, kind in (("dense", "dense", _DENSE),
-                                             ("LayerNorm", "norm", _NORM))))
-    if head.module == "recurrent_lm":
-        return ((name, f"{name}/vars", (("/output_weights", "/0"), ("/output_bias", "/1"))),)
-    if head.name == "step_classification":
-        return ((f"{name}/hidden", f"{name}/hidden", _DENSE),
-                (f"{name}/dense", f"{name}/classifier", _DENSE))
-    if head.name == "replaced_token":
-        return ((f"{name}/dense", f"{name}/transform", _DENSE),
-                (f"{name}/dense_1", f"{name}/classifier", _DENSE))
-    if head.name == "conditional_span":
-        return ((f"{name}/start", f"{name}/start", _DENSE),
-                *((f"{name}/{part}/{end}", f"{name}/{part}{suffix}", kind)
-                  for part in ("end", "answerable") for end, suffix, kind in (
-                      ("hidden", "_hidden", _DENSE), ("LayerNorm", "_norm", _NORM),
-                      ("dense", "", _DENSE)) if (part, end) != ("answerable", "LayerNorm")))
-    if head.name == "permutation_lm":
-        return ((f"{name}/output_bias", f"{name}/vars/0", _SELF),)
-    rows = ((f"{name}/dense", f"{name}/classifier", _DENSE),)
-    if head.name == "stochastic_answer":
-        return (*rows, *((f"{name}/{part}", f"{name}/{part}", _DENSE)
-                         for part in ("query", "attention")),
-                (f"{name}/gru", f"{name}/gru/vars", _RECURRENT))
-    features, reader = f"{name}/features", f"{name}/reader"
-    if head.name == "attentive_classification":
-        compared = f"{name}/compare"
-        rows = (*rows, (f"{name}/hidden", f"{name}/hidden", _DENSE),
-                *((f"{compared}_lstm/{way}_lstm/lstm_cell", f"{compared}/{way}_layer/cell/vars",
-                   _RECURRENT) for way in ("forward", "backward")))
-    elif head.name != "feature_tagging":
-        return (*rows, *_lstm_rows(f"{name}/bilstm", reader, 1))
-    return (*rows, (features, f"{reader}/vars", (("/layer_weights", "/0"), ("/scale", "/1"))),
-            *_lstm_rows(features, reader, MAX_LSTMS))
-
-
-def _lstm_rows(name, reader, count):
-    return ((f"{name}/lstm_{i}/{way}_lstm/lstm_cell", f"{reader}/lstm_{i}/{way}_layer/cell/vars",
-             _RECURRENT) for i in range(count) for way in ("forward", "backward"))
 
 
 def _table(network, heads):
     """The table of a network with `heads`: dict of name -> `Head`."""
-    return Format((*_NETWORKS[network][1], *(row for name, head in heads.items()
-                                for row in _head_rows(name, head))), _IGNORED,
+    return Format((*keras_names.NETWORKS[network][1],
+                   *(row for name, head in heads.items()
+                     for row in keras_names.head_rows(name, head))), _IGNORED,
                   {name: head.name for name, head in heads.items() if name not in HEADS})
 
 
@@ -226,12 +98,12 @@ def _parse(values, source):
     """The network's class and its configuration, and the objectives of a Learner or None, which
     `values` describe.
     """
-    config = _describe(values, ("Learner", *_NETWORKS), source)
+    config = _describe(values, ("Learner", *keras_names.NETWORKS), source)
     objectives = None
     if values["class_name"] == "Learner":
         objectives = _objectives(config, source)
         values = config.get("encoder")
-        config = _describe(values, _NETWORKS, source)
+        config = _describe(values, keras_names.NETWORKS, source)
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")
     try:
@@ -276,13 +148,13 @@ def _group_names(classes: Iterable[str]) -> list[str]:
 
 def _groups(network, config, objectives, heads):
     """Keras's groups that are lists' members: dict of their paths -> their names in the table."""
-    parts = _NETWORKS[network][0](config)
+    parts = keras_names.NETWORKS[network][0](config)
     inside = "" if objectives is None else "encoder/"
     groups = {f"{inside}layers/{group}": f"encoder/{part}"
               for group, (_, part) in zip(_group_names(kind for kind, _ in parts), parts)}
-    if network in _LISTS:
+    if network in keras_names.LISTS:
         groups |= {f"{inside}{path}": f"encoder/{name}"
-                   for path, name in _LISTS[network](config).items()}
+                   for path, name in keras_names.LISTS[network](config).items()}
     # Attributes whose names come before that of the list.
     for name in ("embeddings", "embeddings_project", "encoder_stack", "decoder_stack"):
         groups[f"{inside}{name}"] = f"encoder/{name}"

@@ -8,7 +8,7 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.checkpoints import keras_file
+from bert_tf.checkpoints import keras_file, keras_names
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -89,9 +89,9 @@ class WithProjection(BertEncoder):
 
 
 def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
-    *parts, pooler = keras_file._encoder_parts(CONFIG)
-    monkeypatch.setitem(keras_file._NETWORKS, "WithProjection", (
-        lambda config: [*parts, ("Dense", "projection"), pooler], keras_file._ENCODER))
+    *parts, pooler = keras_names._encoder_parts(CONFIG)
+    monkeypatch.setitem(keras_names.NETWORKS, "WithProjection", (
+        lambda config: [*parts, ("Dense", "projection"), pooler], keras_names._ENCODER))
     encoder = WithProjection(CONFIG)
     learner = learner_of(bert_tf.Tagging(CONFIG, 2), encoder=encoder)
     learner.save(tmp_path / "model.keras")
