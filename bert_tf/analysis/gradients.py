@@ -57,10 +57,10 @@ def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
         x = first_states(encoder, encoder.embeddings(batch["input_ids"], batch["segment_ids"]))
         for number, layer in enumerate(encoder.layers_):
             values.append(head_values(encoder, number, x))              # [B, N, S, D]
-            context, probs = layer.attention(x, bias)
+            context, maps = layer.attention(x, bias)
             tape.watch(context)
             contexts.append(context)
-            probabilities.append(probs)
+            probabilities.append(maps["attention_probs"])
             x = layer.attention_output(context, x)
             x = layer.output_(layer.intermediate(x), x)
         logits = objective({"sequence_output": x}, batch, encoder.embedding_table)

@@ -91,9 +91,10 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
                 layer.build((None, None, self.config.hidden_size))
 
     def call(self, x: Tensor, bias: tuple[Tensor | None, Tensor], head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """As `SelfAttention.call`, but for `bias`: the bias of the learned heads, and the maps of
-        the others, float [B, F, S, S]. Dropout is not applied to the latter."""
+        the others, float [B, F, S, S]. Dropout is not applied to the latter. There are no
+        `attention_scores`, as maps that are given have none."""
         scores_bias, maps = bias
         probs = dropped = ops.cast(maps, self.compute_dtype)
         size = self.config.head_size
@@ -111,7 +112,8 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
         if head_mask is not None:
             context = context * ops.cast(head_mask, context.dtype)[:, None, None]
         context = ops.transpose(context, (0, 2, 1, 3))                  # [B, S, N, D]
-        return ops.reshape(context, (*ops.shape(x)[:2], self.config.hidden_size)), probs
+        return ops.reshape(context, (*ops.shape(x)[:2], self.config.hidden_size)), {
+            "attention_probs": probs}
 
 
 def _split(x: Tensor, size: int) -> Tensor:

@@ -232,7 +232,7 @@ class SelfAttention(FromConfig, keras.layers.Layer):
             layer.build((None, None, self.config.hidden_size))
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """
         Args:
             x: float [B, S, H].
@@ -241,7 +241,8 @@ class SelfAttention(FromConfig, keras.layers.Layer):
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
-            The heads' outputs [B, S, H] and the attention probabilities [B, N, S, S].
+            The heads' outputs [B, S, H], and a dict of [B, N, S, S]: `attention_probs`, before
+            dropout, and `attention_scores`, float32, of which they are the softmax.
         """
         batch, length = ops.shape(x)[:2]
         heads, size = self.config.num_attention_heads, self.config.head_size
@@ -261,7 +262,8 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         if head_mask is not None:
             context = context * ops.cast(head_mask, context.dtype)[:, None, None]
         context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
-        return ops.reshape(context, (batch, length, heads * size)), probs
+        return ops.reshape(context, (batch, length, heads * size)), {
+            "attention_probs": probs, "attention_scores": scores}
 
 
 @register
@@ -335,13 +337,13 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
             self.output_.build()
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Takes what `SelfAttention` takes.
 
         Returns:
-            float [B, S, H] and the attention probabilities [B, N, S, S].
+            float [B, S, H], and the dict that `SelfAttention` returns.
         """
         seeds = split_seed(dropout_seed, 3)
-        context, probs = self.attention(x, bias, head_mask, seeds[0])               # [B, S, H]
+        context, maps = self.attention(x, bias, head_mask, seeds[0])                # [B, S, H]
         x = self.attention_output(context, x, seeds[1])
-        return self.output_(self.intermediate(x), x, seeds[2]), probs               # from [B, S, F]
+        return self.output_(self.intermediate(x), x, seeds[2]), maps                # from [B, S, F]

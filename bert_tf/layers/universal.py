@@ -145,17 +145,17 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
         return self.halting(ops.cast(x, "float32"))[:, :, 0]
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Takes what `SelfAttention` takes.
 
         Returns:
-            float [B, S, H] and the attention probabilities [B, N, S, S].
+            float [B, S, H], and the dict that `SelfAttention` returns.
         """
         seeds, rate = split_seed(dropout_seed, 3), self.config.hidden_dropout_prob
-        context, probs = self.attention(self.attention_norm(x), bias, head_mask, seeds[0])
+        context, maps = self.attention(self.attention_norm(x), bias, head_mask, seeds[0])
         x = x + dropout(self.attention_output(context), rate, seeds[1])             # [B, S, H]
         y = self.output_(self.intermediate(self.norm(x)))
-        return x + dropout(y, rate, seeds[2]), probs
+        return x + dropout(y, rate, seeds[2]), maps
 
 
 class Halting:

@@ -140,12 +140,13 @@ class BertEncoder(FromConfig, keras.Model):
                 `seed_generator` if None.
             attention_bias: float [B or 1, N or 1, S, S], added to every layer's attention scores.
             head_mask: float [L, N], a factor for each head's output.
-            return_attention: whether to return `attention_probs` too.
+            return_attention: whether to return `attention_probs` and `attention_scores` too.
 
         Returns:
             A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
             [B, S, E], `layer_outputs` (list of L [B, S, H]), and on request `attention_probs`
-            (list of L [B, N, S, S], before dropout).
+            (list of L [B, N, S, S], before dropout) and `attention_scores`, float32, of which they
+            are the softmax; the latter not where heads have fixed patterns.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -160,19 +161,17 @@ class BertEncoder(FromConfig, keras.Model):
         x = outputs["embedding_output"]
         if self.embeddings_project:
             x = self.embeddings_project(x)
-        attention_probs = []
         for i, layer in enumerate(self.layers_):                        # x: [B, S, H]
-            x, probs = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i])
+            x, maps = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i])
             outputs["layer_outputs"].append(x)
-            attention_probs.append(probs)
+            for name in maps if return_attention else ():
+                outputs.setdefault(name, []).append(maps[name])
         outputs["sequence_output"] = x
         if self.config.is_causal:
             summary = last_token(x, inputs.get("input_mask"))
         else:
             summary = x[:, 0]                                           # [B, H]
         outputs["pooled_output"] = self.pooler(summary) if self.pooler else summary
-        if return_attention:
-            outputs["attention_probs"] = attention_probs
         return outputs
 
 

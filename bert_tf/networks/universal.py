@@ -15,6 +15,9 @@ from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.transformer import LayerNorm, split_seed
 from bert_tf.layers.universal import Halting, ScaledEmbeddings, UniversalLayer, ignore_padding
 
+# What `SelfAttention` returns of each step.
+_MAPS = ("attention_probs", "attention_scores")
+
 
 @register
 class UniversalTransformer(FromConfig, keras.Model):
@@ -69,7 +72,7 @@ class UniversalTransformer(FromConfig, keras.Model):
                 `seed_generator` if None.
             attention_bias: float [B or 1, N or 1, S, S], added to every step's attention scores.
             head_mask: float [T, N], a factor for each head's output.
-            return_attention: whether to return `attention_probs` too.
+            return_attention: whether to return `attention_probs` and `attention_scores` too.
 
         Returns:
             A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
@@ -94,7 +97,7 @@ class UniversalTransformer(FromConfig, keras.Model):
         x = self.embeddings(inputs["input_ids"], inputs.get("segment_ids"), seed)
         outputs = {"embedding_output": x, **self.take_steps(x, bias, head_mask, of_steps)}
         if not return_attention:
-            del outputs["attention_probs"]
+            outputs = {name: value for name, value in outputs.items() if name not in _MAPS}
         outputs["sequence_output"] = outputs["layer_outputs"][-1]
         outputs["pooled_output"] = self.pooler(outputs["sequence_output"][:, 0])
         return outputs
@@ -110,20 +113,21 @@ class UniversalTransformer(FromConfig, keras.Model):
 
         Returns:
             A dict: `layer_outputs`, list of T [B, S, H], what the network would return if it ended
-            after each step; `attention_probs`, list of T [B, N, S, S], before dropout; and, with
+            after each step; the maps of `SelfAttention`, lists of T [B, N, S, S]; and, with
             adaptive halting, `ponder_times` and `remainders`, float32 [B, S] (see `Halting`).
         """
-        outputs: dict[str, Any] = {"layer_outputs": [], "attention_probs": []}
+        outputs: dict[str, Any] = {"layer_outputs": [], **{name: [] for name in _MAPS}}
         layer = self.shared_layer
         halting = Halting(self.config, x) if self.config.halts else None
         seeds, result = split_seed(dropout_seed, self.config.depth), ops.zeros_like(x)
         for step in range(self.config.depth):
             x = layer.add_signals(x, step)
             weights = halting.take_step(layer.halting_probability(x)) if halting else None
-            x, probs = layer(x, bias, None if head_mask is None else head_mask[step], seeds[step])
+            x, maps = layer(x, bias, None if head_mask is None else head_mask[step], seeds[step])
             result = x if halting is None else halting.mix(result, x, weights)
             outputs["layer_outputs"].append(self.norm(result))
-            outputs["attention_probs"].append(probs)
+            for name in _MAPS:
+                outputs[name].append(maps[name])
         if halting:
             outputs |= {"ponder_times": halting.ponder_times, "remainders": halting.remainders}
         return outputs

@@ -4,7 +4,10 @@ import lazy_loader
 
 from bert_tf.heads import CAUSAL, HEADS
 
-_CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"]}
+_CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
+            # These only help to train, beside a teacher, and are never saved.
+            "layer_transfer": ["AttentionTransfer", "HiddenTransfer"],
+            "taught": ["TaughtObjective"]}
 for _head in HEADS.values():
     _CLASSES.setdefault(_head.module, []).append(_head.objective)
 for _objective, (_, _module) in CAUSAL.items():

@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
             "needs_static_shapes"],
         "early_stopping": ["BestWeights"],
+        "distiller": ["Distiller"],
         "electra": ["Electra"],
         "finetuning": ["FineTuning", "Goal"],
         "learner": ["Learner"],

@@ -108,16 +108,32 @@ class Learner(keras.Model):
             dropout_seed = self.encoder.seed_generator.next()
         encoder_seed, *seeds = split_seed(dropout_seed if training else None,
                                           1 + len(self.objectives))
+        outputs = self.run_network(batch, training, encoder_seed, self.network_options)
+        logits = {objective.name: objective(*self.seen_by(objective, outputs, batch),
+                                            self.encoder.embedding_table, seed)
+                  for objective, seed in zip(self.objectives, seeds)}
+        return {**logits, **({"carried": outputs["carried"]} if "carried" in batch else {})}
+
+    def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
+                    options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The network's outputs for a batch, by name.
+
+        Args:
+            batch, training, dropout_seed: see `call`.
+            options: further arguments of the network's `call`.
+        """
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))    # [B * C, S]
                 for name in (*self.encoder.reads, *getattr(self.encoder, "also_reads", ()))
                 if batch.get(name) is not None}
         carried = {"carried": batch["carried"]} if "carried" in batch else {}
         training = training and any(v.trainable for v in self.encoder.weights)
-        outputs = self.encoder({**rows, **carried}, training=training, dropout_seed=encoder_seed)
-        logits = {objective.name: objective(*self.seen_by(objective, outputs, batch),
-                                            self.encoder.embedding_table, seed)
-                  for objective, seed in zip(self.objectives, seeds)}
-        return {**logits, **{name: outputs[name] for name in carried}}
+        return self.encoder({**rows, **carried}, training=training, dropout_seed=dropout_seed,
+                            **(options or {}))
+
+    @property
+    def network_options(self) -> dict[str, Any]:
+        """Further arguments with which the network is called."""
+        return {}
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
         """The network's outputs and the features that an objective reads."""

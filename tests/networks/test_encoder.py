@@ -40,7 +40,8 @@ def test_shapes_of_every_output(encoder):
     shapes = {name: tuple(np.shape(value)) for name, value in out.items()}
     assert shapes == {"embedding_output": (2, 12, 32), "layer_outputs": (2, 2, 12, 32),
                       "sequence_output": (2, 12, 32), "pooled_output": (2, 32),
-                      "attention_probs": (2, 2, 2, 12, 12)}
+                      "attention_probs": (2, 2, 2, 12, 12),
+                      "attention_scores": (2, 2, 2, 12, 12)}
     assert "attention_probs" not in encoder(make_inputs())
 
 
@@ -144,6 +145,7 @@ def test_low_precision(encoder):
     low = BertEncoder(SMALL, dtype="mixed_bfloat16")
     low.set_weights(encoder.get_weights())
     out = low(make_inputs(), return_attention=True)
+    assert all(scores.dtype == tf.float32 for scores in out.pop("attention_scores"))
     assert all(value.dtype == tf.bfloat16 for value in tf.nest.flatten(out))
     assert all(weight.dtype == "float32" for weight in low.weights)
     assert np.allclose(np.array(out["sequence_output"], "float32"),

@@ -1,0 +1,127 @@
+"""What TinyBERT learns of its teacher's layers (arXiv:1909.10351;
+huawei-noah/Pretrained-Language-Model, TinyBERT/task_distill.py).
+
+Shapes: B batch, S sequence, N heads, H hidden, L layers, W the teacher's width.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch
+from bert_tf.objectives.taught import TaughtObjective, of_teacher
+
+# Scores up to here are those of masked tokens, which the original does not compare.
+_MASKED = -100.0
+
+
+def layer_ratio(layers: int, teacher_layers: int) -> int:
+    """How many of the teacher's layers each layer stands for.
+
+    Raises:
+        InputError: this is not a whole number.
+    """
+    if not layers or teacher_layers % layers:
+        raise InputError(f"the teacher has {teacher_layers} layers and the student {layers}; "
+                         "choose a student whose number of layers divides the teacher's.")
+    return teacher_layers // layers
+
+
+def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) -> Tensor:
+    """The squared differences of all pairs of tensors [B, ...], added up by example, float32 [B];
+    `real`, float32 [B], is a factor of each."""
+    found: Tensor = 0.0
+    for mine, their in zip(ours, theirs):
+        square = ops.square(ops.cast(mine, "float32") - ops.cast(their, "float32"))
+        found += ops.sum(ops.reshape(square, (ops.shape(square)[0], -1)), axis=1)
+    return found * real
+
+
+def real_rows(batch: Batch) -> Tensor:
+    """float32 [B], 0 for examples that only fill a batch up."""
+    if "is_real_example" in batch:
+        return ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
+    return ops.ones_like(batch["input_ids"][:, 0], dtype="float32")
+
+
+class _LayerTransfer(TaughtObjective):
+    """Compares tensors of layers. The mean of a layer's squares is over all examples and elements,
+    those of padding too; the loss is the sum of these means over the layers."""
+
+    def size(self, length: Tensor) -> Tensor:
+        """Elements of a layer's tensor for one example of `length` tokens."""
+        raise NotImplementedError
+
+    def count(self, batch: Batch) -> Tensor:
+        length = ops.cast(ops.shape(batch["input_ids"])[-1], "float32")
+        return ops.sum(real_rows(batch)) * self.size(length)
+
+
+@register
+class AttentionTransfer(_LayerTransfer):
+    """The attention scores of each layer, after the mask, against those of the last of the
+    teacher's layers that it stands for. Both networks have the same number of heads.
+
+    Raises:
+        InputError: they have not.
+    """
+
+    internals = ("attention_scores",)
+
+    def __init__(self, config: Sizes, name: str = "attention_transfer", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.built = True
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B]."""
+        ours, theirs = outputs["attention_scores"], batch[of_teacher("attention_scores")]
+        every = layer_ratio(len(ours), len(theirs))
+        heads = ops.shape(ours[0])[1], ops.shape(theirs[0])[1]
+        if heads[0] != heads[1]:
+            raise InputError(f"the teacher has {heads[1]} attention heads and the student "
+                             f"{heads[0]}: heads are compared one by one; give the student as "
+                             "many (num_attention_heads).")
+        ours, theirs = ([ops.where(scores <= _MASKED, 0.0, scores) for scores in side]
+                        for side in (ours, theirs[every - 1::every]))
+        return mean_square(ours, theirs, real_rows(batch))
+
+    def size(self, length: Tensor) -> Tensor:
+        return self.config.num_attention_heads * length * length
+
+
+@register
+class HiddenTransfer(_LayerTransfer):
+    """The embeddings and the outputs of each layer, through one dense layer `fit_dense` to the
+    teacher's width, against those of the last of the teacher's layers that it stands for.
+
+    Args:
+        config: of the network.
+        teacher_width: W.
+    """
+
+    internals = ("embedding_output", "layer_outputs")
+
+    def __init__(self, config: Sizes, teacher_width: int, name: str = "hidden_transfer",
+                 **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.teacher_width = teacher_width
+        self.fit_dense = self.dense(teacher_width, "fit_dense")
+        self.fit_dense.build((None, None, config.hidden_size))
+        self.built = True
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B]."""
+        ours = [outputs["embedding_output"], *outputs["layer_outputs"]]
+        theirs = [batch[of_teacher("embedding_output")], *batch[of_teacher("layer_outputs")]]
+        every = layer_ratio(len(ours) - 1, len(theirs) - 1)
+        return mean_square([self.fit_dense(x) for x in ours], theirs[::every], real_rows(batch))
+
+    def size(self, length: Tensor) -> Tensor:
+        return length * self.teacher_width
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "teacher_width": self.teacher_width}

@@ -1,0 +1,143 @@
+"""A learner with a frozen teacher, from which its network learns at every step.
+
+Shapes: B batch, S sequence, V vocabulary.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import keras
+from keras import ops, tree
+
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.taught import TOKEN_LOGITS, of_teacher
+from bert_tf.training.learner import Learner, Measures
+
+
+class _Untracked:
+    """Holds a learner out of Keras's sight: its weights are not trained, saved or counted."""
+
+    def __init__(self, learner):
+        self.learner = learner
+
+
+@register
+class Distiller(Learner):
+    """A Learner whose `TaughtObjective`s compare its network with another one, the teacher.
+
+    The teacher applies no dropout, gets no gradient and keeps its bytes. It is an input of
+    training, as records are: nothing that is saved holds it. What is saved is a plain Learner of
+    the network and of the objectives that are not auxiliary.
+
+    Objectives name the tensors that they compare (see `TaughtObjective.internals`). Those of this
+    network are added to the outputs that they read, under the same names, and those of the teacher
+    to the batch, as the features `of_teacher(name)`.
+
+    Args:
+        encoder: the network.
+        objectives: what it learns.
+        teacher: a Learner, whose network has all internals that the objectives name. It is frozen.
+
+    Raises:
+        InputError: there is no teacher.
+    """
+
+    def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
+                 teacher: Learner | None = None, **kwargs: Any):
+        super().__init__(encoder, objectives, **kwargs)
+        if teacher is None:
+            raise InputError("this learner needs a teacher, which no file of it holds.")
+        teacher.trainable = False
+        self._held = _Untracked(teacher)
+        self.internals = tuple(dict.fromkeys(
+            name for objective in self.objectives
+            for name in getattr(objective, "internals", ())))
+
+    @property
+    def teacher(self) -> Learner:
+        """The teacher."""
+        return self._held.learner
+
+    @property
+    def network_options(self) -> dict[str, Any]:
+        return _options(self.internals)
+
+    def call(self, batch: Batch, training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        """See `Learner`; the dict also holds `teacher`, a dict of the teacher's features."""
+        taught = self.teach(batch)
+        return {**super().call({**batch, **taught}, training, dropout_seed), "teacher": taught}
+
+    def teach(self, batch: Batch) -> dict[str, Any]:
+        """The features that the teacher gives a batch: its internals, without a gradient."""
+        outputs = self.teacher.run_network(self.teacher_batch(batch), options=_options(
+            self.internals))
+        found = internals_of(self.teacher, outputs, batch, self.internals)
+        return {of_teacher(name): tree.map_structure(ops.stop_gradient, value)
+                for name, value in found.items()}
+
+    def teacher_batch(self, batch: Batch) -> Batch:
+        """What the teacher reads of a batch."""
+        return batch
+
+    def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
+        wanted = getattr(objective, "internals", ())
+        return {**outputs, **internals_of(self, outputs, batch, wanted)}, batch
+
+    def measure_logits(self, logits: Mapping[str, Any], batch: Batch) -> Measures:
+        return super().measure_logits(logits, {**batch, **logits["teacher"]})
+
+    def parts(self) -> dict[str, Learner]:
+        return {"model": Learner(self.encoder, [
+            objective for objective in self.objectives if not objective.auxiliary])}
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "teacher": digest(self.teacher)}
+
+
+def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
+                 names: Iterable[str]) -> dict[str, Any]:
+    """Named tensors of a network, beside what it returns.
+
+    Args:
+        learner: with the network.
+        outputs: what the network returned.
+        batch: what it had read.
+        names: of the network's outputs, such as "layer_outputs" and "attention_scores"; of the
+            learner's objectives, whose logits are meant; or `TOKEN_LOGITS`.
+
+    Raises:
+        InputError: the network has no such tensor, or the learner no head for it.
+    """
+    heads = {objective.name: objective for objective in learner.objectives}
+    table, found = learner.encoder.embedding_table, {}
+    for name in names:
+        if name in outputs:
+            found[name] = outputs[name]
+        elif name == TOKEN_LOGITS and "masked_lm" in heads:
+            found[name] = heads["masked_lm"].predict(outputs["sequence_output"], table)
+        elif name in heads:
+            found[name] = heads[name](outputs, batch, table)
+        else:
+            raise InputError(f"distillation needs {name} of both networks, but a "
+                             f"{type(learner.encoder).__name__} with "
+                             f"{', '.join(heads) or 'no head'} has none; choose another network, "
+                             "or another recipe of distillation.")
+    return found
+
+
+def digest(learner: Learner) -> str:
+    """Of the bytes of all weights of a learner, in hexadecimal."""
+    found = hashlib.sha256()
+    for variable in learner.weights:
+        found.update(ops.convert_to_numpy(variable).tobytes())
+    return found.hexdigest()[:16]
+
+
+def _options(names):
+    """What a network must be called with to return internals."""
+    wanted = any(name.startswith("attention_") for name in names)
+    return {"return_attention": True} if wanted else {}

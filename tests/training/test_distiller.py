@@ -1,0 +1,74 @@
+"""A learner with a frozen teacher; TinyBERT's losses are those of its code (golden/distillation of
+$BERT_TF_TEST_DATA)."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import networks, objectives
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.training import Distiller, Learner, make_optimizer
+from bert_tf.training.resume import variables
+from bert_tf.training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+STUDENT = EncoderConfig(
+    vocab_size=61, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24,
+    hidden_act="gelu_erf", max_position_embeddings=20, type_vocab_size=2, hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0)
+TEACHER = dataclasses.replace(STUDENT, hidden_size=32, num_hidden_layers=4, intermediate_size=40)
+
+
+def make_batch():
+    rng = np.random.default_rng(1)
+    batch = {"input_ids": rng.integers(1, 61, (4, 12)),
+             "input_mask": np.arange(12) < [[12], [9], [5], [7]], "label_ids": [2, 0, 1, 1]}
+    return {name: tf.constant(np.asarray(value, "int32")) for name, value in batch.items()}
+
+
+def make_distiller(student=STUDENT, teacher=TEACHER):
+    keras.utils.set_random_seed(3)
+    return Distiller(networks.build(student), [
+        objectives.Classification(student, 3), objectives.AttentionTransfer(student),
+        objectives.HiddenTransfer(student, 32)],
+        teacher=Learner(networks.build(teacher), [objectives.Classification(teacher, 3)]))
+
+
+def values(learner):
+    return [np.array(variable) for variable in learner.weights]
+
+
+def test_the_teacher_only_teaches():
+    dropping = dataclasses.replace(TEACHER, hidden_dropout_prob=0.5)
+    learner, batch = make_distiller(teacher=dropping), make_batch()
+    trainer = Trainer(learner, make_optimizer("adamw", 1e-2), tf.distribute.get_strategy())
+    before, mine, taught = values(learner.teacher), values(learner), learner.teach(batch)
+    trainer.train(iter([batch, batch]), 2)
+    assert all(map(np.array_equal, before, values(learner.teacher)))
+    assert not any(map(np.array_equal, mine[2:], values(learner)[2:]))
+    for old, new in zip(tf.nest.flatten(taught), tf.nest.flatten(learner.teach(batch))):
+        assert np.array_equal(old, new)                         # without dropout, too
+    assert len([name for name in variables(trainer) if name.startswith("learner/")]) == len(mine)
+    assert type(learner.parts()["model"]) is Learner
+    assert [o.name for o in learner.parts()["model"].objectives] == ["classification"]
+
+
+def test_examples_that_fill_a_batch_up_do_not_count():
+    learner, batch = make_distiller(), make_batch()
+    part = {name: value[:3] for name, value in batch.items()}
+    whole = {**batch, "is_real_example": tf.constant([1, 1, 1, 0])}
+    for name, measures in learner.measure(whole).items():
+        np.testing.assert_allclose(measures["loss"], learner.measure(part)[name]["loss"], rtol=1e-5)
+        np.testing.assert_allclose(measures["loss"][1], learner.counts(whole)[name])
+
+
+@pytest.mark.parametrize("change, match", [
+    ({"num_hidden_layers": 3}, "4 layers and the student 3"),
+    ({"num_attention_heads": 2}, "4 attention heads and the student 2")])
+def test_networks_that_can_not_be_compared(change, match):
+    with pytest.raises(InputError, match=match):
+        make_distiller(dataclasses.replace(STUDENT, **change))(make_batch())
