@@ -109,9 +109,7 @@ class Learner(keras.Model):
         encoder_seed, *seeds = split_seed(dropout_seed if training else None,
                                           1 + len(self.objectives))
         outputs = self.run_network(batch, training, encoder_seed, self.network_options)
-        logits = {objective.name: objective(*self.seen_by(objective, outputs, batch),
-                                            self.encoder.embedding_table, seed)
-                  for objective, seed in zip(self.objectives, seeds)}
+        logits = self.read_outputs(outputs, batch, seeds)
         return {**logits, **({"carried": outputs["carried"]} if "carried" in batch else {})}
 
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
@@ -134,6 +132,18 @@ class Learner(keras.Model):
     def network_options(self) -> dict[str, Any]:
         """Further arguments with which the network is called."""
         return {}
+
+    def read_outputs(self, outputs: Any, batch: Batch, seeds: Sequence) -> dict[str, Tensor]:
+        """A dict of each objective's logits, by its name.
+
+        Args:
+            outputs: of the network.
+            batch: see `call`.
+            seeds: of the dropout of each objective.
+        """
+        return {objective.name: objective(*self.seen_by(objective, outputs, batch),
+                                          self.encoder.embedding_table, seed)
+                for objective, seed in zip(self.objectives, seeds)}
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
         """The network's outputs and the features that an objective reads."""

@@ -241,6 +241,7 @@ _ELSEWHERE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "averaged_adam": ("averaged_adam", "AveragedAdam", {
         "epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
         "not_clipped": ("word_embeddings",)}),
+    "pytorch_bert_adam": ("bert_adam", "BertAdam", {}),
     "adamax": ("adamax", "Adamax", {}),
     "adamaxw": ("adamax", "AdamaxWeightDecay", {"not_decayed": NOT_DECAYED}),
 }
@@ -253,8 +254,9 @@ def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
     clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
     number of predictions), "ernie_adam" (epsilon is added before the correction), "gpt_adam"
     (the same, and the correction is the decay's too), "adafactor" (T5's), "elmo_adagrad" (ELMo's),
-    "averaged_adam" (that of semi-supervised sequence learning), "adamax" (MT-DNN's) or "adamaxw"
-    (that of its later code)."""
+    "averaged_adam" (that of semi-supervised sequence learning), "pytorch_bert_adam" (that of
+    BERT-PKD and TinyBERT: each variable's gradient is clipped by itself), "adamax" (MT-DNN's) or
+    "adamaxw" (that of its later code)."""
     if name in _ELSEWHERE:
         module, kind, settings = _ELSEWHERE[name]
         variant = getattr(importlib.import_module(f"bert_tf.training.{module}"), kind)

@@ -1,0 +1,135 @@
+"""What a way of distillation is, as data: one row each."""
+
+import dataclasses
+from typing import Any
+
+from bert_tf.errors import InputError
+
+# What soft targets can be compared by; see `soft_targets.FORMS`.
+FORMS = ("kl", "cross_entropy", "mse", "log_mse")
+# Which layers of the teacher the student's layers are compared with; see `patience_layers`.
+LAYERS = ("skip", "last")
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """A loss by which a student learns from a teacher.
+
+    Attributes:
+        objective: the class of `bert_tf.compression`, an objective without a part in what is saved.
+        weight: of its mean in the total.
+        options: further arguments of the class.
+    """
+
+    objective: str
+    weight: float = 1.0
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Distillation:
+    """A way of distillation.
+
+    Attributes:
+        name: of `--recipe`.
+        paper: where it is described.
+        terms: what is learned from the teacher.
+        gold_weight: of the loss of gold labels, where examples have any.
+        teaches: whether the teacher answers beforehand, and its answers are kept ("stored"), or in
+            every step ("in_step").
+        average: what is averaged of several teachers: "probabilities" or "logits".
+        augmentation: a key of `augmentation.AUGMENTATIONS` that makes further examples of the
+            training file; "" for none.
+        defaults: flag -> value.
+    """
+
+    name: str
+    paper: str
+    terms: tuple[Term, ...]
+    gold_weight: float = 0.0
+    teaches: str = "stored"
+    average: str = "probabilities"
+    augmentation: str = ""
+    defaults: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def with_soft(self, weight: float | None = None, gold: float | None = None,
+                  **options: Any) -> "Distillation":
+        """This row with another weight of its soft targets and of gold labels, and with other
+        options of its soft targets; None leaves what is there."""
+        given = {name: value for name, value in options.items() if value is not None}
+        terms = tuple(dataclasses.replace(
+            term, weight=term.weight if weight is None else weight,
+            options={**term.options, **given}) if term.objective == "SoftTargets" else term
+            for term in self.terms)
+        return dataclasses.replace(self, terms=terms,
+                                   gold_weight=self.gold_weight if gold is None else gold)
+
+
+def _soft(form, weight=1.0, **options):
+    return Term("SoftTargets", weight, {"form": form, **options})
+
+
+DISTILLATIONS = {row.name: row for row in (
+    # Soft targets and gold labels, half and half.
+    Distillation("soft_labels", "arXiv:1503.02531", (_soft("kl", 0.5, temperature=2.0),), 0.5),
+    # intersun/PKD-for-BERT-Model-Compression src/KD_loss.py; the mean over B x C.
+    Distillation("pkd", "arXiv:1908.09355",
+                 (_soft("kl", 0.7, temperature=5.0, mean_over="classes"),
+                  Term("Patience", 100.0, {"layers": "skip"})), 0.3,
+                 defaults={"optimizer": "pytorch_bert_adam", "learning_rate": 5e-5,
+                           "num_train_epochs": 4.0, "train_batch_size": 32}),
+    # Turc et al.: no gold labels.
+    Distillation("pre_trained", "arXiv:1908.08962", (_soft("cross_entropy"),)),
+    # Tang et al.: the student is a BiLSTM.
+    Distillation("bilstm_soft", "arXiv:1903.12136", (_soft("mse", mean_over="classes"),),
+                 average="logits", augmentation="tang",
+                 defaults={"train_batch_size": 50, "num_train_epochs": 30.0}),
+    # A tagger: soft targets of each word.
+    Distillation("minibert", "arXiv:1909.00100",
+                 (_soft("cross_entropy", temperature=3.0, scales_gradient=False),)),
+    # The mean of several teachers' probabilities, and gold labels, both with the weight 1.
+    Distillation("mtdnn_kd", "arXiv:1904.09482", (_soft("kl"),), 1.0),
+)}
+
+
+def find_distillation(name: str) -> Distillation:
+    """The row of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in DISTILLATIONS:
+        raise InputError(f"there is no distillation {name!r}; choose from "
+                         f"{', '.join(DISTILLATIONS)}.")
+    return DISTILLATIONS[name]
+
+
+def patience_layers(choice: str, teacher_depth: int, student_depth: int) -> tuple[int, ...]:
+    """The layers of the teacher, from 0, with which a student's layers but the top one are
+    compared.
+
+    Args:
+        choice: "skip", evenly over the teacher; "last", those below its top one; or their numbers
+            with commas between.
+        teacher_depth, student_depth: layers of each.
+
+    Raises:
+        InputError: there are no such layers.
+    """
+    count = student_depth - 1
+    if choice == "last":
+        found = tuple(range(teacher_depth - student_depth, teacher_depth - 1))
+    elif choice == "skip":
+        step = teacher_depth // student_depth
+        found = tuple(step * (layer + 1) - 1 for layer in range(count))
+    else:
+        try:
+            found = tuple(int(part) for part in choice.split(","))
+        except ValueError:
+            found = ()
+    if len(found) != count or not count or not all(0 <= i < teacher_depth for i in found) or (
+            choice == "skip" and teacher_depth % student_depth):
+        raise InputError(f"--patience_layers={choice}: a student of {student_depth} layers "
+                         f"compares {count} of them with as many of a teacher's {teacher_depth}; "
+                         "give their numbers from 0, or take another student.")
+    return found

@@ -1,0 +1,195 @@
+"""What a student learns from a teacher's answers: auxiliary objectives, which are not saved.
+
+Shapes: B batch, C classes, K layers that are compared, H hidden, S sequence.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.compression.recipes import FORMS
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor
+from bert_tf.objectives.base import Batch, Objective
+
+# The features of records that hold a teacher's answers.
+TEACHER_LOGITS, TEACHER_CLS = "teacher_logits", "teacher_cls"
+# Which examples have a gold label, int [B, 1]; all where it is absent.
+IS_LABELLED = "is_labelled"
+# What `Student` gives to an auxiliary objective: weights of the logits [...].
+SOFT_WEIGHTS = "soft_weights"
+
+
+def _kl(student, teacher):
+    log_p, log_q = ops.log_softmax(teacher), ops.log_softmax(student)
+    return ops.exp(log_p) * (log_p - log_q)
+
+
+def _cross_entropy(student, teacher):
+    return -ops.softmax(teacher) * ops.log_softmax(student)
+
+
+def _mse(student, teacher):
+    return ops.square(student - teacher)
+
+
+def _log_mse(student, teacher):
+    """IntelLabs/nlp-architect's default, a slip: logarithms are compared with probabilities."""
+    return ops.square(ops.log_softmax(student) - ops.softmax(teacher))
+
+
+# Of logits by the temperature, [..., C]: the addends of the loss, [..., C].
+_FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = dict(
+    zip(FORMS, (_kl, _cross_entropy, _mse, _log_mse), strict=True))
+
+
+class Teaching(Objective):
+    """An auxiliary objective that compares a student with a teacher.
+
+    `call` picks what is compared from the student's outputs, which have the logits of its heads as
+    `outputs["head_logits"]`, a dict by name. `targets` picks it from a batch; a batch without it,
+    such as one to be scored, has no part in the loss.
+
+    Attributes:
+        reads: its first name is the feature of the teacher.
+    """
+
+    auxiliary = True
+    measures = ("loss",)
+
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
+                ) -> dict[str, tuple[Tensor, Tensor]]:
+        if labels is None:
+            return {"loss": (ops.zeros(()), ops.zeros(()))}
+        return {"loss": self.loss(logits, labels, weights)}
+
+    def count(self, batch: Batch) -> Tensor:
+        labels, weights = self.targets(batch)
+        return ops.zeros(()) if labels is None else self.count_of(labels, weights)
+
+    def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
+        """What the sum of the losses is divided by."""
+        raise NotImplementedError
+
+    def answers(self, logits: Tensor) -> dict[str, Tensor]:
+        """Nothing: nobody asks it."""
+        return {}
+
+
+class SoftTargets(Teaching):
+    """The logits of a head are to be those of a teacher, `teacher_logits` [B, C], or of each token
+    [B, C, S].
+
+    Args:
+        head: the name of the objective whose logits are compared.
+        form: "kl", the divergence of the student's distribution from the teacher's;
+            "cross_entropy" of both; "mse", the squared difference of the logits; "log_mse", of
+            nlp-architect.
+        temperature: by which logits are divided first; not those of "mse".
+        scales_gradient: whether the loss is multiplied by the square of the temperature
+            (arXiv:1503.02531, section 2).
+        mean_over: "examples" (or tokens), of which each has the sum over its classes; or "classes",
+            that by C.
+        is_binary: whether each logit is a decision of its own.
+        scale: of a regression, by which the teacher's numbers are divided; its form is "mse".
+
+    Raises:
+        InputError: there is no such form, or the temperature is not above 0.
+    """
+
+    reads = (TEACHER_LOGITS,)
+
+    def __init__(self, config: Sizes, head: str, form: str = "kl", temperature: float = 1.0,
+                 scales_gradient: bool = True, mean_over: str = "examples",
+                 is_binary: bool = False, scale: float = 1.0, name: str = "soft_targets",
+                 **kwargs: Any):
+        if form not in FORMS:
+            raise InputError(f"soft targets have no form {form!r}; choose from "
+                             f"{', '.join(FORMS)}.")
+        if not 0 < temperature < float("inf"):
+            raise InputError(f"--temperature is {temperature}; it must be above 0.")
+        super().__init__(config, name=name, **kwargs)
+        self.head, self.form, self.temperature = head, form, temperature
+        self.scales_gradient, self.mean_over = scales_gradient, mean_over
+        self.is_binary, self.scale = is_binary, scale
+
+    def call(self, outputs: Mapping[str, Any], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        return outputs["head_logits"][self.head]
+
+    def targets(self, batch: Batch) -> tuple[Any, Any]:
+        """The teacher's logits [B, C] or [B, S, C], and weights [B], [B, S] or [B, C]."""
+        if self.reads[0] not in batch:
+            return None, None
+        logits = ops.cast(batch[self.reads[0]], "float32")
+        if len(logits.shape) == 3:
+            logits = ops.transpose(logits, (0, 2, 1))
+        return logits / self.scale, batch[SOFT_WEIGHTS]
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The weighted sum of the losses, and what it is divided by (float32 scalars).
+
+        Args:
+            logits, labels: float32 [..., C], of student and teacher.
+            weights: float32 [...], or [..., C] where each logit stands for itself.
+        """
+        if self.is_binary:
+            logits, labels = (ops.stack([ops.zeros_like(x), x], axis=-1) for x in (logits, labels))
+        divides = self.form != "mse" and self.temperature != 1
+        if divides:
+            logits, labels = logits / self.temperature, labels / self.temperature
+        values = _FORMS[self.form](logits, labels)                              # [..., C]
+        if len(weights.shape) < len(values.shape):
+            values = ops.sum(values, axis=-1)
+        factor = self.temperature**2 if divides and self.scales_gradient else 1.0
+        return factor * ops.sum(values * weights), self.count_of(labels, weights)
+
+    def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
+        by_class = self.mean_over == "classes" and len(weights.shape) < len(labels.shape)
+        return ops.sum(weights) * (labels.shape[-1] if by_class else 1.0)
+
+
+class Patience(Teaching):
+    """The vectors of [CLS] in a student's layers, but the top one, are to be those of a teacher's,
+    `teacher_cls` [B, K * H] (arXiv:1908.09355, equation 6).
+
+    The loss is the mean of the squared differences over examples, layers and H. The original rounds
+    it to float16.
+
+    Args:
+        layers: which of the teacher's they are; see `recipes.patience_layers`.
+        normalizes: whether vectors are scaled to the length 1 first.
+    """
+
+    reads = (TEACHER_CLS,)
+
+    def __init__(self, config: Sizes, layers: str = "skip", normalizes: bool = True,
+                 name: str = "patience", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.layers, self.normalizes = layers, normalizes
+
+    def call(self, outputs: Mapping[str, Any], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """float32 [B, K, H]."""
+        vectors = [layer[:, 0] for layer in outputs["layer_outputs"][:-1]]
+        return ops.cast(ops.stack(vectors, axis=1), "float32")
+
+    def targets(self, batch: Batch) -> tuple[Any, Any]:
+        """The teacher's vectors, float32 [B, K, H], and weights [B]."""
+        if self.reads[0] not in batch:
+            return None, None
+        vectors = ops.cast(batch[self.reads[0]], "float32")
+        rows = ops.shape(vectors)[0]
+        shape = (rows, self.config.depth - 1, self.config.hidden_size)
+        return ops.reshape(vectors, shape), batch[SOFT_WEIGHTS]
+
+    def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        if self.normalizes:
+            logits, labels = (ops.normalize(x, axis=-1, epsilon=1e-12) for x in (logits, labels))
+        values = ops.sum(ops.square(logits - labels), axis=(1, 2))              # [B]
+        return ops.sum(values * weights), self.count_of(labels, weights)
+
+    def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
+        return ops.sum(weights) * (labels.shape[1] * labels.shape[2])

@@ -1,0 +1,56 @@
+"""A student, which learns from a teacher and from gold labels."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras import ops
+
+from bert_tf.compression.soft_targets import IS_LABELLED, SOFT_WEIGHTS, Teaching
+from bert_tf.layers.base import Tensor
+from bert_tf.objectives.base import Batch, Objective
+from bert_tf.training.learner import Learner, Measures
+
+
+class Student(Learner):
+    """A Learner whose last objectives, `Teaching`, compare it with a teacher.
+
+    The first ones are heads, of which gold labels are learned where `is_labelled` is 1. What a
+    teacher answers is part of the batch. A mean without examples is 0. What is saved is a plain
+    Learner of the heads.
+    """
+
+    epsilon = 0.0
+
+    @property
+    def heads(self) -> list[Objective]:
+        """The objectives that are saved."""
+        return [one for one in self.objectives if not isinstance(one, Teaching)]
+
+    def read_outputs(self, outputs: Any, batch: Batch, seeds: Sequence) -> dict[str, Tensor]:
+        logits: dict[str, Tensor] = {}
+        for objective, seed in zip(self.objectives, seeds):
+            seen, features = self.seen_by(objective, outputs, batch)
+            if isinstance(objective, Teaching):
+                seen = {**seen, "head_logits": dict(logits)}
+            logits[objective.name] = objective(seen, features, self.encoder.embedding_table, seed)
+        return logits
+
+    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+        if isinstance(objective, Teaching):
+            name = getattr(objective, "head", "")
+            head = next((one for one in self.heads if one.name == name), self.heads[0])
+            return {**batch, SOFT_WEIGHTS: head.targets(batch)[1]}
+        if IS_LABELLED not in batch:
+            return batch
+        counts = ops.cast(batch[IS_LABELLED], "float32")                        # [B, 1]
+        return {**batch, **{name: ops.cast(batch[name], "float32") * counts
+                            for name in ("is_real_example", "label_weights") if name in batch}}
+
+    def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
+        """As a Learner's, where a mean of nothing is 0."""
+        total: Tensor = 0.0
+        for objective in self.objectives:
+            loss, count = measures[objective.name]["loss"]
+            count = count if counts is None else counts[objective.name]
+            total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
+        return total

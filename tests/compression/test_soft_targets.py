@@ -1,0 +1,166 @@
+"""Losses of distillation and steps of BERT-PKD are those of the originals (golden/distillation and
+golden/mtdnn of $BERT_TF_TEST_DATA)."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.compression import Patience, SoftTargets, Student, patience_layers
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.classification import Classification
+from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizer import make_optimizer
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+SIZES = EncoderConfig.preset("tiny", hidden_size=8, num_hidden_layers=3, num_attention_heads=2)
+
+
+@pytest.fixture(name="golden", scope="module")
+def fixture_golden(test_data):
+    return lambda name: np.load(test_data / "golden" / f"{name}_seed1.npz")
+
+
+def mean_loss(objective, student, teacher):
+    total, count = objective.loss(student, tf.constant(teacher), tf.ones(student.shape[0]))
+    return total / count
+
+
+def loss_and_gradient(function, student):
+    student = tf.constant(student)
+    with tf.GradientTape() as tape:
+        tape.watch(student)
+        loss = function(student)
+    return float(loss), tape.gradient(loss, student).numpy()
+
+
+DISTILLATION = ("distillation/losses", "student_logits", "teacher_logits")
+MTDNN = ("mtdnn/losses", "pair/logits", "pair/other_logits")
+T5 = {"temperature": 5.0}
+BY_CLASS = {"mean_over": "classes"}
+CROSS = {"form": "cross_entropy", "scales_gradient": False, **BY_CLASS}
+
+
+@pytest.mark.parametrize("source, expected, gradient_of, gold, weight, options", [
+    (DISTILLATION, "pkd_total", "pkd_grad", 0.3, 0.7, {**T5, **BY_CLASS}),
+    (DISTILLATION, "intel_kl", "intel_kl_grad", 1.0, 0.1, T5),
+    (DISTILLATION, "intel_mse", "intel_mse_grad", 1.0, 0.1,
+     {"form": "log_mse", **T5, **BY_CLASS}),
+    (DISTILLATION, "tiny_soft_T1", "tiny_soft_T1_grad", 0.0, 1.0, CROSS),
+    (DISTILLATION, "tiny_soft_T5", "tiny_soft_T5_grad", 0.0, 1.0, {**T5, **CROSS}),
+    (MTDNN, "pair/MseCriterion/loss", "pair/MseCriterion/grad", 0.0, 1.0,
+     {"form": "mse", **BY_CLASS}),
+    (MTDNN, "pair/KlCriterion/loss", "pair/KlCriterion/grad", 0.0, 1.0, {}),
+])
+def test_losses_of_logits(source, expected, gradient_of, gold, weight, options, golden):
+    system, student, teacher = source
+    tensors = golden(system)
+    soft, hard = SoftTargets(SIZES, "classification", **options), Classification(SIZES, 3)
+
+    def loss(logits):
+        found = weight * mean_loss(soft, logits, tensors[teacher])
+        return found + (gold * mean_loss(hard, logits, tensors["labels"]) if gold else 0.0)
+
+    found, gradient = loss_and_gradient(loss, tensors[student])
+    assert found == pytest.approx(float(tensors[expected]), abs=5e-6)
+    assert np.allclose(gradient, tensors[gradient_of], atol=1e-6)
+
+
+@pytest.mark.parametrize("normalizes", [True, False])
+def test_patience(normalizes, golden):
+    tensors = golden("distillation/losses")
+    name = f"pkd_patience_{'normalised' if normalizes else 'plain'}"
+    objective = Patience(SIZES, normalizes=normalizes)
+    found, gradient = loss_and_gradient(
+        lambda vectors: mean_loss(objective, vectors, tensors["teacher_cls"]),
+        tensors["student_cls"])
+    assert found == pytest.approx(float(tensors[name]), abs=1e-6)
+    assert np.allclose(gradient, tensors[f"{name}_grad"], atol=1e-6)
+
+
+def test_layers_of_patience():
+    assert patience_layers("skip", 12, 6) == (1, 3, 5, 7, 9)
+    assert patience_layers("skip", 12, 3) == (3, 7)
+    assert patience_layers("last", 12, 6) == (6, 7, 8, 9, 10)
+    assert patience_layers("last", 12, 3) == (9, 10)
+    assert patience_layers("skip", 24, 6) == (3, 7, 11, 15, 19)
+    for wrong in (("skip", 12, 5), ("1,2", 12, 6), ("a", 12, 3), ("5,12", 12, 3), ("skip", 4, 1)):
+        with pytest.raises(InputError, match="--patience_layers"):
+            patience_layers(*wrong)
+
+
+def named(tensors, prefix):
+    """The weights of PyTorch under our names."""
+    found = {}
+    for name in tensors.files:
+        if name.startswith(prefix):
+            ours = re.sub(r"layer/(\d+)", r"layer_\1",
+                          name[len(prefix):].removeprefix("bert.").replace(".", "/"))
+            value = tensors[name]
+            if "LayerNorm" in ours:
+                ours = ours.replace("weight", "gamma").replace("bias", "beta")
+            elif "_embeddings" in ours:
+                ours = ours.removesuffix("/weight")
+            elif ours.endswith("weight"):
+                ours, value = ours.replace("weight", "kernel"), value.T
+            found[ours.replace("classifier/", "classification/dense/")] = value
+    return found
+
+
+def test_three_steps_of_pkd(golden):
+    tensors = golden("distillation/pkd_steps")
+    sizes = EncoderConfig(
+        vocab_size=61, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+        intermediate_size=40, max_position_embeddings=20, type_vocab_size=2, hidden_act="gelu_erf",
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    head = Classification(sizes, 2, dropout_rate=0.0, loss_weight=0.3)
+    learner = Student(BertEncoder(sizes), [head, SoftTargets(
+        sizes, head.name, temperature=5.0, mean_over="classes", loss_weight=0.7),
+        Patience(sizes, loss_weight=100.0)])
+    weights = {v.path.removeprefix("bert/"): v for v in learner.trainable_variables}
+    for name, value in {**named(tensors, "student/"),
+                        **named(tensors, "student_classifier/")}.items():
+        weights[name].assign(value)
+    # The rate of the original's warm-up in these three steps: 0, 5e-4, 1e-3.
+    optimizer = make_optimizer("pytorch_bert_adam", WarmupLinearDecay(1e-3, 20, 2, "roberta"))
+    for step in range(3):
+        batch = {name: tf.constant(tensors[f"step{step}/{name}"]) for name in (
+            "input_ids", "input_mask", "segment_ids", "label_ids", "teacher_logits")}
+        batch["teacher_cls"] = tf.constant(tensors[f"step{step}/teacher_cls"].reshape(4, -1))
+        with tf.GradientTape() as tape:
+            measures = learner.measure_logits(learner(batch), batch)
+            loss = learner.total_loss(measures)
+        optimizer.apply(tape.gradient(loss, [v.value for v in weights.values()]),
+                        list(weights.values()))
+        soft, hard, patience = (
+            float(total / count) for total, count in
+            (measures[name]["loss"] for name in ("soft_targets", head.name, "patience")))
+        # The original rounds the patience to float16, times its weight.
+        rounded = float(np.float16(100) * np.float16(patience))
+        assert soft == pytest.approx(float(tensors[f"step{step}/soft"]), abs=1e-6)
+        assert 0.7 * soft + 0.3 * hard + rounded == pytest.approx(
+            float(tensors[f"step{step}/loss"]), abs=1e-6)
+    for name, value in named(tensors, "after3/").items():
+        assert np.allclose(weights[name], value, atol=2e-6), name
+
+
+def test_examples_without_labels_or_teacher_have_no_part():
+    sizes = EncoderConfig.preset("tiny", vocab_size=20, hidden_size=8, num_attention_heads=2,
+                                 intermediate_size=8, max_position_embeddings=8)
+    head = Classification(sizes, 2)
+    learner = Student(BertEncoder(sizes), [head, SoftTargets(sizes, head.name)])
+    batch = {"input_ids": np.arange(8).reshape(2, 4), "label_ids": np.array([[1], [0]]),
+             "is_real_example": np.ones([2, 1], "int32"),
+             "is_labelled": np.array([[1], [0]]),
+             "teacher_logits": np.array([[1.0, 2.0], [0.5, 0.0]], "float32")}
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    assert {name: float(count) for name, count in learner.counts(batch).items()} == {
+        "classification": 1, "soft_targets": 2}
+    del batch["teacher_logits"]
+    measures = learner.measure(batch)
+    assert float(measures["soft_targets"]["loss"][1]) == 0
+    assert np.isfinite(float(learner.total_loss(measures)))
+    assert [one.name for one in learner.parts()["model"].objectives] == ["classification"]
