@@ -28,7 +28,8 @@ from bert_tf.options import parse_json
 
 NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
-_IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),)
+_IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),
+            (r".*/ranges/vars/\d", "ranges of a network that rounds its numbers"))
 
 
 def _table(network, heads):

@@ -3,6 +3,7 @@
 import functools
 
 from bert_tf.checkpoints import recurrent, t5, xlnet
+from bert_tf.checkpoints.names import RANGES
 from bert_tf.checkpoints.rules import encoder_rows
 from bert_tf.heads import MAX_LSTMS, Head
 
@@ -11,10 +12,11 @@ def _encoder_parts(config, layer="TransformerLayer"):
     """The parts of a `BertEncoder` with layers of the class `layer`; one that shares weights is
     saved with the first that has them, under its number."""
     numbers = sorted({max(pair) for pair in config.layer_weights})
+    dense = "QuantisedDense" if getattr(config, "quantisation", None) else "Dense"
     return [("Embeddings", "embeddings"),
-            *([("Dense", "embeddings_project")] if config.projects else []),
+            *([(dense, "embeddings_project")] if config.projects else []),
             *((layer, f"layer_{i}") for i in numbers),
-            *([("Dense", "pooler")] if config.has_pooler else [])]
+            *([(dense, "pooler")] if config.has_pooler else [])]
 
 
 def _gpt_parts(config):
@@ -29,7 +31,8 @@ def _universal_parts(config):
 
 
 _SELF = (("", ""),)
-_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
+_RANGES = tuple((f"/ranges/{name}", f"/ranges/vars/{i}") for i, name in enumerate(RANGES))
+_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"), *_RANGES)
 _NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
 _ENCODER = (
     *encoder_rows(
@@ -39,6 +42,7 @@ _ENCODER = (
         ("attention/query", "attention/key", "attention/value", "attention_output/projection",
          "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
     ("embeddings/task_type_embeddings", "encoder/embeddings/vars/3", _SELF),
+    ("embeddings", "encoder/embeddings", _RANGES),
     ("embeddings_project", "encoder/embeddings_project", _DENSE),
     ("pooler/dense", "encoder/pooler", _DENSE),
 )

@@ -30,6 +30,9 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
          "attention/output/LayerNorm": "norm", "intermediate/dense": "dense",
          "output/dense": "dense", "output/LayerNorm": "norm"}
 
+# What a layer that was trained to be rounded carries beside its weights (layers/quantisation.py).
+RANGES = ("steps", "input_threshold", "output_threshold")
+
 # The parts that decide where a head looks.
 _LOOKS = ("attention/self/query", "attention/self/key")
 
@@ -193,12 +196,23 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
     Returns:
         Shapes in letters, by names with "{i}" for the number of a layer.
     """
-    return {
+    found = {
         **next(NETWORK_SHAPES[cls.__name__] for cls in type(config).__mro__
                if cls.__name__ in NETWORK_SHAPES)(config),
         **{f"{name}/{part}": shape for name, head in _heads(named)
            for part, shape in head.shapes.items()},
     }
+    how = getattr(config, "quantisation", None)
+    if how and how.keeps_ranges:
+        layers = ["embeddings", *(name.removesuffix("/kernel") for name in found
+                                  if name.endswith("/kernel"))]
+        found |= {f"{layer}/ranges/{name}": "" for layer in layers for name in RANGES}
+    return found
+
+
+def is_range(name: str) -> bool:
+    """Whether a weight is one of `RANGES`, which a model that was never rounded lacks."""
+    return "/ranges/" in name
 
 
 def head(name: str) -> str:

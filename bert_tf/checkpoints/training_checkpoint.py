@@ -8,7 +8,8 @@ from bert_tf.checkpoints import checksummed, electra, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
 
 _FORMAT = Format(rows=None, ignored=(
-    (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),),
+    (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),
+    (r".*/ranges/\w+", "ranges of a network that rounds its numbers")),
     # That of ELECTRA's ablation which predicts replaced tokens.
     heads={"replaced_lm": "masked_lm"})
 # A learner, and in it a network by its own name.

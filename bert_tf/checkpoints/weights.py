@@ -108,7 +108,8 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
                "inner_group_num": config.inner_group_num > 1,
                "shared_parts": config.shares_layers and config.shared_parts != "all",
                "pooler_type": not config.has_pooler, "use_task_id": bool(config.task_types),
-               "directionality": config.is_causal}
+               "directionality": config.is_causal,
+               "quantisation": bool(getattr(config, "quantisation", None))}
     for key in (key for key in differs if differs[key] and key not in own):
         raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks of "
                          f"this format's {config.model_type} have no such thing; choose another "
@@ -124,7 +125,7 @@ def _check_complete(tensors, rules, table, source):
     for rule in rules:
         owner = names.head(rule.ours)
         if rule.ours not in tensors and rule.ours not in optional and (
-                owner in begun or owner not in heads):
+                owner in begun or owner not in heads) and not names.is_range(rule.ours):
             raise InputError(f"{source}: tensor {rule.theirs!r}, which the "
                              f"{owner if owner in heads else 'encoder'} needs, is missing.")
 
@@ -232,11 +233,14 @@ def assign(model, weights: Weights) -> Account:
         variable.assign(value)
     left = {tensor.name: f"the model has no {names.head(name)}"
             for name, tensor in weights.tensors.items() if name not in named}
+    missing = [name for name in named if name not in weights.tensors]
+    notes = weights.notes
+    if not any(map(names.is_range, weights.tensors)) and any(map(names.is_range, missing)):
+        missing = [name for name in missing if not names.is_range(name)]
+        notes = (*notes, "It was never rounded: the ranges of its numbers are found in training.")
     return Account(weights.source,
                    {name: tensor.name for name, tensor in weights.tensors.items() if name in named},
-                   {**weights.ignored, **left},
-                   [name for name in named if name not in weights.tensors],
-                   notes=weights.notes)
+                   {**weights.ignored, **left}, missing, notes=notes)
 
 
 def as_float32(tensor: Tensor, source: str) -> np.ndarray:
@@ -246,7 +250,7 @@ def as_float32(tensor: Tensor, source: str) -> np.ndarray:
         InputError: a value would not be the same.
     """
     value = tensor.read()
-    result = np.ascontiguousarray(value, "float32")
+    result = np.asarray(value, "float32", order="C")
     if not np.array_equal(result.astype(value.dtype), value, equal_nan=True):
         raise InputError(f"{source}: tensor {tensor.name!r} is {tensor.dtype} and not the same in "
                          "float32, which is what this format holds; give --dtype=float32 to round "

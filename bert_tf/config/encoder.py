@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.quantisation import Quantisation
 from bert_tf.config.sizes import (
     ACTIVATIONS,
     FRACTIONS,
@@ -38,6 +39,7 @@ class EncoderConfig(EncoderSizes):
         directionality: "bidi", or "left_to_right": a token attends to itself and to the tokens on
             its left only (arXiv:1810.04805, section 5.1). The last token, which alone has seen the
             others, then takes the place of the first in the pooler.
+        quantisation: what is rounded to a few bits, a `Quantisation`; None if nothing is.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -57,7 +59,7 @@ class EncoderConfig(EncoderSizes):
     optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", *optional, "inner_group_num", "shared_parts",
-        "pooler_type", "use_task_id", "directionality")
+        "pooler_type", "use_task_id", "directionality", "quantisation")
     unseen_keys: ClassVar[tuple[str, ...]] = UNSEEN_KEYS
     # These describe a pooler that the original never builds, and parts of ALBERT that
     # google-research/albert never reads.
@@ -86,10 +88,15 @@ class EncoderConfig(EncoderSizes):
     use_task_id: bool = False
     task_type_vocab_size: int | None = None
     directionality: str = "bidi"
+    quantisation: Quantisation | None = None
 
     def __post_init__(self):
         super().__post_init__()
         check_sizes(self)
+        if self.quantisation is not None:
+            if not isinstance(self.quantisation, Quantisation):
+                object.__setattr__(self, "quantisation", Quantisation.from_dict(self.quantisation))
+            self.quantisation.check(self)
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""
@@ -108,6 +115,8 @@ class EncoderConfig(EncoderSizes):
     def to_dict(self) -> dict[str, Any]:
         """As `Sizes.to_dict`; with the model type where its absence would mean another one."""
         values = super().to_dict()
+        if self.quantisation:
+            values["quantisation"] = self.quantisation.to_dict()
         return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
 
     preset: ClassVar[Any] = classmethod(preset)

@@ -17,7 +17,13 @@ class FromConfig:
 
     The shapes of weights depend on the configuration alone, never on an input, so `build` needs no
     shape. Calls never write `x += y`: on PyTorch this changes a tensor that the gradient needs.
+
+    Attributes:
+        quantised_as: which part of a network's quantisation its dense layers are, see
+            `quantised_dense`; None if they are never rounded.
     """
+
+    quantised_as: str | None = "layer"
 
     def __init__(self, config: Sizes, **kwargs: Any):
         # Each weight is cast where it is used; masks and biases stay in float32 on their way there.
@@ -34,10 +40,16 @@ class FromConfig:
     def dense(self, units: int, name: str = "dense", activation: Any = None,
               initializer: Any = None, use_bias: bool = True) -> keras.layers.Dense:
         """A dense layer with a 2-D kernel, in the dtype of this layer; `initializer` is that of the
-        kernel, a truncated normal if None."""
-        return keras.layers.Dense(units, activation, use_bias, name=name,
-                                  dtype=self.dtype_policy,  # type: ignore[attr-defined]
-                                  kernel_initializer=initializer or self.initializer())
+        kernel, a truncated normal if None. It rounds its numbers if the configuration says so."""
+        options = {"name": name, "kernel_initializer": initializer or self.initializer(),
+                   "dtype": self.dtype_policy}  # type: ignore[attr-defined]
+        how = getattr(self.config, "quantisation", None)
+        if how and self.quantised_as:
+            from bert_tf.layers.quantisation import quantised_dense  # which imports this module
+            layer = quantised_dense(how, self.quantised_as, units, activation, use_bias, **options)
+            if layer:
+                return layer
+        return keras.layers.Dense(units, activation, use_bias, **options)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]

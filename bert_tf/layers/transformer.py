@@ -14,6 +14,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.quantisation import Ranges, fake_weights
 
 _C, _K = math.sqrt(2 / math.pi), 0.044715
 
@@ -160,6 +161,9 @@ class Embeddings(FromConfig, keras.layers.Layer):
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
+        how = config.quantisation
+        self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
+                            if how and how.keeps_ranges else None)
 
     def build(self, input_shape: Any = None) -> None:
         width = self.config.embedding_width
@@ -176,15 +180,27 @@ class Embeddings(FromConfig, keras.layers.Layer):
         if self.config.task_types:
             self.task_embeddings = table("task_type_embeddings", self.config.task_types)
         self.norm.build()
+        if self.ranges:
+            self.ranges.build()
+
+    def _rounded(self, rows, table, bits, training):
+        """Rows of a table as its quantisation has them."""
+        rounded = fake_weights(ops.cast(rows, "float32"), ops.convert_to_tensor(table), bits,
+                               self.config.quantisation)
+        if training and self.config.quantisation.start_step:
+            rounded = ops.where(self.ranges.is_active, rounded, rows)
+        return ops.cast(rounded, rows.dtype)
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
-             dropout_seed: Tensor | None = None, task_ids: Tensor | None = None) -> Tensor:
+             dropout_seed: Tensor | None = None, task_ids: Tensor | None = None,
+             training: bool = False) -> Tensor:
         """
         Args:
             input_ids: integer [B, S].
             segment_ids: integer [B, S]; all zero if None, or if `has_segments` is not.
             dropout_seed: integer [2]; no dropout if None.
             task_ids: integer [B, S] or [B, 1]; all zero if None.
+            training: whether this is a step of training, which a quantisation may not yet affect.
 
         Returns:
             float [B, S, E].
@@ -198,6 +214,14 @@ class Embeddings(FromConfig, keras.layers.Layer):
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
                              f"{longest}.")
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
+        positions = self.position_embeddings[:length]                               # [S, E]
+        how = self.config.quantisation
+        if how:
+            x = self._rounded(x, self.word_embeddings, how.embedding_bits, training)
+            positions = self._rounded(positions, self.position_embeddings, how.position_bits,
+                                      training)
+            if training and self.ranges:
+                self.ranges.end_step()
         if not self.config.has_segments:
             x = x + ops.stop_gradient(self.segment_embeddings[0])
         elif segment_ids is None:
@@ -206,7 +230,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
             # As in the original: for a few rows, a product is faster than a gather.
             one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
             x = x + ops.matmul(one_hot, self.segment_embeddings)
-        x = x + self.position_embeddings[:length]                                   # [S, E]
+        x = x + positions
         if self.task_embeddings is not None:
             x = x + (self.task_embeddings[0] if task_ids is None
                      else ops.take(self.task_embeddings, task_ids, axis=0))

@@ -12,6 +12,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import causal_bias, last_token, padding_bias
+from bert_tf.layers.quantisation import set_weight_bits
 from bert_tf.layers.transformer import Embeddings, TransformerLayer, split_seed
 
 # Two encoders that share their embeddings have these sizes in common.
@@ -49,6 +50,7 @@ class BertEncoder(FromConfig, keras.Model):
 
     reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
     also_reads: tuple[str, ...] = ("task_ids",)
+    quantised_as = "pooler"
 
     def __init__(self, config: EncoderConfig, name: str = "bert",
                  embeddings: Embeddings | None = None, **kwargs: Any):
@@ -93,6 +95,8 @@ class BertEncoder(FromConfig, keras.Model):
                     name=f"layer_{max(pair)}", dtype=self.dtype_policy)
                 attentions.setdefault(pair[0], layer)
                 feed_forwards.setdefault(pair[1], layer)
+                if getattr(self.config, "quantisation", None):
+                    set_weight_bits(layer, self.config.quantisation.bits_of_layer(max(pair)))
         return [layers[pair] for pair in self.config.layer_weights]
 
     def make_layer(self, *shared: TransformerLayer | None, **kwargs: Any) -> TransformerLayer:

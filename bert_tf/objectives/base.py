@@ -61,6 +61,7 @@ class Objective(FromConfig, keras.layers.Layer):
     extra_count: float = 0.0
     label_smoothing: float = 0.0
     class_weights: tuple[float, ...] | None = None
+    quantised_as: str | None = None
 
     def __init__(self, config: Sizes, loss_weight: float = 1.0, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -150,6 +151,7 @@ class LinearHead(Objective):
     """
 
     source = "pooled_output"
+    quantised_as = "head"
     reads: tuple[str, ...] = ("label_ids",)
 
     def __init__(self, config: Sizes, units: int, dropout_rate: float = 0.1,

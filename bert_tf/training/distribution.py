@@ -29,6 +29,13 @@ def all_reduce_sum(tensors):
     return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
+def all_reduce_max(x):
+    """The greatest of a scalar over the replicas."""
+    context = tf.distribute.get_replica_context()
+    mine = tf.one_hot(context.replica_id_in_sync_group, context.num_replicas_in_sync)
+    return tf.reduce_max(context.all_reduce(tf.distribute.ReduceOp.SUM, mine * x))
+
+
 def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None,
                   gcp_project: str | None = None) -> "tf.distribute.Strategy":
     """The tf.distribute strategy of a flag.

@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.errors import InputError
+from bert_tf.layers.quantisation import Ranges
 from bert_tf.training import carried, distribution
 from bert_tf.training.learner import Learner
 from bert_tf.training.learning_rate import WarmupLinearDecay
@@ -42,6 +43,14 @@ class _Replica:
                                      autograph=False)
         self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
         self.answer = tf.function(self._answer, jit_compile=jit_compile, autograph=False)
+
+    def share_ranges(self):
+        """Has layers that round their numbers see all replicas' parts of a batch."""
+        layers = [layer for layer in self._learner._flatten_layers() if isinstance(layer, Ranges)]
+        for layer in layers:
+            layer.over_replicas = distribution.all_reduce_max
+        if layers:      # replicas can't meet inside a function of their own
+            self.gradients = self._compute_gradients
 
     def _compute_gradients(self, batch, seed, counts, loss_scale):
         """The measures of a part of a batch, its addend of the gradient, and what it carries on."""
@@ -141,6 +150,8 @@ class Trainer:
         self.state = carried.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state)
+        if strategy.num_replicas_in_sync > 1:
+            self.replica.share_ranges()
         with strategy.scope():
             optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")

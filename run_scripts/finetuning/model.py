@@ -13,6 +13,7 @@ from bert_tf.flags import option
 from bert_tf.options import settle
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import Tokenizer, check_case, check_fits, find_vocabulary, open_tokenizer
+from run_scripts.finetuning.quantisation import QuantisationFlags
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +88,7 @@ def _config(flags, path):
                   else checkpoints.read_config(path))
     config.check_takes_heads(path or flags.bert_config_file)
     config.check_reads_texts(path or flags.bert_config_file)
+    config = flags.quantised(config)
     if flags.encoder_dropout is None or not flags.do_train:
         return config
     return dataclasses.replace(config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
@@ -202,7 +204,7 @@ BALANCED = "balanced"
 
 
 @dataclasses.dataclass
-class ModelFlags:
+class ModelFlags(QuantisationFlags):
     """What to do with which model."""
 
     do_train: bool = option(False, "Fine-tune, on the training file.")

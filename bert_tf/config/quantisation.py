@@ -1,0 +1,134 @@
+"""How the weights and activations of an encoder are rounded to a few bits."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+from bert_tf.errors import InputError
+
+SCHEMES = ("symmetric", "groupwise")
+ACTIVATIONS = ("none", "dynamic", "ema")
+FLOAT_BITS = 32     # stands for numbers that are not rounded
+_BITS = (*range(2, 9), FLOAT_BITS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantisation:
+    """What is rounded, and how; the defaults are those of Q8BERT (arXiv:1910.06188).
+
+    Bits are 2 to 8, or 32 for numbers that stay as they are.
+
+    Attributes:
+        scheme: "symmetric", one scale for a matrix and no zero point, as Q8BERT; or "groupwise",
+            a scale and a zero point for each group of columns, as Q-BERT (arXiv:1909.05840).
+        weight_bits: of the dense layers of the encoder's layers: one number, or one for each layer.
+        groups: into how many runs of equal length the columns of a kernel, and of the tables of
+            embeddings, fall ("groupwise").
+        embedding_bits: of the table of words.
+        position_bits: of the table of positions.
+        pooler_bits: of the dense layers before and after the encoder's layers.
+        head_bits: of the dense layers of a task's head.
+        activations: where the range of a dense layer's input comes from: "ema", a moving average of
+            the maxima in training; "dynamic", the tensor itself; "none", inputs are not rounded.
+        activation_bits: of the inputs of dense layers, and of queries and keys.
+        ema_decay: of the moving average.
+        start_step: training steps before anything is rounded.
+        head_start_step: the same of a task's head.
+
+    Raises:
+        InputError: a value is refused; names the key.
+    """
+
+    scheme: str = "symmetric"
+    weight_bits: int | tuple[int, ...] = 8
+    groups: int = 1
+    embedding_bits: int = 8
+    position_bits: int = 8
+    pooler_bits: int = 8
+    head_bits: int = 8
+    activations: str = "ema"
+    activation_bits: int = 8
+    ema_decay: float = 0.9999
+    start_step: int = 0
+    head_start_step: int = 200
+
+    def __post_init__(self):
+        if isinstance(self.weight_bits, list):
+            object.__setattr__(self, "weight_bits", tuple(self.weight_bits))
+        for name, values in (("scheme", SCHEMES), ("activations", ACTIVATIONS)):
+            if getattr(self, name) not in values:
+                raise InputError(f"quantisation: {name} must be one of {', '.join(values)}, not "
+                                 f"{getattr(self, name)!r}.")
+        for name in ("weight_bits", "embedding_bits", "position_bits", "pooler_bits", "head_bits",
+                     "activation_bits"):
+            value = getattr(self, name)
+            for bits in value if isinstance(value, tuple) else (value,):
+                if type(bits) is not int or bits not in _BITS:
+                    raise InputError(f"quantisation: {name} must be from 2 to 8, or {FLOAT_BITS} "
+                                     f"for float, not {bits!r}.")
+        for name, least in (("groups", 1), ("start_step", 0), ("head_start_step", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise InputError(f"quantisation: {name} must be a whole number from {least}, not "
+                                 f"{value!r}.")
+        if self.groups > 1 and self.scheme == "symmetric":
+            raise InputError("quantisation: groups are of the scheme groupwise; leave them out.")
+        if type(self.ema_decay) not in (int, float) or not 0 <= self.ema_decay <= 1:
+            raise InputError("quantisation: ema_decay must be a number from 0 to 1, not "
+                             f"{self.ema_decay!r}.")
+
+    def __str__(self):
+        return self.scheme
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """From the object of a JSON file.
+
+        Raises:
+            InputError: a key is unknown, or its value is refused.
+        """
+        if not isinstance(values, Mapping):
+            raise InputError(f"quantisation must be an object, not {values!r}.")
+        known = [field.name for field in dataclasses.fields(cls)]
+        for key in values:
+            if key not in known:
+                raise InputError(f"quantisation: unknown key {key!r}; the keys are "
+                                 f"{', '.join(known)}.")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All keys, with lists as JSON has them."""
+        bits = self.weight_bits
+        return {**dataclasses.asdict(self),
+                "weight_bits": list(bits) if isinstance(bits, tuple) else bits}
+
+    @property
+    def keeps_ranges(self) -> bool:
+        """Whether layers have variables beside their weights: ranges, and a count of steps."""
+        return self.activations != "none" or bool(self.start_step or self.head_start_step)
+
+    def bits_of_layer(self, number: int) -> int:
+        """`weight_bits` of the layer `number`."""
+        bits = self.weight_bits
+        return bits if isinstance(bits, int) else bits[number]
+
+    def check(self, config: Any) -> None:
+        """Raises InputError if an encoder of the sizes `config` can't be rounded so."""
+        if isinstance(self.weight_bits, tuple):
+            if len(self.weight_bits) != config.num_hidden_layers:
+                raise InputError(f"quantisation: weight_bits has {len(self.weight_bits)} numbers, "
+                                 f"but there are {config.num_hidden_layers} layers.")
+            if config.shares_layers:
+                raise InputError("quantisation: layers that share weights can't have weight_bits "
+                                 "of their own; give one number.")
+        for name in ("hidden_size", "intermediate_size", "embedding_width"):
+            if getattr(config, name) % self.groups:
+                raise InputError(f"quantisation: groups ({self.groups}) must divide {name} "
+                                 f"({getattr(config, name)}).")
+
+
+# By the names of the systems. The last layer of a task stays in float in Q-BERT.
+QUANTISATIONS: dict[str, dict[str, Any]] = {
+    "q8bert": {},
+    "qbert": {"scheme": "groupwise", "groups": 128, "head_bits": FLOAT_BITS},
+}

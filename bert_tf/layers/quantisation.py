@@ -1,0 +1,274 @@
+"""Dense layers whose numbers are rounded to a few bits while they are trained: Q8BERT
+(IntelLabs/nlp-architect, nn/torch/quantization.py; arXiv:1910.06188), and Q-BERT
+(arXiv:1909.05840), whose quantiser is that of its authors' ZeroQ (utils/quantization_utils).
+
+Integers are simulated in float32. Rounding passes gradients on unchanged, also those of numbers
+that were clipped. Shapes: I inputs and O outputs of a layer, G groups.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
+from bert_tf.layers.base import Tensor, register
+
+
+@ops.custom_gradient
+def straight_through(x, value):
+    """`value`, with the gradient of `x`; both have one shape."""
+    def gradient(*args, upstream=None):
+        upstream = args[0] if upstream is None else upstream
+        return upstream, ops.zeros_like(upstream)
+
+    return value, gradient
+
+
+def symmetric(x: Tensor, threshold: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """The integers that stand for `x`, and their scale, of which they are multiples.
+
+    Args:
+        x: float32, any shape.
+        threshold: float32 scalar, the largest magnitude that there is an integer for; if it is 0,
+            all numbers are taken for 0.
+        bits: of an integer.
+
+    Returns:
+        float32: whole numbers from -(2^(bits - 1) - 1) to that, rounded half to even, of the shape
+        of `x`; and the scalar by which to divide them.
+    """
+    largest = 2.0 ** (bits - 1) - 1
+    # The reciprocal comes first, as in PyTorch: one bit of the scale decides exact halves.
+    scale = (1 / ops.where(threshold > 0, threshold, 1.0)) * largest
+    return ops.clip(ops.round(x * scale), -largest, largest), scale
+
+
+def _fake_symmetric(x, threshold, bits):
+    integers, scale = symmetric(x, threshold, bits)
+    return straight_through(x, integers / scale)
+
+
+def ranges_of_groups(matrix: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """The least and the greatest number of each run of columns, float32 [G], of a matrix [I, O]."""
+    parts = ops.reshape(matrix, (matrix.shape[0], groups, -1))
+    return ops.min(parts, axis=(0, 2)), ops.max(parts, axis=(0, 2))
+
+
+def asymmetric(matrix: Tensor, low: Tensor, high: Tensor, bits: int
+               ) -> tuple[Tensor, Tensor, Tensor]:
+    """The integers that stand for a matrix, with a scale and a zero point for each group.
+
+    The zero point is a whole number too, so that 0 is kept exactly.
+
+    Args:
+        matrix: float32 [..., O].
+        low, high: float32 [G], the ranges of G runs of columns.
+        bits: of an integer.
+
+    Returns:
+        float32: whole numbers from -2^(bits - 1) to 2^(bits - 1) - 1, [..., O]; scales [O]; and
+        zero points [O]. The matrix is (integers + zero points) / scales.
+    """
+    half, steps = 2.0 ** (bits - 1), 2.0**bits - 1
+    scale = steps / ops.maximum(high - low, 1e-8)                       # [G]
+    zero = ops.round(scale * low) + half
+    columns = matrix.shape[-1] // low.shape[0]
+    scale, zero = ops.repeat(scale, columns), ops.repeat(zero, columns)     # [O]
+    return ops.clip(ops.round(scale * matrix - zero), -half, half - 1), scale, zero
+
+
+def fake_weights(rows: Tensor, matrix: Tensor, bits: int, how: Quantisation) -> Tensor:
+    """Rows of a matrix, or all of it, rounded.
+
+    Args:
+        rows: float32 [..., O].
+        matrix: float32 [I, O], which gives the range.
+        bits: of each weight.
+        how: the scheme, and its groups.
+
+    Returns:
+        float32 [..., O].
+    """
+    if bits == FLOAT_BITS:
+        return rows
+    matrix = ops.stop_gradient(matrix)
+    if how.scheme == "symmetric":
+        return _fake_symmetric(rows, ops.max(ops.abs(matrix)), bits)
+    integers, scale, zero = asymmetric(rows, *ranges_of_groups(matrix, how.groups), bits)
+    return straight_through(rows, (integers + zero) / scale)
+
+
+class Ranges(keras.layers.Layer):
+    """What a quantised layer carries from step to step: its steps of training, and the greatest
+    magnitudes of its input and, if that is rounded too, of its output; 0 where unused.
+
+    Attributes:
+        over_replicas: function of a scalar that returns the greatest over all replicas; a training
+            loop of several replicas sets it.
+    """
+
+    def __init__(self, start_step: int, ema_decay: float, **kwargs: Any):
+        super().__init__(name="ranges", **kwargs)
+        self._start_step, self._decay = start_step, ema_decay
+        self.over_replicas: Callable[[Tensor], Tensor] = lambda greatest: greatest
+
+    def build(self, input_shape: Any = None) -> None:
+        # All replicas write the same number.
+        self.steps, self.input_threshold, self.output_threshold = (
+            self.add_weight((), "zeros", "float32", trainable=False, name=name, autocast=False,
+                            aggregation="only_first_replica")
+            for name in ("steps", "input_threshold", "output_threshold"))
+
+    @property
+    def is_active(self) -> Tensor:
+        """Whether training has reached the step in which rounding begins (scalar)."""
+        return self.steps >= self._start_step
+
+    def end_step(self) -> None:
+        """Counts a forward pass in training."""
+        self.steps.assign(self.steps + 1)
+
+    def greatest(self, x: Tensor) -> Tensor:
+        """The greatest magnitude of a step's `x`, in all replicas."""
+        return self.over_replicas(_greatest(x))
+
+    def update(self, threshold: keras.Variable, x: Tensor) -> Tensor:
+        """Moves `input_threshold` or `output_threshold` towards the greatest magnitude in `x`;
+        returns it as it is after that."""
+        greatest = self.greatest(x)
+        moved = threshold - (1 - self._decay) * (threshold - greatest)
+        moved = ops.where(self.steps > self._start_step, moved, greatest)
+        threshold.assign(ops.where(self.is_active, moved, 0.0))
+        return moved
+
+
+def _greatest(x):
+    return ops.max(ops.abs(ops.stop_gradient(x)))
+
+
+@register
+class QuantisedDense(keras.layers.Dense):
+    """A dense layer whose kernel is rounded, and whose input, and on request its output.
+
+    In training the bias is a float. Otherwise it is rounded to 32 bits where kernel and input are
+    both symmetric, and the product is one of integers.
+
+    Attributes:
+        how: `Quantisation`.
+        bits: of the kernel.
+        requantises: whether the output is rounded too, before the activation.
+    """
+
+    def __init__(self, units: int, activation: Any = None, use_bias: bool = True, *,
+                 how: Quantisation, bits: int, start_step: int = 0, requantises: bool = False,
+                 **kwargs: Any):
+        super().__init__(units, activation, use_bias, autocast=False, **kwargs)
+        self.how, self.bits, self.start_step = how, bits, start_step
+        self.requantises = requantises
+        self.ranges: Any = Ranges(start_step, how.ema_decay) if how.keeps_ranges else None
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        if self.ranges:
+            self.ranges.build()
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """From float [..., I] to [..., O] in the compute dtype."""
+        x = ops.cast(inputs, "float32")
+        y = self._train(x) if training else self._infer(x)
+        if self.activation is not None:
+            y = self.activation(ops.cast(y, self.compute_dtype))
+        return ops.cast(y, self.compute_dtype)
+
+    def _train(self, x):
+        kernel = ops.convert_to_tensor(self.kernel)
+        y = self._product(self._fake(x, "input_threshold", True),
+                          self._once_active(kernel, fake_weights(kernel, kernel, self.bits,
+                                                                 self.how)))
+        y = self._with_bias(y)
+        if self.requantises:
+            y = self._fake(y, "output_threshold", True)
+        if self.ranges:
+            self.ranges.end_step()
+        return y
+
+    def _infer(self, x):
+        kernel, bits = ops.convert_to_tensor(self.kernel), self.how.activation_bits
+        threshold = self._threshold(x, "input_threshold", False)
+        if threshold is None or FLOAT_BITS in (bits, self.bits) or self.how.scheme != "symmetric":
+            y = self._with_bias(self._product(
+                self._fake(x, "input_threshold", False),
+                fake_weights(kernel, kernel, self.bits, self.how)))
+        else:
+            x, of_x = symmetric(x, threshold, bits)
+            kernel, of_kernel = symmetric(kernel, _greatest(kernel), self.bits)
+            scale = of_kernel * of_x
+            y = self._product(x, kernel)
+            if self.use_bias:
+                largest = 2.0**31 - 1
+                y = y + ops.clip(ops.round(self.bias * scale), -largest, largest)
+            y = y / scale
+        return self._fake(y, "output_threshold", False) if self.requantises else y
+
+    def _product(self, x, kernel):
+        """float32; operands are in the compute dtype."""
+        return ops.cast(ops.matmul(ops.cast(x, self.compute_dtype),
+                                   ops.cast(kernel, self.compute_dtype)), "float32")
+
+    def _with_bias(self, y):
+        return y + self.bias if self.use_bias else y
+
+    def _threshold(self, x, name, training):
+        """The greatest magnitude that is kept of `x`, which the variable `name` is about; None if
+        it is not rounded."""
+        if self.how.activations == "none":
+            return None
+        if self.how.activations == "dynamic":
+            return self.ranges.greatest(x) if training else _greatest(x)
+        variable = getattr(self.ranges, name)
+        if training:
+            return self.ranges.update(variable, x)
+        # A layer that was never trained has no range yet.
+        return ops.where(variable > 0, variable, _greatest(x))
+
+    def _fake(self, x, name, training):
+        threshold, bits = self._threshold(x, name, training), self.how.activation_bits
+        if threshold is None or bits == FLOAT_BITS:
+            return x
+        rounded = _fake_symmetric(x, threshold, bits)
+        return self._once_active(x, rounded) if training else rounded
+
+    def _once_active(self, x, rounded):
+        """`x` before rounding begins, then `rounded`; of the step that is being taken."""
+        if not self.start_step:
+            return rounded
+        return ops.where(self.ranges.is_active, rounded, x)
+
+
+def quantised_dense(how: Quantisation, part: str, *args: Any, name: str, **kwargs: Any
+                    ) -> keras.layers.Dense | None:
+    """The dense layer of a part of a network, or None if that stays in float.
+
+    Args:
+        how: what is rounded.
+        part: "layer" of the encoder, "pooler" or "head".
+        name: of the layer; queries and keys are rounded, since they are multiplied.
+        args, kwargs: further arguments of `keras.layers.Dense`.
+    """
+    # Of a layer of the encoder, `set_weight_bits` gives the bits.
+    bits = {"layer": how.bits_of_layer(0), "pooler": how.pooler_bits, "head": how.head_bits}[part]
+    if part == "head" and bits == FLOAT_BITS:
+        return None
+    return QuantisedDense(
+        *args, name=name, how=how, bits=bits,
+        start_step=how.head_start_step if part == "head" else how.start_step,
+        requantises=part == "layer" and name in ("query", "key"), **kwargs)
+
+
+def set_weight_bits(layer: keras.layers.Layer, bits: int) -> None:
+    """Gives the kernels of all quantised layers in a layer of an encoder their bits."""
+    for part in layer._flatten_layers():
+        if isinstance(part, QuantisedDense):
+            part.bits = bits
