@@ -128,6 +128,8 @@ def _read_config(values, kind, path):
     ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
             "model_type": kin if kin in model.kin else kind,
             "directionality": "left_to_right" if is_decoder else EncoderConfig.directionality}
+    if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing
+        ours["pruned_heads"] = values["pruned_heads"]
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
     if type(positions) is int:
         ours["max_position_embeddings"] = positions - _unused_positions(model, values)

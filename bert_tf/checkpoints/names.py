@@ -4,14 +4,16 @@ A name is a variable's path relative to the network, as in Google's files; the n
 weights begin with the head's. "{i}" is the number of a layer; layers that share weights have the
 numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T segments, M tasks, P
 positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of attention,
-D their width, A that of all heads that learn where to look, J two vectors of width H, L steps of
-one layer, O buckets of relative positions; a digit is itself. Not in a configuration are C, labels,
-Q, the hidden layers of a head, and, of a head that reads features with LSTMs, F, their width, U, an
-LSTM's width, G, four times that, and K, how many layers are weighted. R are the places of a span, W
-the width of their vectors, and B the width of one with two of width H. The weights of recurrent
-networks have other uses for the letters whose sizes are not in a configuration.
+D their width, A that of all heads that learn where to look, Z that of all heads, J two vectors of
+width H, L steps of one layer, O buckets of relative positions; a digit is itself. Not in a
+configuration are C, labels, Q, the hidden layers of a head, and, of a head that reads features with
+LSTMs, F, their width, U, an LSTM's width, G, four times that, and K, how many layers are weighted.
+R are the places of a span, W the width of their vectors, and B the width of one with two of width
+H. The weights of recurrent networks have other uses for the letters whose sizes are not in a
+configuration.
 """
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -59,8 +61,8 @@ def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
 
 def _encoder(config):
     """Those of `BertEncoder`."""
-    widths = {"intermediate/dense": "HI", "output/dense": "IH",
-              **dict.fromkeys(_LOOKS, "HA")}
+    widths = {"intermediate/dense": "HI", "output/dense": "IH", "attention/self/value": "HZ",
+              "attention/output/dense": "ZH", **dict.fromkeys(_LOOKS, "HA")}
     layer = {}
     for part, kind in LAYER.items():
         if part in _LOOKS and not config.learned_heads:
@@ -220,15 +222,31 @@ def head(name: str) -> str:
     return name.split("/")[0]
 
 
-def sizes(config: EncoderConfig) -> dict[str, int | None]:
-    """The number for each letter; None where the configuration doesn't give it."""
-    return {"V": config.vocab_size, "T": config.type_vocab_size, "M": config.task_types,
-            "P": config.max_position_embeddings, "E": config.embedding_width,
-            "H": config.hidden_size, "I": config.intermediate_size, "N": config.num_attention_heads,
-            "D": config.head_size, "A": config.learned_heads * config.head_size,
-            "O": getattr(config, "relative_attention_num_buckets", None),
-            "J": 2 * config.hidden_size, "L": config.depth, "1": 1, "2": 2,
-            **dict.fromkeys("CFUGKQRWB")}
+def sizes(config: EncoderConfig, name: str = "") -> dict[str, int | None]:
+    """The number for each letter; None where the configuration doesn't give it.
+
+    Args:
+        config: the network's.
+        name: ours of the weight whose shape is asked for; heads and units may be cut from its layer
+            alone.
+    """
+    found = {"V": config.vocab_size, "T": config.type_vocab_size, "M": config.task_types,
+             "P": config.max_position_embeddings, "E": config.embedding_width,
+             "H": config.hidden_size, "I": config.intermediate_size,
+             "N": config.num_attention_heads,
+             "D": config.head_size, "A": config.learned_heads * config.head_size,
+             "Z": config.num_attention_heads * config.head_size,
+             "O": getattr(config, "relative_attention_num_buckets", None),
+             "J": 2 * config.hidden_size, "L": config.depth, "1": 1, "2": 2,
+             **dict.fromkeys("CFUGKQRWB")}
+    if getattr(config, "is_pruned", False) and (layer := re.match(r"encoder/layer_(\d+)/", name)):
+        number = int(layer[1])
+        if "/attention/" in name:
+            heads = len(config.kept_heads(number))
+            found |= {"N": heads, **dict.fromkeys("AZ", heads * config.head_size)}
+        else:
+            found["I"] = config.feed_forward_size(number)
+    return found
 
 
 def numbers(name: str, config: EncoderConfig) -> list[int]:
@@ -240,6 +258,8 @@ def numbers(name: str, config: EncoderConfig) -> list[int]:
     if head(name) in stacks:
         return list(range(stacks[head(name)]))
     attentions, feed_forwards = zip(*config.layer_weights)
+    if "/attention/self/" in name and getattr(config, "pruned_heads", ()):
+        attentions = tuple(i for i in attentions if config.kept_heads(i))
     return sorted(set(attentions if "/attention/" in name else feed_forwards))
 
 

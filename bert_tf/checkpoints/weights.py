@@ -109,7 +109,8 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
                "shared_parts": config.shares_layers and config.shared_parts != "all",
                "pooler_type": not config.has_pooler, "use_task_id": bool(config.task_types),
                "directionality": config.is_causal,
-               "quantisation": bool(getattr(config, "quantisation", None))}
+               "quantisation": bool(getattr(config, "quantisation", None)),
+               **{key: bool(getattr(config, key)) for key in config.pruned_keys}}
     for key in (key for key in differs if differs[key] and key not in own):
         raise InputError(f"{weights.source}: {key} is {getattr(config, key)}, but the networks of "
                          f"this format's {config.model_type} have no such thing; choose another "
@@ -145,7 +146,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
     for name, tensor in source.tensors.items():
         rule, reason = by_name.get(name), source.table.reason_to_ignore(name)
         if rule:
-            sizes = {**names.sizes(config), "C": labels.get(names.head(rule.ours))}
+            sizes = {**names.sizes(config, rule.ours), "C": labels.get(names.head(rule.ours))}
             if names.head(rule.ours) in on_lstms:
                 sizes["H"] = None
             check(tensor, [sizes[letter] for letter in rule.their_shape], source.file)
@@ -175,7 +176,8 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
     for rule in table.rules(weights.config):
         if rule.ours in weights.tensors:
             tensor = weights.tensors[rule.ours]
-            sizes = {**names.sizes(weights.config), **dict(zip(rule.shape, tensor.shape))}
+            sizes = {**names.sizes(weights.config, rule.ours),
+                     **dict(zip(rule.shape, tensor.shape))}
             result[rule.theirs] = rule.convert(
                 tensor, tuple(sizes[letter] for letter in rule.their_shape))
     return result

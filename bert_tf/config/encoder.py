@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.pruned import as_pruned_heads, check_intermediate_sizes
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.config.sizes import (
     ACTIVATIONS,
@@ -40,6 +41,11 @@ class EncoderConfig(EncoderSizes):
             its left only (arXiv:1810.04805, section 5.1). The last token, which alone has seen the
             others, then takes the place of the first in the pooler.
         quantisation: what is rounded to a few bits, a `Quantisation`; None if nothing is.
+        pruned_heads: the heads that were cut: a mapping from the number of an attention, as
+            `layer_weights` counts them, to the numbers that its heads had (arXiv:1905.10650).
+            Kept as pairs in order. As in Hugging Face's files.
+        intermediate_sizes: F of each feed-forward network where units were cut from some;
+            `intermediate_size` of all if None.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -57,9 +63,12 @@ class EncoderConfig(EncoderSizes):
                          "use_task_id": (False, True),
                          "directionality": ("bidi", "left_to_right")}
     optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
+    # What the sizes of single layers are where heads or units were cut.
+    pruned_keys: ClassVar = ("pruned_heads", "intermediate_sizes")
     added_keys: ClassVar[tuple[str, ...]] = (
         "layer_norm_eps", "model_type", *optional, "inner_group_num", "shared_parts",
-        "pooler_type", "use_task_id", "directionality", "quantisation")
+        "pooler_type", "use_task_id", "directionality", "quantisation",
+        *pruned_keys)
     unseen_keys: ClassVar[tuple[str, ...]] = UNSEEN_KEYS
     # These describe a pooler that the original never builds, and parts of ALBERT that
     # google-research/albert never reads.
@@ -89,9 +98,13 @@ class EncoderConfig(EncoderSizes):
     task_type_vocab_size: int | None = None
     directionality: str = "bidi"
     quantisation: Quantisation | None = None
+    pruned_heads: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    intermediate_sizes: tuple[int, ...] | None = None
 
     def __post_init__(self):
         super().__post_init__()
+        object.__setattr__(self, "pruned_heads", as_pruned_heads(self))
+        check_intermediate_sizes(self)
         check_sizes(self)
         if self.quantisation is not None:
             if not isinstance(self.quantisation, Quantisation):
@@ -117,6 +130,11 @@ class EncoderConfig(EncoderSizes):
         values = super().to_dict()
         if self.quantisation:
             values["quantisation"] = self.quantisation.to_dict()
+        if "pruned_heads" in values:
+            values["pruned_heads"] = {str(layer): list(heads)
+                                      for layer, heads in self.pruned_heads}
+        if self.intermediate_sizes:
+            values["intermediate_sizes"] = list(self.intermediate_sizes)
         return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
 
     preset: ClassVar[Any] = classmethod(preset)
@@ -159,6 +177,9 @@ class FixedPatternConfig(EncoderConfig):
         if not isinstance(self.fixed_heads, (list, tuple)):
             raise InputError(f"fixed_heads must be a list, not {self.fixed_heads!r}.")
         object.__setattr__(self, "fixed_heads", tuple(self.fixed_heads))
+        if self.pruned_heads:
+            raise InputError("pruned_heads: heads are not cut from a network some of whose heads "
+                             "look at fixed places; leave it out.")
         if self.is_causal:
             raise InputError("fixed_heads look at both sides of a token; directionality must be "
                              "bidi.")

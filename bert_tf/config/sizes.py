@@ -193,6 +193,9 @@ class EncoderSizes(Sizes):
     use_task_id: bool
     task_type_vocab_size: int | None
     directionality: str
+    # What was cut: see `EncoderConfig`, which alone can have any.
+    pruned_heads: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    intermediate_sizes: tuple[int, ...] | None = None
 
     @property
     def num_weights(self) -> int:
@@ -200,10 +203,28 @@ class EncoderSizes(Sizes):
         tables = (self.vocab_size + self.max_position_embeddings + self.type_vocab_size
                   + self.task_types)
         width, hidden = self.embedding_width, self.hidden_size
-        attentions, feed_forwards = map(len, map(set, zip(*self.layer_weights)))
+        attentions, feed_forwards = map(set, zip(*self.layer_weights))
         return (tables * width + hidden * (
-            4 * hidden * attentions + 2 * self.intermediate_size * feed_forwards
+            4 * self.head_size * sum(len(self.kept_heads(i)) for i in attentions)
+            + 2 * sum(map(self.feed_forward_size, feed_forwards))
             + (width if self.projects else 0) + (hidden if self.has_pooler else 0)))
+
+    def kept_heads(self, number: int) -> list[int]:
+        """The heads of the attention `number` that were not cut, by their original numbers."""
+        pruned = dict(self.pruned_heads).get(number, ())
+        return [head for head in range(self.num_attention_heads) if head not in pruned]
+
+    def feed_forward_size(self, number: int) -> int:
+        """F of the feed-forward network `number`."""
+        if self.intermediate_sizes is None:
+            return self.intermediate_size
+        numbers = sorted({feed_forward for _, feed_forward in self.layer_weights})
+        return self.intermediate_sizes[numbers.index(number)]
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether some layers lack heads or units that others have."""
+        return bool(self.pruned_heads or self.intermediate_sizes)
 
     @property
     def head_size(self) -> int:

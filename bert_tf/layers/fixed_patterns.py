@@ -12,7 +12,7 @@ from keras import ops
 
 from bert_tf.config import PATTERNS, FixedPatternConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import TransformerLayer, dropout
+from bert_tf.layers.transformer import TransformerLayer, dropout, mask_heads
 
 _LOOK_BACK = ("previous", "left")
 
@@ -109,8 +109,7 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
             dropped = ops.concatenate([probs, dropout(learned, rate, dropout_seed)], 1)
             probs = ops.concatenate([probs, learned], 1)                # [B, N, S, S]
         context = ops.matmul(dropped, _split(self.value(x), size))      # [B, N, S, D]
-        if head_mask is not None:
-            context = context * ops.cast(head_mask, context.dtype)[:, None, None]
+        context = mask_heads(context, head_mask)
         context = ops.transpose(context, (0, 2, 1, 3))                  # [B, S, N, D]
         return ops.reshape(context, (*ops.shape(x)[:2], self.config.hidden_size)), {
             "attention_probs": probs}

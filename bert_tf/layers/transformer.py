@@ -239,21 +239,26 @@ class Embeddings(FromConfig, keras.layers.Layer):
 
 @register
 class SelfAttention(FromConfig, keras.layers.Layer):
-    """Softmax(Q K^T / sqrt(D) + bias) V in N heads, side by side."""
+    """Softmax(Q K^T / sqrt(D) + bias) V in N heads, side by side.
 
-    def __init__(self, config: Sizes, **kwargs: Any):
+    Attributes:
+        num_heads: N, the configuration's if None; 0 where all were cut.
+    """
+
+    def __init__(self, config: Sizes, num_heads: int | None = None, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.query = self.make_projection("query")
-        self.key = self.make_projection("key")
-        self.value = self.make_projection("value")
+        self.num_heads = config.num_attention_heads if num_heads is None else num_heads
+        make: Any = self.make_projection if self.num_heads else lambda name: None
+        self.query, self.key, self.value = map(make, ("query", "key", "value"))
 
     def make_projection(self, name: str) -> keras.layers.Dense:
         """From the vectors to the queries, keys or values of all heads."""
-        return self.dense(self.config.hidden_size, name)
+        return self.dense(self.num_heads * self.config.head_size, name)
 
     def build(self, input_shape: Any = None) -> None:
         for layer in (self.query, self.key, self.value):
-            layer.build((None, None, self.config.hidden_size))
+            if layer:
+                layer.build((None, None, self.config.hidden_size))
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
@@ -261,17 +266,22 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         Args:
             x: float [B, S, H].
             bias: float, broadcast to [B, N, S, S], added to the scores.
-            head_mask: float [N], a factor for each head's output.
+            head_mask: float [N], a factor for each head's output; or one that broadcasts to
+                [B, N, S, D].
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
-            The heads' outputs [B, S, H], and a dict of [B, N, S, S]: `attention_probs`, before
+            The heads' outputs [B, S, N * D], and a dict of [B, N, S, S]: `attention_probs`, before
             dropout, and `attention_scores`, float32, of which they are the softmax.
         """
         batch, length = ops.shape(x)[:2]
-        heads, size = self.config.num_attention_heads, self.config.head_size
+        heads, size = self.num_heads, self.config.head_size
+        if not heads:
+            nothing = ops.zeros((batch, 0, length, length), x.dtype)
+            return ops.zeros((batch, length, 0), x.dtype), {
+                "attention_probs": nothing, "attention_scores": ops.cast(nothing, "float32")}
 
-        def split(y):  # [B, S, H] -> [B, S, N, D]
+        def split(y):  # [B, S, N * D] -> [B, S, N, D]
             return ops.reshape(y, (batch, length, heads, size))
 
         query = ops.transpose(split(self.query(x) * size**-0.5), (0, 2, 1, 3))      # [B, N, S, D]
@@ -283,11 +293,21 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         probs = ops.cast(ops.softmax(scores), value.dtype)
         dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
         context = ops.matmul(dropped, value)                                        # [B, N, S, D]
-        if head_mask is not None:
-            context = context * ops.cast(head_mask, context.dtype)[:, None, None]
+        context = mask_heads(context, head_mask)
         context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
         return ops.reshape(context, (batch, length, heads * size)), {
             "attention_probs": probs, "attention_scores": scores}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_heads": self.num_heads}
+
+
+def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
+    """The heads' outputs [B, N, S, D] times a mask, float [N] or one that broadcasts to them."""
+    if head_mask is None:
+        return context
+    mask = ops.cast(head_mask, context.dtype)
+    return context * (mask[:, None, None] if len(mask.shape) == 1 else mask)
 
 
 @register
@@ -295,7 +315,8 @@ class Residual(FromConfig, keras.layers.Layer):
     """A projection to the width H, dropout, the sum with the residual, and its normalisation.
 
     Attributes:
-        input_size: width of the input, H or F.
+        input_size: width of the input, that of all heads or F; where it is 0, the bias alone is
+            left of the projection.
     """
 
     def __init__(self, config: EncoderConfig, input_size: int, **kwargs: Any):
@@ -310,7 +331,9 @@ class Residual(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """From [B, S, input_size] and the residual [B, S, H] to [B, S, H]."""
-        x = dropout(self.projection(x), self.config.hidden_dropout_prob, dropout_seed)
+        x = self.projection(x) if self.input_size else ops.zeros_like(residual) + ops.cast(
+            self.projection.bias, residual.dtype)
+        x = dropout(x, self.config.hidden_dropout_prob, dropout_seed)
         return self.norm(x + residual)
 
     def get_config(self) -> dict[str, Any]:
@@ -325,23 +348,31 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
         config: `EncoderConfig`.
         attention_of: a layer whose attention this layer shares; its own if None.
         feed_forward_of: a layer whose feed-forward network this layer shares; its own if None.
+        numbers: those of its attention and of its feed-forward network, as the configuration's
+            `layer_weights` counts them, so that it is known what was cut from them; nothing if
+            None.
     """
 
     def __init__(self, config: EncoderConfig, attention_of: "TransformerLayer | None" = None,
-                 feed_forward_of: "TransformerLayer | None" = None, **kwargs: Any):
+                 feed_forward_of: "TransformerLayer | None" = None,
+                 numbers: tuple[int, int] | None = None, **kwargs: Any):
         super().__init__(config, **kwargs)
-        policy = self.dtype_policy
+        policy, self.numbers = self.dtype_policy, numbers
+        heads, inner = config.num_attention_heads, config.intermediate_size
+        if numbers:
+            heads = len(config.kept_heads(numbers[0]))
+            inner = config.feed_forward_size(numbers[1])
         if attention_of is None:
-            self.attention = self.make_attention(name="self", dtype=policy)
-            self.attention_output = Residual(config, config.hidden_size, name="output",
+            cut = {} if heads == config.num_attention_heads else {"num_heads": heads}
+            self.attention = self.make_attention(name="self", dtype=policy, **cut)
+            self.attention_output = Residual(config, heads * config.head_size, name="output",
                                              dtype=policy)
         else:
             self.attention = attention_of.attention
             self.attention_output = attention_of.attention_output
         if feed_forward_of is None:
-            self.intermediate = self.dense(config.intermediate_size,
-                                           activation=ACTIVATIONS[config.hidden_act])
-            self.output_ = Residual(config, config.intermediate_size, name="output", dtype=policy)
+            self.intermediate = self.dense(inner, activation=ACTIVATIONS[config.hidden_act])
+            self.output_ = Residual(config, inner, name="output", dtype=policy)
         else:
             self.intermediate = feed_forward_of.intermediate
             self.output_ = feed_forward_of.output_
@@ -361,13 +392,21 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
             self.output_.build()
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Takes what `SelfAttention` takes.
+             dropout_seed: Tensor | None = None, unit_mask: Tensor | None = None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Takes what `SelfAttention` takes, and `unit_mask`, float that broadcasts to [B, S, F], a
+        factor for each unit of the feed-forward network.
 
         Returns:
             float [B, S, H], and the dict that `SelfAttention` returns.
         """
         seeds = split_seed(dropout_seed, 3)
-        context, maps = self.attention(x, bias, head_mask, seeds[0])                # [B, S, H]
+        context, maps = self.attention(x, bias, head_mask, seeds[0])               # [B, S, N * D]
         x = self.attention_output(context, x, seeds[1])
-        return self.output_(self.intermediate(x), x, seeds[2]), maps                # from [B, S, F]
+        inner = self.intermediate(x)                                                # [B, S, F]
+        if unit_mask is not None:
+            inner = inner * ops.cast(unit_mask, inner.dtype)
+        return self.output_(inner, x, seeds[2]), maps
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "numbers": self.numbers}

@@ -91,7 +91,7 @@ class BertEncoder(FromConfig, keras.Model):
         for pair in self.config.layer_weights:
             if pair not in layers:
                 layers[pair] = layer = self.make_layer(
-                    attentions.get(pair[0]), feed_forwards.get(pair[1]),
+                    attentions.get(pair[0]), feed_forwards.get(pair[1]), numbers=pair,
                     name=f"layer_{max(pair)}", dtype=self.dtype_policy)
                 attentions.setdefault(pair[0], layer)
                 feed_forwards.setdefault(pair[1], layer)
@@ -133,7 +133,8 @@ class BertEncoder(FromConfig, keras.Model):
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
-             head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
+             head_mask: Any = None, return_attention: bool = False, unit_mask: Any = None
+             ) -> dict[str, Any]:
         """
         Args:
             inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
@@ -143,8 +144,11 @@ class BertEncoder(FromConfig, keras.Model):
             dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
                 `seed_generator` if None.
             attention_bias: float [B or 1, N or 1, S, S], added to every layer's attention scores.
-            head_mask: float [L, N], a factor for each head's output.
+            head_mask: float [L, N], a factor for each head's output; or what broadcasts to
+                [L, B, N, S, D]; or a list of L such, where heads were cut from some layers.
             return_attention: whether to return `attention_probs` and `attention_scores` too.
+            unit_mask: float that broadcasts to [L, B, S, F], a factor for each unit of the
+                feed-forward networks; or a list of L such.
 
         Returns:
             A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
@@ -166,7 +170,8 @@ class BertEncoder(FromConfig, keras.Model):
         if self.embeddings_project:
             x = self.embeddings_project(x)
         for i, layer in enumerate(self.layers_):                        # x: [B, S, H]
-            x, maps = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i])
+            x, maps = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i],
+                             None if unit_mask is None else unit_mask[i])
             outputs["layer_outputs"].append(x)
             for name in maps if return_attention else ():
                 outputs.setdefault(name, []).append(maps[name])

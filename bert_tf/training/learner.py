@@ -15,6 +15,8 @@ from bert_tf.layers.transformer import split_seed
 from bert_tf.objectives.base import Batch, Objective
 
 Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]
+# Factors of parts of the network, which are no features of the records.
+_MASKS = ("head_mask", "unit_mask")
 
 
 @register
@@ -99,7 +101,8 @@ class Learner(keras.Model):
         Args:
             batch: dict of features; those the encoder reads are [B, S], or [B, C, S] for C choices
                 that the encoder takes one by one. With `carried`, a dict of what the step before
-                returned as such, the result has it too.
+                returned as such, the result has it too. `head_mask` and `unit_mask` are passed on
+                to the network.
             training: whether to apply dropout; an encoder without a trainable weight gets none.
             dropout_seed: integer [2], of which all dropout masks are a pure function; drawn from
                 the encoder's generator if None.
@@ -124,9 +127,10 @@ class Learner(keras.Model):
                 for name in (*self.encoder.reads, *getattr(self.encoder, "also_reads", ()))
                 if batch.get(name) is not None}
         carried = {"carried": batch["carried"]} if "carried" in batch else {}
+        masks = {name: batch[name] for name in _MASKS if name in batch}
         training = training and any(v.trainable for v in self.encoder.weights)
         return self.encoder({**rows, **carried}, training=training, dropout_seed=dropout_seed,
-                            **(options or {}))
+                            **{**masks, **(options or {})})
 
     @property
     def network_options(self) -> dict[str, Any]:

@@ -1,0 +1,134 @@
+"""Heads, feed-forward units and layers that are really removed: the same outputs from smaller
+kernels (Michel, Levy, Neubig, arXiv:1905.10650, section 4).
+
+What is gone is in the configuration, under the numbers that heads had at first.
+"""
+
+import dataclasses
+import re
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from bert_tf import networks
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.training.learner import Learner
+
+_LAYER = re.compile(r"encoder/layer_(\d+)/(.*)")
+
+
+def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
+        units: Collection[tuple[int, int]] = (), layers: Collection[int] = ()) -> Learner:
+    """A new model without some parts, which gives what the old one gave with these switched off.
+
+    Args:
+        learner: of a `BertEncoder`.
+        heads: pairs (number of the attention, original number of the head), from 0.
+        units: pairs (number of the feed-forward network, unit), from 0; units are counted as they
+            are now.
+        layers: numbers of layers through which vectors are to pass no more.
+
+    Returns:
+        The model; layers that are left are numbered anew.
+
+    Raises:
+        InputError: a part is not there, layers share their weights, or nothing would be left.
+    """
+    encoder = learner.encoder
+    config = encoder.config
+    if type(config) is not EncoderConfig:
+        raise InputError(f"a network of the type {config.model_type} can't be cut, only BERT's "
+                         "encoder.")
+    if layers and config.shares_layers:
+        raise InputError("layers share their weights, so that none of them can be removed.")
+    kept_layers = [i for i in range(config.depth) if i not in layers]
+    if not kept_layers or any(not 0 <= layer < config.depth for layer in layers):
+        raise InputError(f"of layers 1 to {config.depth}, not all can be removed, and no others.")
+    kept_heads = _kept_heads(config, heads)
+    kept_units = _kept_units(config, units)
+    made = _config(config, kept_heads, kept_units, kept_layers, bool(layers))
+    dtype = encoder.dtype_policy
+    smaller = Learner(networks.build(made, dtype=dtype), [
+        type(objective).from_config({**objective.get_config(), "config": made.to_dict()})
+        for objective in learner.objectives])
+    old, size = variables(learner), config.head_size
+    for name, variable in variables(smaller).items():
+        source = name
+        if (found := _LAYER.match(name)) and layers:
+            source = f"encoder/layer_{kept_layers[int(found[1])]}/{found[2]}"
+        variable.assign(_slice(source, old[source].numpy(), config, kept_heads, kept_units, size))
+    return smaller
+
+
+def _kept_heads(config, heads) -> Mapping[int, list[int]]:
+    """For each attention, which of its present heads stay, by their original numbers."""
+    kept = {number: config.kept_heads(number) for number, _ in config.layer_weights}
+    for layer, head in heads:
+        if head not in kept.get(layer, ()):
+            raise InputError(f"there is no head {head + 1} in layer {layer + 1} that could be "
+                             "removed.")
+        kept[layer].remove(head)
+    return kept
+
+
+def _kept_units(config, units) -> Mapping[int, np.ndarray]:
+    """For each feed-forward network, which of its present units stay."""
+    sizes = {number: config.feed_forward_size(number) for _, number in config.layer_weights}
+    gone: dict[int, set[int]] = {number: set() for number in sizes}
+    for number, unit in units:
+        if not 0 <= unit < sizes.get(number, 0):
+            raise InputError(f"there is no feed-forward unit {unit + 1} in layer {number + 1}.")
+        gone[number].add(unit)
+    kept = {number: np.array([unit for unit in range(size) if unit not in gone[number]], int)
+            for number, size in sizes.items()}
+    for number, left in kept.items():
+        if not len(left):
+            raise InputError(f"layer {number + 1} must keep one feed-forward unit or more.")
+    return kept
+
+
+def _config(config, kept_heads, kept_units, kept_layers, renumbers):
+    """The configuration of what is left."""
+    every = range(config.num_attention_heads)
+    heads = {number: [head for head in every if head not in kept]
+             for number, kept in kept_heads.items()}
+    sizes = [len(kept) for _, kept in sorted(kept_units.items())]
+    if renumbers:
+        heads = {new: heads[old] for new, old in enumerate(kept_layers)}
+        sizes = [sizes[old] for old in kept_layers]
+    return dataclasses.replace(
+        config, num_hidden_layers=len(kept_layers) if renumbers else config.num_hidden_layers,
+        pruned_heads=tuple((number, tuple(gone)) for number, gone in heads.items()),
+        intermediate_sizes=tuple(sizes))
+
+
+def _slice(name, values, config, kept_heads, kept_units, size):
+    """What is left of a variable, which has its old name."""
+    found = _LAYER.match(name)
+    if not found:
+        return values
+    number, part = int(found[1]), found[2]
+    axis = 0 if re.match(r"(attention/)?output/dense/kernel", part) else -1
+    if part.startswith(("attention/self/", "attention/output/dense/kernel")):
+        present = config.kept_heads(number)
+        columns = [present.index(head) * size + i for head in kept_heads[number]
+                   for i in range(size)]
+    elif part.startswith(("intermediate/dense/", "output/dense/kernel")):
+        columns = kept_units[number]
+    else:
+        return values
+    return np.take(values, np.array(columns, int), axis)
+
+
+def dead_heads(encoder) -> list[tuple[int, int]]:
+    """The (number of the attention, head) that give nothing, since their values are 0."""
+    found, size = [], encoder.config.head_size
+    for layer, (number, _) in zip(encoder.layers_, encoder.config.layer_weights):
+        value = layer.attention.value
+        for place, head in enumerate(encoder.config.kept_heads(number)):
+            columns = np.s_[..., place * size:(place + 1) * size]
+            if not value.kernel.numpy()[columns].any() and not value.bias.numpy()[columns].any():
+                found.append((number, head))
+    return list(dict.fromkeys(found))
