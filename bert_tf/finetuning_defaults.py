@@ -73,6 +73,13 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
                ("cola", 3e-5, 64, 3.0), ("mnli", 3e-5, 64, 3.0), ("mrpc", 3e-5, 16, 4.0),
                ("qnli", 2e-5, 32, 4.0), ("qqp", 3e-5, 32, 3.0), ("sst-2", 2e-5, 32, 4.0),
                ("sts-b", 5e-5, 16, 3.0), ("wnli", 2e-5, 8, 4.0))}},
+    # arXiv:2004.02984, section 4.4, which tries rates of 1e-5 to 1e-4 and 2 to 10 epochs, and
+    # google-research mobilebert/README.md. Without norms the highest rates are the best.
+    "mobilebert": {
+        "": {"optimizer": "bert_adamw", "learning_rate": 1e-4, "num_train_epochs": 10.0,
+             "train_batch_size": 32, "end_learning_rate": 1e-8},
+        **{task: {"learning_rate": 4e-5, "num_train_epochs": 5.0, "max_seq_length": 384,
+                  "end_learning_rate": 4e-9} for task in ("squad", "squad_v2")}},
     # The paper's and openai/finetune-transformer-lm train.py.
     "openai-gpt": {
         "": {"learning_rate": 6.25e-5, "train_batch_size": 32, "num_train_epochs": 3.0,

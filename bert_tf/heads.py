@@ -93,10 +93,12 @@ def _task(name, objective, module, outputs="C", **options):
 
 
 HEADS = {head.name: head for head in (
-    # The output matrix is the embedding table unless the objective has one of its own.
+    # The output matrix is the embedding table, with columns beside it in MobileBERT, unless the
+    # objective has one of its own.
     Head("masked_lm", "MaskedLM", "pretraining",
-         {**dense("transform/dense", "H", "E"), **norm("transform/LayerNorm", "E"),
-          "output_bias": "V", "output_weights": "VE"}, ("output_weights",),
+         {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm", "X"),
+          "output_bias": "V", "output_weights": "VX", "extra/output_weights": "VY"},
+         ("output_weights", "extra/output_weights"),
          task=False, exportable=False, huggingface="MaskedLM"),
     Head("next_sentence", "SentencePrediction", "pretraining",
          task=False, exportable=False, huggingface="NextSentencePrediction"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import lazy_loader
 
-from bert_tf.checkpoints import electra, names, rules, t5, tensor_bundle, xlnet
+from bert_tf.checkpoints import electra, mobilebert, names, rules, t5, tensor_bundle, xlnet
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
@@ -28,21 +28,34 @@ _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
 _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
 # The original's own classifiers hold the kernel transposed, in two variables side by side.
 _HEAD = (("/kernel", "weights", "transpose"), ("/bias", "bias"))
+# What the code of MobileBERT calls what takes the place of a norm.
+_UNNORMED = "FakeLayerNorm"
 _IGNORED = ((r"global_step|.*/adam_[mv]", "state of the optimizer"),)
+
+
+_KINDS = {"table": _SELF, "norm": _NORM, "dense": _DENSE}
+_HEADS = (
+    ("masked_lm/transform/dense", "cls/predictions/transform/dense", _DENSE),
+    ("masked_lm/transform/LayerNorm", "cls/predictions/transform/LayerNorm", _NORM),
+    ("masked_lm/output_bias", "cls/predictions/output_bias", _SELF),
+    ("masked_lm/extra/output_weights", "cls/predictions/extra_output_weights", _SELF),
+    ("next_sentence/dense", "cls/seq_relationship/output_", _HEAD),
+    ("answer_span/dense", "cls/squad/output_", _HEAD),
+)
 
 
 def _encoder_rows(layer, parts):
     """The rows of an encoder and of the heads of pre-training; see `rules.encoder_rows`."""
     return (
-        *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
-                      (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer, parts),
-        ("pooler/dense", "bert/pooler/dense", _DENSE),
-        ("masked_lm/transform/dense", "cls/predictions/transform/dense", _DENSE),
-        ("masked_lm/transform/LayerNorm", "cls/predictions/transform/LayerNorm", _NORM),
-        ("masked_lm/output_bias", "cls/predictions/output_bias", _SELF),
-        ("next_sentence/dense", "cls/seq_relationship/output_", _HEAD),
-        ("answer_span/dense", "cls/squad/output_", _HEAD),
-    )
+        *encoder_rows(_KINDS, (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer,
+                      parts),
+        ("pooler/dense", "bert/pooler/dense", _DENSE), *_HEADS)
+
+
+def _mobilebert_rows(norm):
+    """The rows of MobileBERT, whose norms have the name `norm`."""
+    return (*mobilebert.encoder_rows(
+        lambda name: f"bert/{name.replace('LayerNorm', norm)}", _KINDS), *_HEADS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +63,10 @@ class _Model:
     """How Google's code of one `model_type` names what it saves.
 
     Attributes:
-        mark: how a name begins by which its checkpoints are known; none for BERT's.
+        mark: how a name begins by which its checkpoints are known, or several such beginnings;
+            none for BERT's.
         rows: of the `Format`.
+        rows_without_norms: those of networks that do not normalise, if they have other names.
         prefix: the beginning of the names of its files.
         config: the file of its configuration.
         defaults: what its code takes for keys that are not in that file.
@@ -60,7 +75,7 @@ class _Model:
         classifier: how its code calls the classifier of a task; "" where it has no such name.
     """
 
-    mark: str
+    mark: str | tuple[str, ...]
     rows: tuple
     prefix: str = PREFIX
     config: str = rules.CONFIG
@@ -68,6 +83,7 @@ class _Model:
     own: tuple[str, ...] = ()
     activations: Mapping = dataclasses.field(default_factory=dict)
     classifier: str = "output_"
+    rows_without_norms: tuple = ()
 
 
 _MODELS = {
@@ -90,13 +106,18 @@ _MODELS = {
     "electra": _Model("electra/", electra.GOOGLE_ROWS, "electra.ckpt", defaults=electra.DEFAULTS,
                       own=("embedding_size", "pooler_type"), activations={"gelu": "gelu_erf"},
                       classifier=""),
+    "mobilebert": _Model(
+        ("bert/embeddings/embedding_transformation/", "bert/encoder/layer_0/bottleneck/"),
+        _mobilebert_rows("LayerNorm"), own=("embedding_size", "pooler_type"),
+        rows_without_norms=_mobilebert_rows(_UNNORMED)),
     "bert": _Model("", _encoder_rows("bert/encoder/layer_{i}/", names.LAYER)),
 }
 
 
-def _table(model, task):
+def _table(model, task, has_norms=True):
     head = ((f"{task}/dense", model.classifier, _HEAD),) if model.classifier else ()
-    return Format((*model.rows, *head), _IGNORED)
+    rows = model.rows if has_norms else model.rows_without_norms
+    return Format((*rows, *head), _IGNORED)
 
 
 def find(path: str) -> str | None:
@@ -121,7 +142,8 @@ def read(prefix: str, task: str | None = None) -> Source:
     model = next(model for model in _MODELS.values()
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
     source = Source(prefix, _config_beside(prefix, model), tensors,
-                    _table(model, task if task in names.CLASSIFIERS else names.CLASSIFIERS[0]),
+                    _table(model, task if task in names.CLASSIFIERS else names.CLASSIFIERS[0],
+                           not any(_UNNORMED in name for name in tensors)),
                     rules.vocabulary_beside(prefix))
     if model is not _MODELS["electra"]:
         return source
@@ -186,7 +208,8 @@ def table_for(weights: Weights) -> Format:
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
                          "checkpoints all call output_weights; take one out.")
-    return _table(_MODELS[kind], tasks[0] if tasks else names.CLASSIFIERS[0])
+    return _table(_MODELS[kind], tasks[0] if tasks else names.CLASSIFIERS[0],
+                  getattr(weights.config, "normalization_type", "") != "no_norm")
 
 
 def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights

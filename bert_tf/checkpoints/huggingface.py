@@ -17,7 +17,7 @@ from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_
 from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 from bert_tf.options import read_json
@@ -25,7 +25,8 @@ from bert_tf.options import read_json
 _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
 _ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
-                "gelu_pytorch_tanh": "gelu", "relu": "relu", "tanh": "tanh", "linear": "linear"}
+                "gelu_pytorch_tanh": "gelu", "relu": "relu", "relu6": "relu6",
+                "tanh": "tanh", "linear": "linear"}
 # The modules of models that have not BERT's names.
 _OWN_FILES = {module.TYPE: module
               for module in (huggingface_gpt, huggingface_t5, huggingface_xlnet)}
@@ -127,7 +128,7 @@ def _read_config(values, kind, path):
     kin = values.get(_KIN)
     ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
             "model_type": kin if kin in model.kin else kind,
-            "directionality": "left_to_right" if is_decoder else EncoderConfig.directionality}
+            **({"directionality": "left_to_right"} if is_decoder else {})}
     if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing
         ours["pruned_heads"] = values["pruned_heads"]
     positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
@@ -138,7 +139,7 @@ def _read_config(values, kind, path):
         raise InputError(f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}, "
                          f"not {activation!r}.")
     try:
-        config = EncoderConfig.from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
+        config = config_from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     if "num_hidden_groups" in model.keys:
@@ -273,8 +274,11 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: the format huggingface has no "
                          f"{weights.config.model_type} yet; choose another format.")
     model = MODEL_OF[weights.config.model_type]
-    check_parts(weights, {*model.keys, *model.defaults,
-                          *(["directionality"] if model.causal else [])})
+    if model.check:
+        model.check(weights)
+    else:
+        check_parts(weights, {*model.keys, *model.defaults,
+                              *(["directionality"] if model.causal else [])})
     _check_causal(weights)
     if "num_hidden_groups" in model.keys:
         check_groups(weights.config, weights.source)
@@ -287,8 +291,10 @@ def table_for(weights: Weights) -> Format:
                          f"{weights.config.model_type} have a hidden layer in the head of "
                          f"{other}, and would compute something else; give --leave_out={other}.")
     unused = _unused_positions(model, {"pad_token_id": _padding(weights, model)})
-    notes = (f"{unused} rows, which no token has, are put before those of the positions.",
-             ) if unused else ()
+    notes = model.notes
+    if unused:
+        notes = (*notes, f"{unused} rows, which no token has, are put before those of the "
+                         "positions.")
     if weights.config.is_causal and "pooler" in weights.heads:
         notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
     return _table(model, tasks[0] if tasks else None,

@@ -4,11 +4,12 @@ Names of tensors are those of the PyTorch classes of transformers.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import mobilebert, names
 from bert_tf.checkpoints.rules import encoder_rows
+from bert_tf.checkpoints.weights import Weights
 from bert_tf.config import ALBERT
 
 SELF = (("", ""),)
@@ -44,6 +45,9 @@ class Model:
         defaults: fields of the configuration that are these where the file doesn't give them.
         others: heads that its classes build in another way.
         ignored: (pattern, reason) of further tensors that no encoder needs, see `rules.Format`.
+        notes: sentences on how transformers computes, for those who write such files.
+        check: a function that raises InputError for `Weights` whose network transformers can't
+            build; None for networks made as BERT's.
         causal: the end of the name of the class for a language model from left to right; empty if
             there is none.
     """
@@ -67,6 +71,8 @@ class Model:
     kin: tuple[str, ...] = ()
     ignored: tuple[tuple[str, str], ...] = ()
     causal: str = ""
+    notes: tuple[str, ...] = ()
+    check: Callable[[Weights], None] | None = None
 
 
 _FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
@@ -101,6 +107,13 @@ _HEADS = (
     ("next_sentence/dense", "cls.seq_relationship", DENSE), _ANSWER_SPAN)
 _BERT_CLASSES = (("ForPreTraining", {"masked_lm", "next_sentence"}), ("ForMaskedLM", {"masked_lm"}),
                  ("ForNextSentencePrediction", {"next_sentence"}))
+
+# MobileBertConfig of transformers.
+_MOBILEBERT = {
+    "embedding_size": 128, "trigram_input": True, "use_bottleneck": True,
+    "intra_bottleneck_size": 128, "use_bottleneck_attention": False,
+    "key_query_shared_bottleneck": True, "num_feedforward_networks": 4,
+    "normalization_type": "no_norm", "classifier_activation": True}
 
 MODELS = {
     "bert": Model(
@@ -166,6 +179,22 @@ MODELS = {
         defaults={"pooler_type": "first_token", "type_vocab_size": 2, "embedding_size": 128,
                   "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
         others=("classification", "multi_label", "regression", "multiple_choice")),
+    "mobilebert": Model(
+        "MobileBert", "mobilebert.", mobilebert.encoder_rows(
+            lambda name: name.replace("layer_{i}", "layer.{i}").replace(
+                "ffn_layer_", "ffn.").replace("/", "."),
+            {"table": TABLE, "norm": NORM, "dense": DENSE}),
+        (*_HEADS, ("masked_lm/extra/output_weights", "cls.predictions.dense",
+                   (("", ".weight", "transpose"),))),
+        "cls.predictions.decoder.weight",
+        ("cls.predictions.bias", "cls.predictions.decoder.bias"), _BERT_CLASSES,
+        keys=tuple(_MOBILEBERT), fixed={}, defaults=_MOBILEBERT | {
+            "hidden_size": 512, "num_hidden_layers": 24, "num_attention_heads": 4,
+            "intermediate_size": 512, "hidden_act": "relu", "hidden_dropout_prob": 0.0,
+            "type_vocab_size": 2},
+        check=mobilebert.check_huggingface,
+        notes=("transformers gives padding no weight in attention; the original and this library "
+               "give it some, so that rows with padding differ.",)),
 }
 # The row of each kind of our configurations.
 MODEL_OF = {kind: model for name, model in MODELS.items() for kind in (name, *model.kin)}

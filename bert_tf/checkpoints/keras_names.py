@@ -2,7 +2,7 @@
 
 import functools
 
-from bert_tf.checkpoints import recurrent, t5, xlnet
+from bert_tf.checkpoints import mobilebert, recurrent, t5, xlnet
 from bert_tf.checkpoints.names import RANGES
 from bert_tf.checkpoints.rules import encoder_rows
 from bert_tf.heads import MAX_LSTMS, Head
@@ -78,6 +78,7 @@ NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
              "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT),
              "T5": (t5.keras_parts, t5.KERAS),
              "XLNet": (xlnet.keras_parts, xlnet.KERAS),
+    "MobileBert": (mobilebert.keras_parts, mobilebert.KERAS),
              "Elmo": (recurrent.elmo_parts, recurrent.KERAS_ELMO),
              "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE)}
 # For networks whose parts have lists of their own: the groups of these, a function of the

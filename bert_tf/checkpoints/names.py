@@ -5,12 +5,13 @@ weights begin with the head's. "{i}" is the number of a layer; layers that share
 numbers of `EncoderConfig.layer_weights`. In shapes, V is the vocabulary, T segments, M tasks, P
 positions, E the width of the embeddings, H hidden, I the feed-forward layer, N heads of attention,
 D their width, A that of all heads that learn where to look, Z that of all heads, J two vectors of
-width H, L steps of one layer, O buckets of relative positions; a digit is itself. Not in a
-configuration are C, labels, Q, the hidden layers of a head, and, of a head that reads features with
-LSTMs, F, their width, U, an LSTM's width, G, four times that, and K, how many layers are weighted.
-R are the places of a span, W the width of their vectors, and B the width of one with two of width
-H. The weights of recurrent networks have other uses for the letters whose sizes are not in a
-configuration.
+width H, L steps of one layer, O buckets of relative positions, X the width of what tokens are
+predicted from, Y by how much that is wider than the embeddings, S that of what makes these as wide
+as the layers; a digit is itself. Not in a configuration are C, labels, Q, the hidden layers of a
+head, and, of a head that reads features with LSTMs, F, their width, U, an LSTM's width, G, four
+times that, and K, how many layers are weighted. R are the places of a span, W the width of their
+vectors, and B the width of one with two of width H. The weights of recurrent networks have other
+uses for the letters whose sizes are not in a configuration.
 """
 
 import re
@@ -151,6 +152,39 @@ def _xlnet(config):
     }
 
 
+def _mobilebert(config):
+    """Those of `MobileBert`."""
+    reads = {"query": "A" if config.query_size == config.inner_size else "H",
+             "value": "A" if config.value_size == config.inner_size else "H"}
+    reads["key"] = reads["query"]
+    widths = {"attention/output": "AA", "output": "IA"}
+    if config.use_bottleneck:
+        widths |= {"bottleneck/input": "HA", "output/bottleneck": "AH"}
+    if config.has_query_bottleneck:
+        widths["bottleneck/attention"] = "HA"
+    hidden = ["intermediate/dense"]
+    for i in range(config.num_feedforward_networks - 1):
+        hidden.append(f"ffn_layer_{i}/intermediate/dense")
+        widths[f"ffn_layer_{i}/output"] = "IA"
+    layer = {}
+    for part, letter in reads.items():
+        layer |= heads.dense(f"attention/self/{part}", letter, "A")
+    for part in hidden:
+        layer |= heads.dense(part, "A", "I")
+    for part, (inputs, outputs) in widths.items():
+        layer |= heads.dense(f"{part}/dense", inputs, outputs)
+        layer |= heads.norm(f"{part}/LayerNorm", outputs)
+    return {
+        "embeddings/word_embeddings": "VE",
+        **(heads.dense("embeddings/embedding_transformation", "S", "H")
+           if config.transformed_size else {}),
+        "embeddings/token_type_embeddings": "TH", "embeddings/position_embeddings": "PH",
+        **heads.norm("embeddings/LayerNorm", "H"),
+        **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
+        **(heads.dense("pooler/dense", "H", "H") if config.has_pooler else {}),
+    }
+
+
 _LSTM = {"kernel": "BG", "bias": "G", "projection_kernel": "UW"}
 
 
@@ -184,7 +218,7 @@ def _sequence_lstm(config):
 # functions of that.
 NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
                   "GPTConfig": _gpt, "T5Config": _t5, "XLNetConfig": _xlnet,
-                  "ElmoConfig": _elmo, "SequenceLstmConfig": _sequence_lstm}
+                  "MobileBertConfig": _mobilebert, "ElmoConfig": _elmo, "SequenceLstmConfig": _sequence_lstm}
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
@@ -237,6 +271,8 @@ def sizes(config: EncoderConfig, name: str = "") -> dict[str, int | None]:
              "D": config.head_size, "A": config.learned_heads * config.head_size,
              "Z": config.num_attention_heads * config.head_size,
              "O": getattr(config, "relative_attention_num_buckets", None),
+             "X": config.prediction_width, "Y": config.prediction_width - config.embedding_width,
+             "S": getattr(config, "transformed_size", None),
              "J": 2 * config.hidden_size, "L": config.depth, "1": 1, "2": 2,
              **dict.fromkeys("CFUGKQRWB")}
     if getattr(config, "is_pruned", False) and (layer := re.match(r"encoder/layer_(\d+)/", name)):

@@ -5,6 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "encoder": ["ALBERT", "PATTERNS", "EncoderConfig", "FixedPatternConfig"],
     "gpt": ["GPTConfig"],
+    "mobilebert": ["MobileBertConfig"],
     "recurrent": ["ElmoConfig", "SequenceLstmConfig"],
     "sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
     "t5": ["T5Config"],

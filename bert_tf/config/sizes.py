@@ -165,6 +165,11 @@ class Sizes:
     has_tied_lm: ClassVar[bool] = False
 
     @property
+    def prediction_width(self) -> int:
+        """The width of the vectors from which hidden tokens are predicted."""
+        return self.embedding_width     # type: ignore[attr-defined]
+
+    @property
     def is_causal(self) -> bool:
         """Whether a token attends to itself and to the tokens on its left only."""
         return getattr(self, "directionality", "") == "left_to_right"
@@ -298,6 +303,11 @@ def check_sizes(config):
     if config.hidden_size % config.num_attention_heads:
         raise InputError(f"num_attention_heads ({config.num_attention_heads}) must divide "
                          f"hidden_size ({config.hidden_size}).")
+    check_weights(config)
+
+
+def check_weights(config):
+    """Raises InputError if there are more weights than any computer holds."""
     if config.num_weights > _MOST_WEIGHTS:
         raise InputError(f"these sizes make {config.num_weights:,} weights, more than any BERT's "
                          f"({_MOST_WEIGHTS:,}).")

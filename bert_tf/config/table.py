@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf.config.encoder import EncoderConfig, FixedPatternConfig
 from bert_tf.config.gpt import GPTConfig
+from bert_tf.config.mobilebert import MobileBertConfig
 from bert_tf.config.recurrent import ElmoConfig, SequenceLstmConfig
 from bert_tf.config.sizes import Sizes, read_file
 from bert_tf.config.t5 import T5Config
@@ -18,7 +19,7 @@ CONFIGS: dict[str, Any] = {
     **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
     "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig,
     "t5": T5Config, "xlnet": XLNetConfig, "elmo": ElmoConfig,
-    "sequence_lstm": SequenceLstmConfig}
+    "sequence_lstm": SequenceLstmConfig, "mobilebert": MobileBertConfig}
 
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],

@@ -59,6 +59,7 @@ ACTIVATIONS = {
     "gelu": _gelu(_tanh_form),
     "gelu_erf": _gelu(_erf_form),
     "relu": ops.relu,
+    "relu6": ops.relu6,
     "tanh": ops.tanh,
     "linear": lambda x: x,
 }
@@ -143,9 +144,14 @@ class LayerNorm(FromConfig, keras.layers.Layer):
         x = ops.cast(x, "float32")
         x = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)                  # [..., 1]
-        x = x * ops.rsqrt(variance + self.config.layer_norm_eps)
+        x = x * ops.rsqrt(variance + self.epsilon)
         x = x * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32")
         return ops.cast(x, self.compute_dtype)
+
+    @property
+    def epsilon(self) -> float:
+        """What is added to the variance."""
+        return self.config.layer_norm_eps
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "width": self.width}

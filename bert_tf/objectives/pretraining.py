@@ -1,6 +1,7 @@
 """BERT's two pre-training objectives (arXiv:1810.04805, section 3.1).
 
-Shapes: B batch, S sequence, P predictions, H hidden, E width of the embeddings, V vocabulary.
+Shapes: B batch, S sequence, P predictions, H hidden, E width of the embeddings, V vocabulary, X
+width of what tokens are predicted from: E but in MobileBERT, where it is H.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ import keras
 from keras import ops
 
 from bert_tf.config import EncoderConfig
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
@@ -25,6 +26,27 @@ def gather(x: Tensor, positions: Tensor) -> Tensor:
 
 
 @register
+class ExtraColumns(FromConfig, keras.layers.Layer):
+    """The variable `output_weights` [V, width], of columns beside those of the embeddings."""
+
+    def __init__(self, config: EncoderConfig, width: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.width = width
+
+    def build(self, input_shape: Any = None) -> None:
+        self.output_weights = self.add_weight((self.config.vocab_size, self.width),
+                                              self.initializer(), name="output_weights",
+                                              autocast=False)
+
+    def call(self, table: Tensor) -> Tensor:
+        """From float [V, E] to [V, E + width]."""
+        return ops.concatenate([table, ops.cast(self.output_weights, table.dtype)], axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "width": self.width}
+
+
+@register
 class MaskedLM(Objective):
     """Predicts the tokens at masked positions (google-research/bert, `get_masked_lm_output`).
 
@@ -32,7 +54,8 @@ class MaskedLM(Objective):
 
     Attributes:
         tied: whether that matrix is the word embedding table, as in the original; if not, it is
-            the variable `output_weights` [V, E].
+            the variable `output_weights` [V, X]. Where X is more than E, further columns stand
+            beside the table (google-research, mobilebert/run_pretraining.py).
         word_order: whether predictions with 1 in the feature `word_order_weights`, of shuffled
             tokens, are measured apart, too. The loss is that of all predictions.
     """
@@ -46,9 +69,12 @@ class MaskedLM(Objective):
         if word_order:
             self.measures = (*self.measures, "masked_loss", "masked_accuracy", "word_order_loss",
                              "word_order_accuracy")
-        self.transform = self.dense(config.embedding_width,
+        self.transform = self.dense(config.prediction_width,
                                     activation=ACTIVATIONS[config.hidden_act])
-        self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
+        self.norm = LayerNorm(config, config.prediction_width, dtype=self.dtype_policy)
+        width = config.prediction_width - config.embedding_width if tied else 0
+        self.extra = ExtraColumns(config, width, name="extra",
+                                  dtype=self.dtype_policy) if width else None
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -59,8 +85,10 @@ class MaskedLM(Objective):
             (self.config.vocab_size,), "zeros", name="output_bias", autocast=False)
         if not self.tied:
             self.output_weights = self.add_weight(
-                (self.config.vocab_size, self.config.embedding_width), self.initializer(),
+                (self.config.vocab_size, self.config.prediction_width), self.initializer(),
                 name="output_weights", autocast=False)
+        if self.extra:
+            self.extra.build()
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
@@ -79,8 +107,10 @@ class MaskedLM(Objective):
 
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:
         """From vectors, float [B, P, H], to float32 logits [B, P, V]."""
-        x = self.norm(self.transform(x))                                            # [B, P, E]
+        x = self.norm(self.transform(x))                                            # [B, P, X]
         table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
+        if self.extra:
+            table = self.extra(table)                                               # [V, X]
         logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")           # [B, P, V]
         return logits + ops.cast(self.output_bias, "float32")
 

@@ -23,6 +23,21 @@ def _size(layers: int, width: int, heads: int, **values: Any) -> dict[str, Any]:
 _ALBERT = {"base": _size(12, 768, 12), "large": _size(24, 1024, 16), "xlarge": _size(24, 2048, 16),
            "xxlarge": _size(12, 4096, 64, **_NO_DROPOUT)}
 
+# google-research mobilebert/: MobileBERT, the same without what makes it quick to run, the smaller
+# one, and the teacher, IB-BERT.
+_THIN = {"num_hidden_layers": 24, "hidden_size": 512, "num_attention_heads": 4,
+         "embedding_size": 128, "intra_bottleneck_size": 128, "intermediate_size": 512}
+_MOBILEBERT = {
+    "mobilebert": _THIN,
+    "mobilebert_plain": _THIN | {"hidden_act": "gelu", "normalization_type": "layer_norm"},
+    "mobilebert_tiny": _THIN | {"use_bottleneck_attention": True, "num_feedforward_networks": 2,
+                                "key_query_shared_bottleneck": False},
+    "ib_bert": _THIN | {
+        "intra_bottleneck_size": 1024, "intermediate_size": 4096, "hidden_act": "gelu",
+        "key_query_shared_bottleneck": False, "num_feedforward_networks": 1,
+        "normalization_type": "layer_norm", "classifier_activation": True,
+        "hidden_dropout_prob": 0.1}}
+
 # tensor2tensor's universal_transformer_{tiny,small,base}.
 _UNIVERSAL = {"tiny": _size(8, 128, 4), "small": _size(6, 512, 8), "base": _size(6, 1024, 16)}
 
@@ -101,6 +116,17 @@ RECIPES = {recipe.name: recipe for recipe in (
            defaults={"max_seq_length": 512, "optimizer": "ernie_adam", "num_warmup_steps": 4_000},
            sizes={"model_type": "ernie", "hidden_act": "gelu_erf", "layer_norm_eps": 1e-5,
                   "type_vocab_size": 4, "use_task_id": True, "task_type_vocab_size": 16}),
+    Recipe("mobilebert", "2004.02984", network="MobileBert",
+           # The original's, of its stage of pre-training.
+           defaults={"dupe_factor": 10, "max_seq_length": 512, "max_predictions_per_seq": 77,
+                     "train_batch_size": 2048, "learning_rate": 1.5e-3,
+                     "num_train_steps": 500_000, "num_warmup_steps": 10_000,
+                     "end_learning_rate": 1.5e-7, "optimizer": "albert_lamb"},
+           sizes={"model_type": "mobilebert", "hidden_act": "relu", "hidden_dropout_prob": 0.0,
+                  "trigram_input": True, "use_bottleneck": True,
+                  "key_query_shared_bottleneck": True, "num_feedforward_networks": 4,
+                  "normalization_type": "no_norm", "classifier_activation": False},
+           presets=_MOBILEBERT),
     # Table 5, "LTR & No NSP".
     Recipe("ltr", "1810.04805", corruption=MaskTokens(quota="next_token", dynamic=True),
            terms=(Term("NextTokenLM", options={"metrics_name": "next_token"}),),

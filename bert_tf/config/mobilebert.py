@@ -1,0 +1,180 @@
+"""The sizes of MobileBERT and of its teacher."""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from bert_tf.config.sizes import (
+    ACTIVATIONS,
+    FRACTIONS,
+    PRESETS,
+    UNSEEN_KEYS,
+    WHOLE_NUMBERS,
+    EncoderSizes,
+    check_weights,
+    preset,
+)
+from bert_tf.errors import InputError
+
+MOST_FEED_FORWARDS = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class MobileBertConfig(EncoderSizes):
+    """The sizes of MobileBERT (arXiv:2004.02984); names and defaults are those of BertConfig in
+    google-research's mobilebert/modeling.py, whose layers are BERT's unless a key says otherwise.
+
+    Attributes:
+        hidden_size: H, the width between layers.
+        embedding_size: E, the width of the word embeddings; H if None.
+        trigram_input: whether each token's input is made of its own embedding and of those of its
+            neighbours.
+        use_bottleneck: whether layers are as wide as `intra_bottleneck_size` inside.
+        intra_bottleneck_size: A, that width; H if None. The teacher's is larger than H.
+        use_bottleneck_attention: whether queries, keys and values all read the layer's bottleneck.
+        key_query_shared_bottleneck: if not, whether queries and keys read a bottleneck of their
+            own.
+        num_feedforward_networks: of a layer.
+        normalization_type: "layer_norm"; "manual_layer_norm", the same with a larger epsilon; or
+            "no_norm", a factor and an addend for each element.
+        classifier_activation: whether the first token's vector passes a dense layer with tanh.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {
+        **WHOLE_NUMBERS, "type_vocab_size": 65_536, "embedding_size": 65_536,
+        "intra_bottleneck_size": 65_536, "num_feedforward_networks": MOST_FEED_FORWARDS}
+    fractions: ClassVar = FRACTIONS
+    choices: ClassVar = {
+        "hidden_act": (*ACTIVATIONS, "relu6"), "model_type": ("mobilebert",),
+        "normalization_type": ("layer_norm", "no_norm", "manual_layer_norm"),
+        **dict.fromkeys(("trigram_input", "use_bottleneck", "use_bottleneck_attention",
+                         "key_query_shared_bottleneck", "classifier_activation"), (False, True))}
+    optional: ClassVar = ("embedding_size", "intra_bottleneck_size")
+    added_keys: ClassVar = ("layer_norm_eps", "model_type", *optional)
+    unused_keys: ClassVar = ()
+    distinctive_keys: ClassVar = ("trigram_input", "use_bottleneck", "intra_bottleneck_size")
+    unseen_keys: ClassVar = (*UNSEEN_KEYS, "normalization_type")
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    model_type: str = "mobilebert"
+    embedding_size: int | None = None
+    trigram_input: bool = False
+    use_bottleneck: bool = False
+    intra_bottleneck_size: int | None = None
+    use_bottleneck_attention: bool = False
+    key_query_shared_bottleneck: bool = False
+    num_feedforward_networks: int = 1
+    normalization_type: str = "layer_norm"
+    classifier_activation: bool = True
+
+    # What else `EncoderSizes` and the layers ask for, which MobileBERT has not.
+    inner_group_num, use_task_id, num_hidden_groups = 1, False, None
+    task_type_vocab_size, shared_parts, directionality = None, "all", "bidi"
+    # The layer between embeddings and encoder is part of the embeddings.
+    projects = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.inner_size % self.num_attention_heads:
+            raise InputError(f"num_attention_heads ({self.num_attention_heads}) must divide the "
+                             f"width of a layer ({self.inner_size}).")
+        if self.embedding_width > self.hidden_size:
+            raise InputError(f"embedding_size ({self.embedding_width}) must not be more than "
+                             f"hidden_size ({self.hidden_size}).")
+        check_weights(self)
+
+    @property
+    def pooler_type(self) -> str:     # type: ignore[override]
+        """As in `EncoderConfig`."""
+        return "first_token_transform" if self.classifier_activation else "first_token"
+
+    @property
+    def inner_size(self) -> int:
+        """A, the width of a layer inside."""
+        return (self.intra_bottleneck_size or self.hidden_size) if self.use_bottleneck else (
+            self.hidden_size)
+
+    @property
+    def query_size(self) -> int:
+        """The width of what queries and keys read."""
+        shares = self.use_bottleneck_attention or self.key_query_shared_bottleneck
+        return self.inner_size if shares else self.hidden_size
+
+    @property
+    def value_size(self) -> int:
+        """The width of what values read."""
+        return self.inner_size if self.use_bottleneck_attention else self.hidden_size
+
+    @property
+    def has_query_bottleneck(self) -> bool:
+        """Whether queries and keys have a bottleneck of their own."""
+        return (self.use_bottleneck and self.key_query_shared_bottleneck
+                and not self.use_bottleneck_attention)
+
+    @property
+    def transformed_size(self) -> int:
+        """The width of what the embeddings' dense layer reads; 0 if there is none."""
+        if self.trigram_input:
+            return 3 * self.embedding_width
+        return self.embedding_width if self.embedding_width != self.hidden_size else 0
+
+    @property
+    def prediction_width(self) -> int:
+        """H: a matrix beside the embeddings' widens what predicts tokens."""
+        return self.hidden_size
+
+    @property
+    def head_size(self) -> int:
+        """The width of one attention head."""
+        return self.inner_size // self.num_attention_heads
+
+    @property
+    def num_weights(self) -> int:
+        """The number of all weights, without heads, as the paper counts them."""
+        hidden, inner, norm = self.hidden_size, self.inner_size, 2
+        bottleneck = (hidden + 1 + norm) * inner
+        layer = (2 * (self.query_size + 1) * inner + (self.value_size + 1) * inner
+                 + (inner + 1 + norm) * inner + self.num_feedforward_networks * (
+                     (inner + 1) * self.intermediate_size
+                     + (self.intermediate_size + 1 + norm) * inner))
+        if self.use_bottleneck:
+            layer += bottleneck * (1 + self.has_query_bottleneck) + (inner + 1 + norm) * hidden
+        transformed = (self.transformed_size + 1) * hidden if self.transformed_size else 0
+        tables = (self.max_position_embeddings + self.type_vocab_size + norm) * hidden
+        pooler = (hidden + 1) * hidden if self.has_pooler else 0
+        return (self.vocab_size * self.embedding_width + transformed + tables
+                + self.num_hidden_layers * layer + pooler)
+
+    def filled(self) -> Self:
+        """The same sizes with numbers in place of None."""
+        return dataclasses.replace(self, embedding_size=self.embedding_width,
+                                   intra_bottleneck_size=self.intra_bottleneck_size
+                                   or self.hidden_size)
+
+    @classmethod
+    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
+               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+               **overrides: Any) -> Self:
+        """See `bert_tf.config.sizes.preset`; a size of BERT stands for its layers and width, with
+        MobileBERT's proportions."""
+        if name in PRESETS and name not in presets:
+            _, width = PRESETS[name]
+            inner = width // 4
+            overrides = {"embedding_size": inner, "intra_bottleneck_size": inner,
+                         "intermediate_size": width, "num_attention_heads": 4, **overrides}
+        return preset(cls, name, sizes, presets, **overrides)

@@ -1,0 +1,294 @@
+"""The layers of MobileBERT (arXiv:2004.02984; google-research, mobilebert/modeling.py).
+
+Shapes: B batch, S sequence, H hidden, E width of the word embeddings, N heads, A width of a layer
+inside, D = A / N width of a head, F width of a feed-forward network. Variables have the names of
+google-research/bert.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from bert_tf.config import MobileBertConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout, split_seed
+
+# What the score of a token becomes that may not be attended to: small enough for fixed-point
+# numbers, so that padding keeps a weight of its own.
+_HIDDEN_SCORE = -6.0
+
+
+class Attended(NamedTuple):
+    """What the attention of all layers takes beside the vectors.
+
+    Attributes:
+        mask: float32 [B, 1, 1, S], 1 for tokens and 0 for padding; None if all are tokens.
+        bias: float32, broadcast to [B, N, S, S], added to the scores before that; or None.
+    """
+
+    mask: Tensor | None
+    bias: Tensor | None
+
+
+@register
+class NoNorm(LayerNorm):
+    """A factor and an addend for each element, which take the place of a normalisation."""
+
+    def call(self, x: Tensor) -> Tensor:
+        """From float [..., width] to [..., width] in the compute dtype."""
+        x = ops.cast(x, "float32") * ops.cast(self.gamma, "float32")
+        return ops.cast(x + ops.cast(self.beta, "float32"), self.compute_dtype)
+
+
+@register
+class ManualLayerNorm(LayerNorm):
+    """Layer normalisation with an epsilon of its own."""
+
+    epsilon = 1e-6
+
+
+NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm": NoNorm}
+
+
+def _norm(config, width, policy):
+    return NORMS[config.normalization_type](config, width, dtype=policy)
+
+
+@register
+class MobileEmbeddings(FromConfig, keras.layers.Layer):
+    """Word embeddings, or a token's and its neighbours' side by side, made as wide as the layers,
+    plus those of segments and positions, normalised."""
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.transformation = self.dense(
+            config.hidden_size, "embedding_transformation") if config.transformed_size else None
+        self.norm = _norm(config, config.hidden_size, self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        config = self.config
+
+        def table(name, rows, width):
+            return self.add_weight((rows, width), self.initializer(), name=name, autocast=False)
+
+        self.word_embeddings = table("word_embeddings", config.vocab_size, config.embedding_width)
+        self.segment_embeddings = table("token_type_embeddings", config.type_vocab_size,
+                                        config.hidden_size)
+        self.position_embeddings = table("position_embeddings", config.max_position_embeddings,
+                                         config.hidden_size)
+        if self.transformation:
+            self.transformation.build((None, None, config.transformed_size))
+        self.norm.build()
+
+    def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            input_ids: integer [B, S].
+            segment_ids: integer [B, S]; all zero if None.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            float [B, S, H].
+
+        Raises:
+            ValueError: S is larger than `max_position_embeddings`.
+        """
+        length, longest = ops.shape(input_ids)[1], self.config.max_position_embeddings
+        if isinstance(length, int) and length > longest:
+            raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
+                             f"{longest}.")
+        x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
+        if self.config.trigram_input:
+            # As in the original, a neighbour beyond the row is zero, and padding is one as any.
+            x = ops.concatenate([ops.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))), x,
+                                 ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0)))], axis=-1)
+        if self.transformation:
+            x = self.transformation(x)                                              # [B, S, H]
+        if segment_ids is None:
+            x = x + self.segment_embeddings[0]
+        else:
+            one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
+            x = x + ops.matmul(one_hot, self.segment_embeddings)
+        x = x + self.position_embeddings[:length]
+        return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
+
+
+@register
+class NormedDense(FromConfig, keras.layers.Layer):
+    """A dense layer, dropout, the sum with a residual if there is one, and a normalisation.
+
+    Attributes:
+        input_size, width: of what goes in and of what comes out.
+        dropout_rate: of the dropout.
+    """
+
+    def __init__(self, config: MobileBertConfig, input_size: int, width: int,
+                 dropout_rate: float = 0.0, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.input_size, self.width, self.dropout_rate = input_size, width, dropout_rate
+        self.projection = self.dense(width)
+        self.norm = _norm(config, width, self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.projection.build((None, None, self.input_size))
+        self.norm.build()
+
+    def call(self, x: Tensor, residual: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> Tensor:
+        """From [B, S, input_size] and the residual [B, S, width] to [B, S, width]."""
+        x = dropout(self.projection(x), self.dropout_rate, dropout_seed)
+        return self.norm(x if residual is None else x + residual)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "input_size": self.input_size, "width": self.width,
+                "dropout_rate": self.dropout_rate}
+
+
+@register
+class MobileAttention(FromConfig, keras.layers.Layer):
+    """Softmax(Q K^T / sqrt(D)) V in N heads, which may read other vectors than each other."""
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        for name in ("query", "key", "value"):
+            setattr(self, name, self.dense(config.inner_size, name))
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer, width in ((self.query, self.config.query_size),
+                             (self.key, self.config.query_size),
+                             (self.value, self.config.value_size)):
+            layer.build((None, None, width))
+
+    def call(self, x: Tensor, values: Tensor, attended: Attended, head_mask: Tensor | None = None,
+             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """
+        Args:
+            x: float [B, S, `query_size`], what queries and keys read.
+            values: float [B, S, `value_size`].
+            attended: see `Attended`.
+            head_mask: float [N], a factor for each head's output.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            The heads' outputs [B, S, A], and the dict that `SelfAttention` returns.
+        """
+        batch, length = ops.shape(x)[:2]
+        heads, size = self.config.num_attention_heads, self.config.head_size
+
+        def split(y):  # [B, S, A] -> [B, S, N, D]
+            return ops.reshape(y, (batch, length, heads, size))
+
+        query = ops.transpose(split(self.query(x)), (0, 2, 1, 3))                   # [B, N, S, D]
+        key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
+        value = ops.transpose(split(self.value(values)), (0, 2, 1, 3))              # [B, N, S, D]
+        scores = ops.cast(ops.matmul(query, key), "float32") * size**-0.5           # [B, N, S, S]
+        if attended.bias is not None:
+            scores = scores + attended.bias
+        if attended.mask is not None:
+            scores = scores * attended.mask + (1.0 - attended.mask) * _HIDDEN_SCORE
+        probs = ops.cast(ops.softmax(scores), value.dtype)
+        dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
+        context = ops.matmul(dropped, value)                                        # [B, N, S, D]
+        if head_mask is not None:
+            context = context * ops.cast(head_mask, context.dtype)[:, None, None]
+        context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
+        return ops.reshape(context, (batch, length, heads * size)), {
+            "attention_probs": probs, "attention_scores": scores}
+
+
+@register
+class FeedForward(FromConfig, keras.layers.Layer):
+    """A feed-forward network with its residual, of the width A."""
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        inner = config.inner_size
+        self.intermediate = self.dense(config.intermediate_size,
+                                       activation=ACTIVATIONS[config.hidden_act])
+        self.output_ = NormedDense(config, config.intermediate_size, inner, self.residual_dropout,
+                                   name="output", dtype=self.dtype_policy)
+
+    # A network in front of the layer's own never has dropout.
+    residual_dropout = 0.0
+
+    def build(self, input_shape: Any = None) -> None:
+        with keras.name_scope("intermediate"):
+            self.intermediate.build((None, None, self.config.inner_size))
+        self.output_.build()
+
+    def transform(self, x: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
+        """From [B, S, A] to [B, S, A]."""
+        return self.output_(self.intermediate(x), x, dropout_seed)
+
+    def call(self, x: Tensor) -> Tensor:
+        return self.transform(x)
+
+
+@register
+class MobileBertLayer(FeedForward):
+    """Self-attention and feed-forward networks between two bottlenecks."""
+
+    def __init__(self, config: MobileBertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        policy, hidden, inner = self.dtype_policy, config.hidden_size, config.inner_size
+        self.input_bottleneck = self.query_bottleneck = self.output_bottleneck = None
+        if config.use_bottleneck:
+            self.input_bottleneck = NormedDense(config, hidden, inner, name="input", dtype=policy)
+            self.output_bottleneck = NormedDense(
+                config, inner, hidden, config.hidden_dropout_prob, name="bottleneck", dtype=policy)
+        if config.has_query_bottleneck:
+            self.query_bottleneck = NormedDense(config, hidden, inner, name="attention",
+                                                dtype=policy)
+        self.attention = MobileAttention(config, name="self", dtype=policy)
+        self.attention_output = NormedDense(config, inner, inner, self.residual_dropout,
+                                            name="output", dtype=policy)
+        for name in self.further:
+            setattr(self, name, FeedForward(config, name=name, dtype=policy))
+
+    @property
+    def residual_dropout(self) -> float:    # type: ignore[override]
+        """The rate of dropout before a residual inside."""
+        return 0.0 if self.config.use_bottleneck else self.config.hidden_dropout_prob
+
+    @property
+    def further(self) -> list[str]:
+        """The names of the feed-forward networks before the last."""
+        return [f"ffn_layer_{i}" for i in range(self.config.num_feedforward_networks - 1)]
+
+    def build(self, input_shape: Any = None) -> None:
+        with keras.name_scope("bottleneck"):
+            for part in (self.input_bottleneck, self.query_bottleneck):
+                if part:
+                    part.build()
+        with keras.name_scope("attention"):
+            self.attention.build()
+            self.attention_output.build()
+        for name in self.further:
+            getattr(self, name).build()
+        super().build()
+        if self.output_bottleneck:
+            with keras.name_scope("output"):
+                self.output_bottleneck.build()
+
+    def call(self, x: Tensor, attended: Attended,     # type: ignore[override]
+             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None
+             ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Takes [B, S, H], and what `MobileAttention` takes.
+
+        Returns:
+            float [B, S, H], and the dict that `MobileAttention` returns.
+        """
+        seeds = split_seed(dropout_seed, 3)
+        inner = self.input_bottleneck(x) if self.input_bottleneck else x            # [B, S, A]
+        if self.config.use_bottleneck_attention:
+            queries = values = inner
+        else:
+            queries, values = self.query_bottleneck(x) if self.query_bottleneck else x, x
+        context, maps = self.attention(queries, values, attended, head_mask, seeds[0])
+        y = self.attention_output(context, inner, seeds[1])                         # [B, S, A]
+        for name in self.further:
+            y = getattr(self, name)(y)
+        y = self.transform(y, None if self.output_bottleneck else seeds[2])
+        return (self.output_bottleneck(y, x, seeds[2]) if self.output_bottleneck else y), maps

@@ -1,0 +1,47 @@
+"""MobileBERT and its teacher, IB-BERT (Sun et al., arXiv:2004.02984; google-research,
+mobilebert/modeling.py)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import MobileBertConfig
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.mobilebert import Attended, MobileBertLayer, MobileEmbeddings
+from bert_tf.networks.encoder import BertEncoder
+
+
+@register
+class MobileBert(BertEncoder):
+    """An encoder whose layers are thinner, or for the teacher wider, inside than between.
+
+    Everything else is as in `BertEncoder`, but `embedding_output` is [B, S, H]. Padding keeps a
+    small weight in attention, as in the original: outputs depend on the length of a batch.
+
+    Args:
+        config: `MobileBertConfig`.
+        kwargs: as of `BertEncoder`.
+    """
+
+    also_reads = ()
+
+    def __init__(self, config: MobileBertConfig, name: str = "bert", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    def make_embeddings(self, **kwargs: Any) -> MobileEmbeddings:
+        return MobileEmbeddings(self.config, **kwargs)
+
+    def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        return {"embedding_output": self.embeddings(inputs["input_ids"], inputs.get("segment_ids"),
+                                                    seed)}
+
+    def make_layer(self, *shared: Any, **kwargs: Any) -> Any:
+        return MobileBertLayer(self.config, **kwargs)
+
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Attended:
+        mask = inputs.get("input_mask")
+        if mask is not None:
+            mask = ops.cast(mask[:, None, None, :], "float32")              # [B, 1, 1, S]
+        return Attended(mask, None if attention_bias is None
+                        else ops.cast(attention_bias, "float32"))
