@@ -156,7 +156,8 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
 # Our names of the tensors that have a row for each word or position, by the key of their size.
 TABLES = {"vocab_size": ("embeddings/word_embeddings", "masked_lm/output_bias",
                          "masked_lm/output_weights", "masked_lm/extra/output_weights",
-                         "all_tokens_lm/output_bias", "permutation_lm/output_bias", "logits/kernel"),
+                         "all_tokens_lm/output_bias", "permutation_lm/output_bias",
+                         "logits/kernel"),
           "max_position_embeddings": ("embeddings/position_embeddings",)}
 
 

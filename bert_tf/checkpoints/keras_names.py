@@ -104,7 +104,8 @@ _LANGUAGE_MODEL = (("{head}", "{head}/vars", (("/output_weights", "/0"), ("/outp
 # The rows of heads that are more than one dense layer on the network or on an LSTM.
 _HEADS = {
     "masked_lm": (*_TRANSFORM, ("{head}", "{head}/vars", (("/output_bias", "/0"),
-                                                          ("/output_weights", "/1")))),
+                                                          ("/output_weights", "/1"))),
+                  ("{head}/extra/output_weights", "{head}/extra/vars/0", _SELF)),
     "all_tokens_lm": (*_TRANSFORM, *_OUTPUT_BIAS, ("{head}/copy/dense", "{head}/copy", _DENSE)),
     "permutation_lm": _OUTPUT_BIAS,
     "bidirectional_lm": _LANGUAGE_MODEL, "recurrent_lm": _LANGUAGE_MODEL,

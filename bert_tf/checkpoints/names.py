@@ -218,7 +218,8 @@ def _sequence_lstm(config):
 # functions of that.
 NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
                   "GPTConfig": _gpt, "T5Config": _t5, "XLNetConfig": _xlnet,
-                  "MobileBertConfig": _mobilebert, "ElmoConfig": _elmo, "SequenceLstmConfig": _sequence_lstm}
+                  "MobileBertConfig": _mobilebert, "ElmoConfig": _elmo,
+                  "SequenceLstmConfig": _sequence_lstm}
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})

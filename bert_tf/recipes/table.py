@@ -118,8 +118,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "type_vocab_size": 4, "use_task_id": True, "task_type_vocab_size": 16}),
     Recipe("mobilebert", "2004.02984", network="MobileBert",
            # The original's, of its stage of pre-training.
-           defaults={"dupe_factor": 10, "max_seq_length": 512, "max_predictions_per_seq": 77,
-                     "train_batch_size": 2048, "learning_rate": 1.5e-3,
+           defaults={"train_batch_size": 2048, "learning_rate": 1.5e-3,
                      "num_train_steps": 500_000, "num_warmup_steps": 10_000,
                      "end_learning_rate": 1.5e-7, "optimizer": "albert_lamb"},
            sizes={"model_type": "mobilebert", "hidden_act": "relu", "hidden_dropout_prob": 0.0,

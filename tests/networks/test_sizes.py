@@ -12,7 +12,7 @@ from bert_tf.training.electra import generator_config
 from bert_tf.training.settings import GeneratorSettings
 
 VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265,
-                "universal": 30_522, "t5": 32_100}
+                "universal": 30_522, "t5": 32_100, "mobilebert": 30_522}
 # Encoders without heads. BERT: arXiv:1810.04805 and 1908.08962, base and large the published 110M
 # and 340M. ALBERT: arXiv:1909.11942, table 1, 12M, 18M, 60M, 235M. ELECTRA's have no pooler.
 # RoBERTa: those of its transformers class, 124,645,632 and 355,359,744, less two positions.
@@ -28,6 +28,9 @@ PUBLISHED = {
     "t5": {"small": 60_506_624, "base": 222_903_552, "large": 737_668_096, "3b": 2_851_598_336,
            "11b": 11_307_321_344, "small_v1_1": 76_961_152, "base_v1_1": 247_577_856,
            "large_v1_1": 783_150_080, "xl_v1_1": 2_849_757_184, "xxl_v1_1": 11_135_332_352},
+    # The first is that of the released checkpoint. arXiv:2004.02984 has 25.3M, 15.1M and 293M.
+    "mobilebert": {"mobilebert": 24_581_888, "mobilebert_plain": 24_581_888,
+                   "mobilebert_tiny": 15_485_696, "ib_bert": 294_467_840},
     # tensor2tensor's sizes with BERT's vocabulary, segments and pooler; counted by hand.
     "universal": {"tiny": 4_122_624, "small": 19_045_376, "base": 44_906_496,
                   "adaptive_tiny": 4_122_241, "adaptive_small": 19_048_961,

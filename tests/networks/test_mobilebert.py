@@ -1,0 +1,161 @@
+"""MobileBERT and its teacher compute what google-research's mobilebert/ computes with the same
+weights, which come in from its checkpoints and go out again."""
+
+import json
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import checkpoints, recipes
+from bert_tf.checkpoints import tensor_bundle
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import MobileBertConfig, config_from_dict, published
+from bert_tf.errors import InputError
+from bert_tf.networks import MobileBert
+from bert_tf.objectives import MaskedLM, SentencePrediction
+from bert_tf.training.learner import Learner
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+TINY = {"vocab_size": 40, "hidden_size": 16, "embedding_size": 8, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "intermediate_size": 12, "max_position_embeddings": 12,
+        "type_vocab_size": 2, "intra_bottleneck_size": 8, "use_bottleneck": True,
+        "trigram_input": True, "key_query_shared_bottleneck": True, "num_feedforward_networks": 3}
+
+
+def part(arrays, prefix):
+    return {name.removeprefix(prefix): arrays[name] for name in arrays.files
+            if name.startswith(prefix)}
+
+
+def write_checkpoint(folder, config, weights):
+    """A checkpoint as the original leaves it while it trains."""
+    folder.mkdir()
+    (folder / "bert_config.json").write_text(config)
+    tensors = {**weights, "global_step": np.int64(4)}
+    tf.raw_ops.SaveV2(prefix=str(folder / "mobilebert.ckpt-4"), tensor_names=list(tensors),
+                      shape_and_slices=[""] * len(tensors), tensors=list(tensors.values()))
+
+
+def learner_of(config):
+    return Learner(MobileBert(config), [MaskedLM(config), SentencePrediction(config)])
+
+
+def close(found, wanted, off=1e-5):
+    assert np.abs(np.array(found) - wanted).max() < off
+
+
+@pytest.mark.parametrize("name, form", (
+    ("opt", "huggingface"), ("tiny_opt", "huggingface"), ("plain", "huggingface"),
+    ("manual", "keras"), ("teacher", "keras"), ("opt", "keras")))
+def test_outputs_and_weights_are_the_originals(name, form, test_data, tmp_path):
+    golden = np.load(test_data / "golden" / "mobilebert" / f"forward_{name}_seed1.npz")
+    weights = part(golden, "w/")
+    write_checkpoint(tmp_path / "original", str(golden["config"]), weights)
+    checkpoints.convert(str(tmp_path / "original"), str(tmp_path / form), form)
+    learner = learner_of(checkpoints.read_config(tmp_path / form))
+    account = checkpoints.load(tmp_path / form, learner)
+    assert not account.ignored and not account.missing
+    batch, out = part(golden, "in/"), part(golden, "out/")
+    found = learner.encoder(batch, return_attention=True)
+    close(found["embedding_output"], out["layer_0"])
+    for i in range(learner.encoder.config.num_hidden_layers):
+        close(found["layer_outputs"][i], out[f"layer_{i + 1}"])
+        close(found["attention_scores"][i], out[f"scores_{i}"], 2e-5)
+    close(found["pooled_output"], out["pooled"])
+    logits = learner(batch)
+    close(tf.reshape(logits["masked_lm"], out["mlm_logits"].shape), out["mlm_logits"])
+    measures = learner.measure_logits(logits, batch)
+    for head, loss, epsilon in (("masked_lm", "mlm_loss", 1e-5), ("next_sentence", "nsp_loss", 0)):
+        total, count = measures[head]["loss"]
+        close(total / (count + epsilon), out[loss])
+    checkpoints.convert(str(tmp_path / form), str(tmp_path / "again"), "google")
+    again = {name: tensor.read() for name, tensor in tensor_bundle.tensors(
+        str(tmp_path / "again" / "bert_model.ckpt")).items()}
+    assert again.keys() == weights.keys()
+    assert all(np.array_equal(again[name], value) for name, value in weights.items())
+    values = json.loads((tmp_path / "again" / "bert_config.json").read_text())
+    assert values.items() >= json.loads(str(golden["config"])).items()
+
+
+def test_sizes_are_those_of_the_network():
+    recipe = recipes.find("mobilebert")
+    mini = published("mini", recipe.sizes, recipe.presets, vocab_size=50)
+    assert (mini.hidden_size, mini.inner_size, mini.num_feedforward_networks) == (256, 64, 4)
+    for values in ({}, {"use_bottleneck_attention": True}, {"use_bottleneck": False},
+                   {"trigram_input": False, "classifier_activation": False},
+                   {"embedding_size": None, "trigram_input": False}):
+        config = MobileBertConfig(**{**TINY, **values})
+        found = variables(MobileBert(config))
+        assert sum(np.prod(v.shape) for v in found.values()) == config.num_weights
+        shapes = checkpoints.names.shapes(config)
+        assert {re.sub(r"layer_\d/", "layer_{i}/", name, count=1) for name in found} == {
+            name for name in shapes if name.split("/")[0] in ("embeddings", "encoder", "pooler")}
+        assert config_from_dict(config.to_dict()) == config
+
+
+def test_what_can_not_be_built_or_written_is_refused(tmp_path):
+    for values, message in (({"num_attention_heads": 3}, "the width of a layer"),
+                            ({"embedding_size": 32}, "embedding_size"),
+                            ({"normalization_type": "batch"}, "normalization_type")):
+        with pytest.raises(InputError, match=message):
+            MobileBertConfig(**{**TINY, **values})
+    for name, values, form, message in (
+            ("manual", {"normalization_type": "manual_layer_norm"}, "huggingface", "does not have"),
+            ("teacher", {"key_query_shared_bottleneck": False}, "huggingface", "this teacher"),
+            ("erf", {"hidden_act": "gelu_erf"}, "google", "exact GELU"),
+            ("plain", {}, "model_garden", "mobilebert")):
+        config = MobileBertConfig(**{**TINY, **values})
+        MobileBert(config).save(tmp_path / f"{name}.keras")
+        with pytest.raises(InputError, match=message):
+            checkpoints.convert(str(tmp_path / f"{name}.keras"), str(tmp_path / name), form)
+
+
+def test_a_saved_model_computes_the_same(tmp_path):
+    config = MobileBertConfig(**TINY, normalization_type="no_norm", hidden_act="relu6")
+    learner = learner_of(config)
+    ids = np.random.default_rng(2).integers(1, 40, (2, 9)).astype("int32")
+    batch = {"input_ids": ids, "masked_lm_positions": ids[:, :2] % 9}
+    learner.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    for name, value in learner(batch).items():
+        assert np.array_equal(value, loaded(batch)[name])
+    # A token's neighbours are part of it, the next one first.
+    changed = batch["input_ids"].copy()
+    changed[:, 4] = changed[:, 4] % 39 + 1
+    off = np.abs(learner.encoder.embeddings(ids) - learner.encoder.embeddings(changed)).max((0, 2))
+    assert np.flatnonzero(off).tolist() == [3, 4, 5]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("values", ({}, {
+    "use_bottleneck_attention": True, "key_query_shared_bottleneck": False}, {
+    "normalization_type": "layer_norm", "layer_norm_eps": 1e-5, "hidden_act": "gelu",
+    "classifier_activation": True}))
+def test_transformers_computes_the_same(values, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+    torch = pytest.importorskip("torch", reason="torch isn't installed")
+    torch.manual_seed(4)
+    model = transformers.MobileBertForPreTraining(transformers.MobileBertConfig(**{
+        **TINY, "hidden_act": "relu", "normalization_type": "no_norm", "initializer_range": 0.2,
+        "classifier_activation": False, **values})).eval()
+    model.save_pretrained(tmp_path / "theirs")
+    learner = learner_of(checkpoints.read_config(tmp_path / "theirs"))
+    account = checkpoints.load(tmp_path / "theirs", learner)
+    assert not account.missing
+    rng = np.random.default_rng(5)
+    ids, segments = rng.integers(1, 40, (2, 9)), np.array([[0] * 4 + [1] * 5] * 2)
+    with torch.no_grad():       # no row is padded: there transformers differs from the original
+        wanted = model(torch.tensor(ids), token_type_ids=torch.tensor(segments))
+    found = learner({"input_ids": ids, "segment_ids": segments,
+                     "masked_lm_positions": np.array([np.arange(9)] * 2)})
+    close(found["masked_lm"], wanted.prediction_logits.numpy())
+    close(found["next_sentence"], wanted.seq_relationship_logits.numpy())
+    checkpoints.convert(str(tmp_path / "theirs"), str(tmp_path / "ours"), "huggingface")
+    again, info = transformers.MobileBertForPreTraining.from_pretrained(
+        tmp_path / "ours", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert all(torch.equal(value, again.state_dict()[name])
+               for name, value in model.state_dict().items())
