@@ -36,7 +36,7 @@ class MobileBert(BertEncoder):
         return {"embedding_output": self.embeddings(inputs["input_ids"], inputs.get("segment_ids"),
                                                     seed)}
 
-    def make_layer(self, *shared: Any, **kwargs: Any) -> Any:
+    def make_layer(self, *shared: Any, numbers: Any = None, **kwargs: Any) -> Any:
         return MobileBertLayer(self.config, **kwargs)
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Attended:
