@@ -12,7 +12,13 @@ from keras import ops
 
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout, split_seed
+from bert_tf.layers.transformer import (
+    ACTIVATIONS,
+    LayerNorm,
+    dropout,
+    mask_heads,
+    split_seed,
+)
 
 # What the score of a token becomes that may not be attended to: small enough for fixed-point
 # numbers, so that padding keeps a weight of its own.
@@ -168,7 +174,7 @@ class MobileAttention(FromConfig, keras.layers.Layer):
             x: float [B, S, `query_size`], what queries and keys read.
             values: float [B, S, `value_size`].
             attended: see `Attended`.
-            head_mask: float [N], a factor for each head's output.
+            head_mask: as of `SelfAttention`.
             dropout_seed: integer [2]; no dropout if None.
 
         Returns:
@@ -191,8 +197,7 @@ class MobileAttention(FromConfig, keras.layers.Layer):
         probs = ops.cast(ops.softmax(scores), value.dtype)
         dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
         context = ops.matmul(dropped, value)                                        # [B, N, S, D]
-        if head_mask is not None:
-            context = context * ops.cast(head_mask, context.dtype)[:, None, None]
+        context = mask_heads(context, head_mask)
         context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
         return ops.reshape(context, (batch, length, heads * size)), {
             "attention_probs": probs, "attention_scores": scores}
@@ -218,9 +223,13 @@ class FeedForward(FromConfig, keras.layers.Layer):
             self.intermediate.build((None, None, self.config.inner_size))
         self.output_.build()
 
-    def transform(self, x: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """From [B, S, A] to [B, S, A]."""
-        return self.output_(self.intermediate(x), x, dropout_seed)
+    def transform(self, x: Tensor, dropout_seed: Tensor | None = None,
+                  unit_mask: Tensor | None = None) -> Tensor:
+        """From [B, S, A] to [B, S, A]; `unit_mask` is as of `TransformerLayer`."""
+        inner = self.intermediate(x)                                                # [B, S, F]
+        if unit_mask is not None:
+            inner = inner * ops.cast(unit_mask, inner.dtype)
+        return self.output_(inner, x, dropout_seed)
 
     def call(self, x: Tensor) -> Tensor:
         return self.transform(x)
@@ -273,9 +282,10 @@ class MobileBertLayer(FeedForward):
                 self.output_bottleneck.build()
 
     def call(self, x: Tensor, attended: Attended,     # type: ignore[override]
-             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None
-             ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Takes [B, S, H], and what `MobileAttention` takes.
+             head_mask: Tensor | None = None, dropout_seed: Tensor | None = None,
+             unit_mask: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """Takes [B, S, H], what `MobileAttention` takes, and `unit_mask`, float that broadcasts to
+        [B, S, F], a factor for each unit of the last feed-forward network.
 
         Returns:
             float [B, S, H], and the dict that `MobileAttention` returns.
@@ -290,5 +300,5 @@ class MobileBertLayer(FeedForward):
         y = self.attention_output(context, inner, seeds[1])                         # [B, S, A]
         for name in self.further:
             y = getattr(self, name)(y)
-        y = self.transform(y, None if self.output_bottleneck else seeds[2])
+        y = self.transform(y, None if self.output_bottleneck else seeds[2], unit_mask)
         return (self.output_bottleneck(y, x, seeds[2]) if self.output_bottleneck else y), maps

@@ -25,9 +25,9 @@ _ALBERT = {"base": _size(12, 768, 12), "large": _size(24, 1024, 16), "xlarge": _
 
 # google-research mobilebert/: MobileBERT, the same without what makes it quick to run, the smaller
 # one, and the teacher, IB-BERT.
-_THIN = {"num_hidden_layers": 24, "hidden_size": 512, "num_attention_heads": 4,
+_THIN: dict[str, Any] = {"num_hidden_layers": 24, "hidden_size": 512, "num_attention_heads": 4,
          "embedding_size": 128, "intra_bottleneck_size": 128, "intermediate_size": 512}
-_MOBILEBERT = {
+_MOBILEBERT: dict[str, dict[str, Any]] = {
     "mobilebert": _THIN,
     "mobilebert_plain": _THIN | {"hidden_act": "gelu", "normalization_type": "layer_norm"},
     "mobilebert_tiny": _THIN | {"use_bottleneck_attention": True, "num_feedforward_networks": 2,
