@@ -159,6 +159,8 @@ class Sizes:
         return {name: value for name, value in dataclasses.asdict(self).items()
                 if name not in self.added_keys or value != getattr(type(self), name)}
 
+    # The fields that describe what was cut.
+    pruned_keys: ClassVar[tuple[str, ...]] = ()
     # Whether initial matrices are of a normal distribution without its tails.
     truncates_initializer: ClassVar[bool] = True
     # Whether a language model on top of the network needs no weights of its own.
