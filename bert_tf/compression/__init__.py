@@ -10,5 +10,5 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "recipes": ["DISTILLATIONS", "Distillation", "Term", "find_distillation", "patience_layers"],
     "soft_targets": ["Patience", "SoftTargets", "Teaching"],
     "cutting": ["cut", "dead_heads"],
-    "importance": ["importance", "normalised", "order_of"],
+    "importance": ["importance", "normalised", "order_of", "steps_of"],
 })

@@ -4,6 +4,7 @@ Which examples come at which step is a function of (seed, epoch, step), as it is
 of pre-training records (pipeline.py). The state of the input is one integer.
 """
 
+import copy
 import hashlib
 import json
 import os
@@ -65,6 +66,13 @@ class ExampleSet:
         """What must be equal for a position in the stream to mean the same examples."""
         text = json.dumps(self.manifest.get("fingerprint"), sort_keys=True)
         return [self.size, hashlib.sha256(text.encode()).hexdigest()]
+
+    def first(self, count: int) -> "ExampleSet":
+        """The set of the first `count` examples."""
+        other = copy.copy(self)
+        other.lengths = self.lengths[:count]
+        other.size = len(other.lengths)
+        return other
 
     def locate_damage(self) -> None:
         """Does nothing: the constructor has read and checked all records."""

@@ -238,6 +238,11 @@ class ModelFlags(QuantisationFlags):
         "which is trained with both (arXiv:1810.04805, table 5, \"+ BiLSTM\"); 0 for none "
         "(default: as the model was trained, else none).")
     num_workers: int = option(0, "Processes that make records; 0 for one a core.")
+    attention_mask_heads: list[str] = option(
+        [], "Score and predict without these heads of attention, which give nothing then "
+        "(arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.")
+    reverse_head_mask: bool = option(
+        False, "--attention_mask_heads names the heads that stay, in the layers that it mentions.")
 
     def check(self, settings) -> None:
         """Raises InputError if there is nothing to do, or if trials would be compared by a score
@@ -259,6 +264,9 @@ class ModelFlags(QuantisationFlags):
         settings.trials()
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
+        if self.attention_mask_heads and self.do_train:
+            raise InputError("--attention_mask_heads is for a model that is trained: leave out "
+                             "--do_train.")
         if self.keep_head and not self.init_checkpoint:
             raise InputError("--keep_head keeps the head of --init_checkpoint: name one, or leave "
                              "it out.")

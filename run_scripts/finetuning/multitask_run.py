@@ -16,6 +16,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.heads import HEADS
 from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
+from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.model import Model, check_task, open_model, save_task
 from run_scripts.finetuning.multitask import Member, find_guests, open_members, task_order
 
@@ -114,7 +115,9 @@ class MultiTaskRun:
 
     def _predict(self, path):
         """Answers all splits with the model at `path`, and writes predictions and scores."""
-        predict = functools.partial(self.tuning.predict, self.tuning.load(path))
+        trainer = self.tuning.load(path)
+        mask(self.job, trainer.learner.encoder)
+        predict = functools.partial(self.tuning.predict, trainer)
         folder, scores = self.settings.output_dir, {}
         for member in (*self.members, *self.guest):
             own = task_folder(folder, member.name) if member in self.members else os.path.join(
@@ -187,6 +190,7 @@ def open_run(flags, job, settings) -> MultiTaskRun:
         InputError: anything is wrong with them, or devices or folders cannot be used.
     """
     model = _open_model(flags, job, settings)
+    masked_heads(job, model.config)
     members = open_members(flags, job, model)
     deciding = flags.deciding([member.name for member in members])
     if job.do_train:

@@ -13,6 +13,7 @@ from bert_tf.files import make_folder, write_json
 from bert_tf.heads import HEADS
 from bert_tf.tasks.task import KINDS, TASK_FILE, SavedTask, Task
 from bert_tf.tasks.task_flags import Wanted
+from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.model import (
     BALANCED,
     Model,
@@ -82,6 +83,7 @@ def make_plan(script: str, task_flags, model_flags, settings, options: dict) -> 
     options = task.kind.options(options, model.saved.options if model.saved else {},
                                 model_flags.do_train, model.path)
     options |= reader_options(model_flags, model)
+    masked_heads(model_flags, model.config)
     check_directions(model, options)
     task.kind.check_options(options, model.max_seq_length, model.tokenizer)
     wanted = task_flags.find(task_flags.settle(task, options), model_flags.do_train,
@@ -198,6 +200,7 @@ class Run:
         own = os.path.join(folder, keras_file.NAME)
         path = own if does_train else plan.model.path
         trainer = self.tuning.load(path)
+        mask(plan.flags, trainer.learner.encoder)
         found = self._answer(functools.partial(self.tuning.predict, trainer),
                              plan.predicted_splits)
         if not self.is_chief:

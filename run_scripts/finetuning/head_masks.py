@@ -1,0 +1,61 @@
+"""Heads of attention that flags switch off where a model is scored."""
+
+from typing import Any
+
+from bert_tf.analysis import switch_off
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+
+
+def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:
+    """The (layer, head), both from 0, that flags name.
+
+    Args:
+        flags: has --attention_mask_heads and --reverse_head_mask.
+        config: of the model.
+
+    Raises:
+        InputError: one is not there, or the network is none of BERT's kind.
+    """
+    found = parse_heads(flags.attention_mask_heads, config, "attention_mask_heads")
+    if not flags.reverse_head_mask:
+        return found
+    return [(layer, head) for layer in sorted({layer for layer, _ in found})
+            for head in _heads(config, layer) if (layer, head) not in found]
+
+
+def parse_heads(given: list[str], config: Any, flag: str) -> list[tuple[int, int]]:
+    """The (layer, head), both from 0, of "layer:head", both from 1.
+
+    Args:
+        given: the values of a flag.
+        config: of the model.
+        flag: its name.
+
+    Raises:
+        InputError: one is not there, or the network is none of BERT's kind.
+    """
+    if given and not isinstance(config, EncoderConfig):
+        raise InputError(f"--{flag} is for BERT's encoder, not for {config.model_type}; leave it "
+                         "out.")
+    found = []
+    for pair in given:
+        layer, _, head = pair.partition(":")
+        if not (layer.isdecimal() and head.isdecimal() and 1 <= int(layer) <= config.depth
+                and int(head) - 1 in _heads(config, int(layer) - 1)):
+            raise InputError(f"--{flag}: {pair!r} names no head; give layer:head, from 1:1 to "
+                             f"{config.depth}:{config.num_attention_heads}.")
+        found.append((int(layer) - 1, int(head) - 1))
+    return sorted(set(found))
+
+
+def _heads(config, layer):
+    return config.kept_heads(config.layer_weights[layer][0])
+
+
+def mask(flags: Any, encoder: Any) -> None:
+    """Switches off what `masked_heads` returns."""
+    if heads := masked_heads(flags, encoder.config):
+        switch_off(encoder, heads)
+        print("without the heads " + ", ".join(f"{layer + 1}:{head + 1}" for layer, head in heads),
+              flush=True)

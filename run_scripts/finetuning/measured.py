@@ -1,0 +1,168 @@
+"""A fine-tuned model and a split of its task, on which it is scored again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bert_tf import data, training
+from bert_tf.checkpoints import keras_file
+from bert_tf.errors import InputError
+from bert_tf.tasks import named
+from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.run import open_run
+
+if TYPE_CHECKING:
+    from bert_tf.training.learner import Learner
+    from bert_tf.training.trainer import Trainer
+
+
+class Measured:
+    """The model of a folder, and examples of a split.
+
+    Args:
+        model_dir: the --output_dir of a fine-tuning script.
+        task_flags: the task and its files; those of a model for SQuAD are its `train_file` and its
+            `dev_file`.
+        work_dir: where records are made.
+        batch_size: examples that the model reads at a time.
+
+    Raises:
+        InputError: the folder holds no fine-tuned model, or its task is another.
+
+    Attributes:
+        task: `Task`.
+        trainer: the `Trainer`, whose learner has the weights.
+        metric: name of the metric, the task's headline.
+    """
+
+    def __init__(self, model_dir: str, task_flags: TaskFlags, work_dir: str,
+                 batch_size: int = 32) -> None:
+        saved = SavedTask.read(model_dir)
+        if not saved:
+            raise InputError(f"--model_dir: there is no task.json in {model_dir}; name the "
+                             "--output_dir of a model that was fine-tuned.")
+        kind = saved.task.kind
+        self._files: Any = task_flags
+        options: dict = {}
+        if kind.name == "span":
+            self._files = SquadFlags(train_file=task_flags.train_file,
+                                     predict_file=task_flags.dev_file)
+            options = self._files.options
+        elif task_flags.task and (known := named.find_task(task_flags.task)).kind.name != kind.name:
+            raise InputError(f"--task={task_flags.task} is of the kind {known.kind.name}, but the "
+                             f"model was trained for {kind.name}; give the task it was trained "
+                             "for.")
+        self._settings = FineTuneSettings(output_dir=work_dir, eval_batch_size=batch_size)
+        flags = ModelFlags(do_eval=True, init_checkpoint=model_dir, num_workers=1,
+                           records_dir=os.path.join(work_dir, "records"))
+        with _quietly():
+            self._run = open_run(kind.script, self._files, flags, self._settings, options)
+        self.task = self._run.plan.task
+        self.metric = self.task.headline if kind.name != "span" else "f1"
+        self._batch_size = batch_size
+        self.trainer: Trainer = self._run.tuning.load(os.path.join(model_dir, keras_file.NAME))
+
+    @property
+    def learner(self) -> Learner:
+        return self.trainer.learner
+
+    def split(self, name: str = "", examples: int = 0) -> MeasuredSplit:
+        """The examples to score on.
+
+        Args:
+            name: of the split; the first that has labels, beside train, if empty.
+            examples: how many, the first; 0: all.
+
+        Raises:
+            InputError: there is no such split, or its file is not there.
+        """
+        run, plan = self._run, self._run.plan
+        known = plan.wanted.eval_splits
+        name = name or known[0]
+        if name in known:
+            examples_set, predictions = run.sets[name], run.predictions[name]
+        else:
+            if name != "train":
+                raise InputError(f"--split={name}: choose from {', '.join(known)}, train.")
+            source = self._files.find(self.task, True, True, False).sources["train"]
+            kind, of_input = self.task.kind, (
+                plan.model.tokenizer, plan.model.max_seq_length, plan.options)
+            folder = plan.flags.records_dir
+            with _quietly():
+                kind.records(source, *of_input, folder).make(1, True)
+            examples_set = data.ExampleSet(os.path.join(folder, "train.manifest.json"))
+            predictions = kind.predictions(source, *of_input, is_scored=True)
+        if examples and self.task.kind.name == "span":
+            raise InputError("--examples is not for SQuAD; give a smaller file.")
+        if examples:
+            examples_set = examples_set.first(examples)
+            predictions.examples = predictions.examples[:examples]
+        return MeasuredSplit(self, name, examples_set, predictions)
+
+    def trainer_of(self, learner: Learner) -> Trainer:
+        """A Trainer of another model for the same task, such as a smaller one."""
+        settings = self._settings.resolve(self.task.defaults, 1)
+        return training.make_trainer(self.trainer.strategy, settings, lambda dtype: learner)
+
+
+@dataclasses.dataclass
+class MeasuredSplit:
+    """The examples of a split, and how a model's answers to them are scored.
+
+    Attributes:
+        model: the `Measured`.
+        name: of the split.
+        examples: `ExampleSet`.
+        predictions: what decodes and scores answers.
+    """
+
+    model: Measured
+    name: str
+    examples: Any
+    predictions: Any
+
+    def __post_init__(self):
+        kind = self.model.task.kind
+        # What decides whether two models differ by chance; None where answers are not compared.
+        self.targets = kind.targets(self.model.task, self.predictions.examples) if hasattr(
+            kind, "targets") else None
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return self.examples.size
+
+    def answer(self, trainer: Trainer | None = None) -> Any:
+        """The predictions for all examples of the model as it is, or of another."""
+        answers, _ = training.predict(trainer or self.model.trainer, self.examples,
+                                     min(self.model._batch_size, self.size), measures=False)
+        return self.predictions.decode(answers, self.examples)
+
+    def score(self, predicted: Any) -> float:
+        """The headline of predictions, times 100."""
+        found = self.predictions.score(predicted)[self.model.metric]
+        return float(found) * (1 if self.model.task.kind.name == "span" else 100)
+
+    def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:
+        """The features of all examples with their labels, in order; the last batch may be
+        smaller."""
+        for start in range(0, self.size, size):
+            rows = np.arange(start, min(start + size, self.size))
+            yield self.examples.batch(rows, self.examples.batch_length(rows))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Holds back what is reported on records."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

@@ -1,0 +1,212 @@
+"""Scores of a fine-tuned model without some of its parts, and the smaller model that is left."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf import analysis, compression, training
+from bert_tf.checkpoints import keras_file
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
+from bert_tf.options import read_json
+from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization import open_tokenizer
+from run_scripts.analysis.model import Progress
+from run_scripts.finetuning.head_masks import parse_heads
+from run_scripts.finetuning.measured import Measured
+
+PARTS = ("heads", "units", "layers")
+ORDERS = ("importance", "oracle", "random", "reverse")
+_FILE = "prune.json"
+# Batches of the importance: as in the paper's code.
+_BATCH = 32
+
+
+class Curve:
+    """Scores of a model with more and more parts switched off.
+
+    A part is a pair: (layer, head or unit), from 0; of a layer (layer, 0). Every score is kept in
+    prune.json as soon as it is known.
+
+    Args:
+        job: the flags of the command.
+        task_flags: the task and its files.
+
+    Attributes:
+        whole: the score of the whole model, times 100.
+        total: how many parts there are.
+        metric, examples, name: the metric, the number of examples, and what to call the model.
+    """
+
+    def __init__(self, job: Any, task_flags: TaskFlags) -> None:
+        self.job, self._path = job, os.path.join(job.output_dir, _FILE)
+        self.model = Measured(job.model_dir, task_flags, job.output_dir, job.batch_size)
+        self.config = self.model.learner.encoder.config
+        if type(self.config) is not EncoderConfig or self.config.shares_layers:
+            raise InputError(f"--model_dir: {job.model_dir} is a network of the type "
+                             f"{self.config.model_type}, parts of which can't be removed; take one "
+                             "of BERT's, each of whose layers has weights of its own.")
+        self.split = self.model.split(job.split, job.examples)
+        self.metric, self.examples = self.model.metric, self.split.size
+        self.name = os.path.basename(os.path.normpath(job.model_dir))
+        self._kept = self._read()
+        self._answer_of_all = self.split.answer()
+        self.whole = self.split.score(self._answer_of_all)
+        self.total = sum(map(len, self._every()))
+
+    def _every(self) -> list[list[int]]:
+        """The numbers of the parts of each layer."""
+        layers = range(self.config.depth)
+        if self.job.parts == "layers":
+            return [[0] for _ in layers]
+        if self.job.parts == "units":
+            return [list(range(self.config.feed_forward_size(layer))) for layer in layers]
+        return [self.config.kept_heads(layer) for layer in layers]
+
+    def _read(self):
+        """The scores that an earlier run has left."""
+        stat = os.stat(os.path.join(self.job.model_dir, keras_file.NAME))
+        self._of = {"model": [stat.st_size, stat.st_mtime], "parts": self.job.parts,
+                    "split": self.split.name, "examples": self.examples}
+        earlier = read_json(self._path) if os.path.exists(self._path) else {}
+        return earlier.get("scores", {}) if earlier.get("of") == self._of else {}
+
+    def save(self, lines: dict[str, list[dict]] | None = None, **more: Any) -> None:
+        """Writes what is known."""
+        self._lines = lines or getattr(self, "_lines", {})
+        write_json(self._path, {
+            "metric": self.metric, "score": self.whole, "of": self._of, "total": self.total,
+            "curves": self._lines, **more, "scores": self._kept})
+
+    def options(self, off: Sequence[tuple[int, int]]) -> dict[str, list]:
+        """`off` as an argument of `compression.cut`."""
+        layers = self.job.parts == "layers"
+        return {self.job.parts: [layer for layer, _ in off] if layers else list(off)}
+
+    def measure(self, off: Sequence[tuple[int, int]]) -> dict:
+        """The score without some parts, and the probability that the difference is chance."""
+        key = " ".join(f"{layer + 1}:{part + 1}" for layer, part in sorted(off))
+        if key not in self._kept:
+            if self.job.parts == "layers":
+                left = compression.cut(self.model.learner, layers=[layer for layer, _ in off])
+                found = self.split.answer(self.model.trainer_of(left))
+            else:
+                heads = {"heads": off, "form": "zero"} if self.job.parts == "heads" else {}
+                with analysis.disabled(self.model.learner.encoder, **(heads or {"units": off})):
+                    found = self.split.answer()
+            self._kept[key] = {"score": self.split.score(found), "p": self.chance(found)}
+            if self.job.parts != "units":       # of which there are too many to be kept
+                self.save()
+        return self._kept[key]
+
+    def chance(self, found: Any) -> float | None:
+        """See `analysis.p_value`; None where answers are not compared one by one."""
+        if self.split.targets is None:
+            return None
+        return analysis.p_value(self.split.targets, self._answer_of_all, found, self.metric)
+
+    def _importance(self, off):
+        """The importance of all parts, without those that are off already."""
+        if not hasattr(self, "_train"):
+            self._train = self.model.split("train", self.job.importance_examples)
+        encoder = self.model.learner.encoder
+        heads = {"heads": off, "form": "zero"} if self.job.parts == "heads" else {"units": off}
+        with analysis.disabled(encoder, **heads):
+            found = compression.importance(self.model.learner, self._train.batches(_BATCH),
+                                           self.job.parts[:-1], self.job.importance)
+        return compression.normalised(found) if self.job.normalize_pruning_by_layer else found
+
+    def _scores(self, order, off):
+        """What to sort by, a list of L arrays."""
+        every = self._every()
+        if order == "random":
+            rng = np.random.default_rng(self.job.seed)
+            return [rng.random(len(parts)) for parts in every]
+        if order == "oracle":
+            progress = Progress("scores", self.total)
+            scores = []
+            for layer, parts in enumerate(every):
+                scores.append(np.array([self.measure([(layer, part)])["score"] for part in
+                                        progress.over(parts)]))
+            return [self.whole - of_layer for of_layer in scores]
+        found = self._importance(off)
+        return [-of_layer for of_layer in found] if order == "reverse" else found
+
+    def points(self, order: str) -> Iterator[dict]:
+        """Yields {"off", "parts", "score", "p"} of each step of an order."""
+        if order == "given":
+            off = parse_heads(self.job.prune_heads, self.config, "prune_heads")
+            self.last = off
+            yield {"off": len(off), "parts": off, **self.measure(off)}
+            return
+        every, job = self._every(), self.job
+        least = {"heads": job.at_least_x_heads_per_layer, "units": 1, "layers": 0}[job.parts]
+        counts = compression.steps_of(job.percents, len(every), self.total / len(every), least)
+        if job.parts == "layers":
+            counts = list(range(1, self.total))
+        scores, off = None, []
+        for count in counts:
+            if scores is None or (job.exact_pruning and order in ("importance", "reverse")):
+                scores = self._scores(order, off)
+            gone = [(layer, every[layer].index(part)) for layer, part in off]
+            found = compression.order_of(scores, gone, least)
+            off = off + [(layer, every[layer][place])
+                         for layer, place in found[:max(count - len(off), 0)]]
+            self.last = off
+            yield {"off": len(off), "parts": off if job.parts != "units" else [],
+                   **self.measure(off)}
+
+
+def write_smaller(curve: Curve, order: str, task_flags: TaskFlags) -> None:
+    """Removes what was off after the last step of an order, writes the model, and compares."""
+    job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
+    off = curve.last
+    smaller = compression.cut(curve.model.learner, **curve.options(off))
+    make_folder(folder, "output_dir")
+    saved = SavedTask.read(job.model_dir)
+    assert saved
+    saved.write(folder)
+    open_tokenizer(job.model_dir, saved.do_lower_case).save(folder)
+    training.save_model(folder, smaller)
+    again = Measured(folder, task_flags, curve.job.output_dir, job.batch_size)
+    encoder = curve.model.learner.encoder
+    whole = _timed(curve, curve.model.trainer)
+    left = _timed(curve, again.trainer)
+    found = {"off": len(off), "parameters": [curve.model.learner.count_params(),
+                                             again.learner.count_params()],
+             "seconds": [whole[1], left[1]],
+             "bytes": [os.path.getsize(os.path.join(path, keras_file.NAME))
+                       for path in (job.model_dir, folder)]}
+    if job.parts != "layers":
+        heads = {"heads": off, "form": "zero"} if job.parts == "heads" else {"units": off}
+        with analysis.disabled(encoder, **heads):
+            masked = _timed(curve, curve.model.trainer, 0)[0]
+        found["difference"] = max(float(np.abs(masked[name] - left[0][name]).max())
+                                  for name in masked)
+        print(f"its answers differ by at most {found['difference']:.1e} from those of the model "
+              "whose parts are switched off")
+    for what, (before, after) in ((name, found[name]) for name in
+                                  ("parameters", "bytes", "seconds")):
+        numbers = f"{before:,} -> {after:,}" if what != "seconds" else (
+            f"{1000 * before:.2f} -> {1000 * after:.2f} ms of CPU an example")
+        print(f"  {what}: {numbers} ({after / before - 1:+.1%})", flush=True)
+    curve.save(None, removed=found)
+
+
+def _timed(curve, trainer, runs=3):
+    """The answers of a model, and the least CPU seconds an example of some runs."""
+    def answer():
+        return training.predict(trainer, curve.split.examples, min(
+            curve.job.batch_size, curve.examples), measures=False)[0]
+
+    found, seconds = answer(), []       # the first compiles
+    for _ in range(runs):
+        start = time.process_time()
+        answer()
+        seconds.append((time.process_time() - start) / curve.examples)
+    return found, min(seconds, default=0.0)

@@ -1,0 +1,143 @@
+"""Shows how many attention heads a fine-tuned model needs, and removes the others.
+
+    bert-prune --model_dir=mrpc --task=mrpc --data_dir=glue/MRPC --output_dir=pruned \\
+        --orders=importance,oracle,random
+    bert-prune --model_dir=mrpc --task=mrpc --data_dir=glue/MRPC --output_dir=half \\
+        --prune_percent=50 --actually_prune
+
+Heads are switched off step by step, and the model is scored after each, without any training
+(Michel, Levy, Neubig, arXiv:1905.10650). --parts takes units of the feed-forward networks or whole
+layers instead. Each score has the probability that a difference as large is chance. Writes
+prune.json and the curve, prune.png; scores that prune.json has are not measured again.
+
+--actually_prune removes what is off after the last step, and writes the smaller model into the
+folder "model" of --output_dir, for everything that takes a fine-tuned model. Its answers are
+compared with those of the model whose parts are only switched off, and both are timed.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.task_flags import TaskFlags
+from run_scripts.analysis.model import check_least
+from run_scripts.finetuning.pruning import ORDERS, PARTS, Curve, write_smaller
+
+
+@dataclasses.dataclass
+class PruneFlags:
+    """The model, what to take away from it, and in which order."""
+
+    model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning script.")
+    output_dir: str = option(REQUIRED, "The folder to write into.")
+    parts: str = option("heads", "What is taken away: heads of attention, units of feed-forward "
+                        "networks, or layers.", choices=PARTS)
+    orders: list[str] = option(
+        ["importance"], "In which orders. importance: those first that the loss depends on least; "
+        "oracle: those first whose loss alone costs the least score; random; reverse: the most "
+        "important first. Layers have oracle alone.")
+    importance: str = option(
+        "paper", "paper: the mean over examples of |d loss / d factor of a head|; code: what the "
+        "paper's code computes, with a factor for each token.", choices=("paper", "code"))
+    normalize_pruning_by_layer: bool = option(
+        False, "Scale the importance of each layer to the length 1.")
+    exact_pruning: bool = option(False, "Compute the importance again before each step.")
+    at_least_x_heads_per_layer: int = option(0, "Heads of each layer that stay, the best.")
+    prune_percent: list[str] = option([str(share) for share in range(10, 101, 10)],
+                                      "The steps: how many per cent are off after each.")
+    prune_heads: list[str] = option(
+        [], "Instead of --orders: switch off these heads, layer:head, both from 1.")
+    actually_prune: bool = option(False, "Remove what is off after the last step of the first "
+                                         "order, and write the model.")
+    split: str = option("", "The split to score on (default: the first that has labels, beside "
+                            "train).")
+    examples: int = option(0, "How many examples of it, the first; 0: all.")
+    importance_examples: int = option(
+        0, "How many examples of the training file the importance is computed on, the first; 0: "
+           "all.")
+    batch_size: int = option(32, "Examples that the model reads at a time.")
+    seed: int = option(0, "Of --orders=random.")
+
+    def __post_init__(self):
+        check_least(self, examples=0, importance_examples=0, batch_size=1, seed=0,
+                    at_least_x_heads_per_layer=0)
+        for order in self.orders:
+            if order not in ORDERS or (self.parts == "layers" and order != "oracle"):
+                known = ("oracle",) if self.parts == "layers" else ORDERS
+                raise InputError(f"--orders={order}: choose from {', '.join(known)}.")
+        if self.prune_heads and self.parts != "heads":
+            raise InputError(f"--prune_heads is for heads, not for --parts={self.parts}.")
+        try:
+            is_share = all(0 <= float(share) <= 100 for share in self.prune_percent)
+        except ValueError:
+            is_share = False
+        if not is_share or not self.prune_percent:
+            raise InputError(f"--prune_percent={','.join(self.prune_percent)}: give numbers from "
+                             "0 to 100.")
+
+    @property
+    def percents(self) -> list[float]:
+        """The steps."""
+        return sorted(map(float, self.prune_percent))
+
+
+def show(curve: Curve, order: str) -> Iterator[dict]:
+    """Yields the points of an order, and prints them."""
+    print(f"by {order}:", flush=True)
+    for point in curve.points(order):
+        share = 100 * point["off"] / curve.total
+        print(f"  {point['off']:>6,} of {curve.total:,} off ({share:3.0f} %): "
+              f"{point['score']:6.2f} ({point['score'] - curve.whole:+.2f}, "
+              f"p {_probability(point['p'])})", flush=True)
+        yield point
+
+
+def _probability(p):
+    return "-" if p is None else f"{p:.3f}"
+
+
+def draw(path: str, curve: Curve, lines: dict[str, list[dict]]) -> None:
+    """Draws the score by the share of parts that are off, a line for each order."""
+    from bert_tf.analysis.pictures import picture
+    with picture(path, 1, 1, (6.4, 4.2)) as (_, axes):
+        axis = axes[0, 0]
+        for order, points in lines.items():
+            shares = [0.0, *(100 * point["off"] / curve.total for point in points)]
+            axis.plot(shares, [curve.whole, *(point["score"] for point in points)], "o-",
+                      markersize=4, label=order)
+        axis.axhline(curve.whole, color="gray", linestyle=":")
+        axis.set(title=f"{curve.name}: {curve.whole:.1f} with all {curve.job.parts}",
+                 xlabel=f"{curve.job.parts} off, per cent", ylabel=curve.metric)
+        axis.legend(fontsize=8)
+
+
+def main(task_flags: TaskFlags, job: PruneFlags) -> None:
+    """Runs the command."""
+    make_folder(job.output_dir, "output_dir")
+    curve = Curve(job, task_flags)
+    print(f"{curve.metric} on {curve.examples:,} examples: {curve.whole:.2f}", flush=True)
+    lines: dict[str, list[dict]] = {}
+    if job.prune_heads:
+        lines["given"] = list(show(curve, "given"))
+    for order in job.orders if not job.prune_heads else ():
+        lines[order] = list(show(curve, order))
+    curve.save(lines)
+    if np.size(list(lines.values())):
+        draw(os.path.join(job.output_dir, "prune.png"), curve, lines)
+    if job.actually_prune:
+        write_smaller(curve, next(iter(lines)), task_flags)
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, TaskFlags, PruneFlags)
+
+
+if __name__ == "__main__":
+    run()
