@@ -6,14 +6,13 @@ import os
 
 import tensorflow as tf
 
-from bert_tf import checkpoints, networks, objectives
-from bert_tf.checkpoints import keras_file, task_heads
-from bert_tf.data.bucketing import padded_length, pads_left, sorted_batches
+from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
 from bert_tf.tasks.task import TASK_FILE, SavedTask
-from bert_tf.tokenization import check_fits, open_tokenizer
-from bert_tf.training.batches import put
+from bert_tf.tokenization import check_fits
+from bert_tf.training.batches import answer_rows
+from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.learner import Learner
 
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time
@@ -68,7 +67,7 @@ class Predictor:
                 raise InputError(f"{folder} has no task {task!r}; it has "
                                  f"{', '.join(known) or 'one task alone: leave it out'}.")
             folder = task_heads.task_folder(folder, task)
-        learner, tokenizer, saved_task = _read(folder, dtype)
+        learner, tokenizer, saved_task = read_finetuned(folder, dtype)
         self._take(learner, tokenizer, saved_task, batch_size)
 
     @classmethod
@@ -160,22 +159,8 @@ class Predictor:
         """What the model answers to rows of features, each [N, S] or, with C choices, [N, C * S]:
         a dict of float32 arrays [N, ...].
         """
-        inputs = {name: features[name].astype("int32") for name in self._reads}
-        if self._choices:
-            inputs = {name: rows.reshape(len(rows), -1, self._length)
-                      for name, rows in inputs.items()}
-        # A row has a mask for each of its choices.
-        mask = features["input_mask"].astype("int32")
-        mask = mask.reshape(len(mask), mask.shape[1] // self._length, self._length)
-        lengths, is_left = mask.sum(-1).max(1), pads_left(mask)
-        found = {}
-        for rows in sorted_batches(lengths, self._batch_size):
-            length = padded_length(lengths[rows], self._length)
-            kept = slice(self._length - length, None) if is_left else slice(length)
-            values = self._forward(*(inputs[name][rows, ..., kept] for name in self._reads))
-            put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
-                self._length, self._positional)
-        return found
+        return answer_rows(self._forward, features, self._reads, self._length, self._batch_size,
+                           self._positional, self._choices)
 
 
 def _writer(learner, kind, options):
@@ -197,27 +182,3 @@ def _check(learner, tokenizer, task):
         raise InputError(f"the model has {count} labels, its task "
                          f"{len(task.labels)}: {', '.join(task.labels)}; take the "
                          f"{TASK_FILE} that it was trained with.")
-
-
-def _read(path, dtype):
-    """The Learner, the tokenizer and the `SavedTask` in a folder."""
-    file = os.path.join(path, keras_file.NAME)
-    if not keras_file.find(file):
-        raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
-                         "model that was fine-tuned.")
-    saved_task = SavedTask.read(path)
-    if not saved_task and task_heads.tasks_beside(path):
-        raise InputError(f"{path} holds a model of several tasks; name one of them with task=: "
-                         f"{', '.join(task_heads.tasks_beside(path))}.")
-    if not saved_task:
-        raise InputError(f"there is no {TASK_FILE} in {path}, so that what the model was trained "
-                         "for is not known; fine-tune it, or use Predictor.from_learner.")
-    tokenizer = open_tokenizer(path, saved_task.do_lower_case)
-    config = checkpoints.read_config(file)
-    learner = Learner(networks.build(config, dtype=dtype), [
-        getattr(objectives, name).from_config({**options, "dtype": dtype})
-        for name, options in keras_file.read_objectives(file)])
-    account = checkpoints.load(file, learner)
-    if account.missing:
-        raise InputError(f"{file} has no {', '.join(account.missing)}; fine-tune the model again.")
-    return learner, tokenizer, saved_task

@@ -35,7 +35,7 @@ ALLOWED = {
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
-                          "flags"},
+                          "tokenization", "flags"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},

@@ -6,9 +6,11 @@ Shapes in this package: B batch, S sequence, H hidden, N heads, L layers, C clas
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "student": ["Student"],
+    "student": ["Student", "make_terms"],
     "recipes": ["DISTILLATIONS", "Distillation", "Term", "find_distillation", "patience_layers"],
     "soft_targets": ["Patience", "SoftTargets", "Teaching"],
     "cutting": ["cut", "dead_heads"],
     "importance": ["importance", "normalised", "order_of", "steps_of"],
+    "teachers": ["TaughtRecords", "Teacher", "Teachers"],
+    "transfer": ["TransferExample", "TransferSource"],
 })

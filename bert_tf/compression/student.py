@@ -5,9 +5,18 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.compression.soft_targets import IS_LABELLED, SOFT_WEIGHTS, Teaching
+from bert_tf.compression.recipes import Distillation
+from bert_tf.compression.soft_targets import (
+    IS_LABELLED,
+    SOFT_WEIGHTS,
+    Patience,
+    SoftTargets,
+    Teaching,
+)
+from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.classification import MultiLabel, Regression
 from bert_tf.training.learner import Learner, Measures
 
 
@@ -42,9 +51,9 @@ class Student(Learner):
             return {**batch, SOFT_WEIGHTS: head.targets(batch)[1]}
         if IS_LABELLED not in batch:
             return batch
-        counts = ops.cast(batch[IS_LABELLED], "float32")                        # [B, 1]
-        return {**batch, **{name: ops.cast(batch[name], "float32") * counts
-                            for name in ("is_real_example", "label_weights") if name in batch}}
+        name = "label_weights" if "label_weights" in batch else "is_real_example"
+        counts = ops.cast(batch[IS_LABELLED], "float32")                # [B, 1], of words [B, S]
+        return {**batch, name: ops.cast(batch[name], "float32") * counts}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
         """As a Learner's, where a mean of nothing is 0."""
@@ -54,3 +63,32 @@ class Student(Learner):
             count = count if counts is None else counts[objective.name]
             total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
         return total
+
+
+# The terms that learn from stored answers.
+TERMS = {"SoftTargets": SoftTargets, "Patience": Patience}
+
+
+def make_terms(row: Distillation, config: Sizes, head: Objective,
+               dtype: str | None = None) -> list[Teaching]:
+    """What a student learns from a teacher beside gold labels.
+
+    Numbers are compared by "mse" whatever the row has; where an example may have several labels,
+    each is a decision of its own.
+
+    Args:
+        row: `Distillation`.
+        config: of the student.
+        head: the student's.
+        dtype: a Keras policy.
+    """
+    made = []
+    for term in row.terms:
+        options = {**term.options, "loss_weight": term.weight, "dtype": dtype}
+        if term.objective == "SoftTargets":
+            options["head"] = head.name
+            if isinstance(head, Regression):
+                options |= {"form": "mse", "mean_over": "examples", "scale": head.scale}
+            options["is_binary"] = isinstance(head, MultiLabel)
+        made.append(TERMS[term.objective](config, **options))
+    return made

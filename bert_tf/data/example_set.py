@@ -46,8 +46,8 @@ class ExampleSet:
         self.max_seq_length = sizes["max_seq_length"]
         self._is_padded = is_padded
         # Features as long as the sequence are kept end to end, others as [N, length].
-        self._along = {f.name for f in wanted if f.axis in ("S", "C*S")}
-        self._choices = {f.name for f in wanted if f.axis == "C*S"}
+        self._along = {f.name for f in wanted if f.axis in ("S", "C*S", "L*S")}
+        self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
         spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], tf.as_dtype(f.dtype))
                 for f in wanted if f.name != "is_real_example"}
         folder = os.path.dirname(os.path.abspath(path))

@@ -31,7 +31,7 @@ class Feature:
     Attributes:
         name: the key in the `tf.train.Example`.
         dtype: "int64" or "float32", as stored; the model gets int32 for int64.
-        axis: "S", "T", "P", "C*S", "L" or 1: the length of the list.
+        axis: "S", "T", "P", "C*S", "L", "L*S" or a number: the length of the list.
         end: what the values must be below: "V", "S", "labels" (as many as the sentence objective
             tells apart) or None, where any value can be.
     """
@@ -45,7 +45,8 @@ class Feature:
                num_choices: int = 1, num_labels: int = 1, max_target_length: int = 0) -> int:
         """The number of values in a record."""
         return {"S": max_seq_length, "T": max_target_length, "P": max_predictions_per_seq,
-                "L": num_labels, "C*S": num_choices * max_seq_length}.get(self.axis, self.axis)
+                "L": num_labels, "C*S": num_choices * max_seq_length,
+                "L*S": num_labels * max_seq_length}.get(self.axis, self.axis)
 
     def on(self, axis: str | int, dtype: str | None = None) -> "Feature":
         """This feature along another axis, or of another dtype."""

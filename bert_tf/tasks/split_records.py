@@ -119,7 +119,7 @@ def _cut(examples, size, by_document):
         yield piece
 
 
-class _PieceWriter:
+class PieceWriter:
     """Makes the shard of one piece; every worker process has one."""
 
     def __init__(self, task, options, tokenizer, output_file, count):
@@ -139,12 +139,16 @@ class _PieceWriter:
 
     def _blocks(self, examples, counts):
         for block in _cut(examples, _BLOCK_EXAMPLES, self._options.document_context):
-            features, cut = self._task.kind.encode(
-                self._task, block, self._tokenizer, self._options.max_seq_length,
-                dataclasses.asdict(self._options))
+            features, cut = self.encode(block)
             counts["cut_to_fit"] += cut
             counts["tokens"] += int(features["input_mask"].sum())
             yield features
+
+    def encode(self, examples):
+        """The features of examples, and how many were cut to fit."""
+        return self._task.kind.encode(self._task, examples, self._tokenizer,
+                                      self._options.max_seq_length,
+                                      dataclasses.asdict(self._options))
 
 
 class SplitRecords:
@@ -156,9 +160,15 @@ class SplitRecords:
         tokenizer: the tokenizer.
         output_dir: folder of the records.
 
+    Attributes:
+        shard_examples: how many a shard has.
+        features: the `Feature`s that it holds.
+
     Raises:
         InputError: see `read_examples`.
     """
+
+    shard_examples = _SHARD_EXAMPLES
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self._source, self._options, self._tokenizer = source, options, tokenizer
@@ -166,13 +176,15 @@ class SplitRecords:
         self._omissions = Omissions(source.skip_malformed_lines)
         self._sizes: list[int] = []
         self._labels: collections.Counter = collections.Counter()
-        self._num_choices = 1
+        self._num_choices, self._own = 1, 0
         digest = hashlib.sha256()
         for piece in self._pieces(self._omissions):
             self._sizes.append(len(piece))
             for example in piece:
                 digest.update(repr(example).encode("utf-8", "surrogatepass"))
-                self._labels.update(source.task.kind.counted(example.label))
+                if getattr(example, "is_labelled", True):   # others are no part of the file
+                    self._own += 1
+                    self._labels.update(source.task.kind.counted(example.label))
             self._num_choices = source.task.kind.num_choices(piece[0])
         self._sha256 = digest.hexdigest()
 
@@ -189,18 +201,31 @@ class SplitRecords:
         Raises:
             InputError: other records are there, and may not be replaced.
         """
-        output_file = self._output_file
-        task, vocabulary = self._source.task, self._tokenizer.vocabulary
-        fingerprint = {
+        return make_shards(
+            manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
+            self.writer(len(self._sizes)), num_workers,
+            functools.partial(self._describe, self._tokenizer.vocabulary), may_replace,
+            defaults_of(RecordOptions))
+
+    def fingerprint(self) -> dict:
+        """All that the records depend on."""
+        task = self._source.task
+        return {
             "options": self._options.describe(),
             "task": [task.name, *task.kind.on_disk.values(), list(task.labels)],
-            "vocabulary": vocabulary.hash, "examples": self._sha256,
+            "vocabulary": self._tokenizer.vocabulary.hash, "examples": self._sha256,
             "omissions": dataclasses.asdict(self._omissions),
-            "pieces": self._sizes, "output_file": [os.path.basename(output_file)]}
-        writer = _PieceWriter(task, self._options, self._tokenizer, output_file, len(self._sizes))
-        return make_shards(manifest.manifest_path(output_file), fingerprint, self._pieces(), writer,
-                           num_workers, functools.partial(self._describe, vocabulary),
-                           may_replace, defaults_of(RecordOptions))
+            "pieces": self._sizes, "output_file": [os.path.basename(self._output_file)]}
+
+    def writer(self, count: int) -> PieceWriter:
+        """What writes `count` shards."""
+        return PieceWriter(self._source.task, self._options, self._tokenizer, self._output_file,
+                           count)
+
+    @property
+    def features(self) -> tuple:
+        return (*self._source.task.kind.features,
+                *known(*self._tokenizer.vocabulary.further_features))
 
     def report(self, record: dict, was_there: bool) -> None:
         """Prints what the manifest `record` reports."""
@@ -215,7 +240,7 @@ class SplitRecords:
             print(f"  note: {note}")
 
     def _pieces(self, omissions=None):
-        return _cut(self._source.examples(omissions), _SHARD_EXAMPLES,
+        return _cut(self._source.examples(omissions), self.shard_examples,
                     self._options.document_context)
 
     def _describe(self, vocabulary, results):
@@ -235,8 +260,7 @@ class SplitRecords:
                      "labels": task.labels, "labelled": labelled,
                      "multi_label": task.kind.on_disk["multi_label"],
                      "num_choices": self._num_choices, "metrics": task.metrics,
-                     "features": list(map(dataclasses.asdict, (
-                         *task.kind.features, *known(*vocabulary.further_features))))},
+                     "features": list(map(dataclasses.asdict, self.features))},
             "vocabulary": vocabulary.describe(),
             "inputs": [{"name": self._source.path}],
             "counts": counts,
@@ -246,8 +270,8 @@ class SplitRecords:
     def _notes(self, counts):
         notes, path = [], self._source.path
         official = self._source.task.split(self._source.split).size
-        held = counts["examples"] // (2 if self._source.both_orders else 1)
-        if official and held != official and self._source.fraction == 1:
+        held = self._own // (2 if self._source.both_orders else 1)
+        if official and held not in (0, official) and self._source.fraction == 1:
             notes.append(f"{path} holds {held:,} examples, the official file "
                          f"{official:,}.")
         if counts["malformed_lines"]:

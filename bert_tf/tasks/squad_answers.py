@@ -1,9 +1,10 @@
 """From what a model says about spans to answers, and the files that hold them."""
 
 import collections
+import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -86,6 +87,38 @@ def _check_count(spans, values):
         raise InputError(f"there are logits of {len(values)} spans, but the questions have "
                          f"{spans}; predict with the file and flags that the records were made "
                          "with.")
+
+
+def combine_predictions(members: Sequence[Sequence[Prediction]],
+                        n_best_size: int) -> list[Prediction]:
+    """What several models answer together: the probability of an answer is the mean of those in
+    their n-best lists, 0 where it is in none; the logits of an answer are the means over the models
+    that have it, and the odds of no answer the mean of all.
+
+    Args:
+        members: of each model, the `Prediction`s for the same questions.
+        n_best_size: answers kept for each question.
+    """
+    return [_combine(predictions, n_best_size) for predictions in zip(*members, strict=True)]
+
+
+def _combine(predictions, n_best_size):
+    entries = collections.defaultdict(list)
+    for prediction in predictions:
+        for entry in prediction.n_best:
+            entries[entry["text"]].append(entry)
+    n_best = [{"text": text,
+               "probability": sum(entry["probability"] for entry in found) / len(predictions),
+               **{name: sum(entry[name] for entry in found) / len(found)
+                  for name in ("start_logit", "end_logit")}} for text, found in entries.items()]
+    n_best.sort(key=lambda entry: -entry["probability"])
+    first = predictions[0]
+    odds = None
+    text = n_best[0]["text"]
+    if first.null_odds is not None:     # of no answer, a threshold decides
+        odds = sum(prediction.null_odds for prediction in predictions) / len(predictions)
+        text = next((entry["text"] for entry in n_best if entry["text"]), "")
+    return dataclasses.replace(first, text=text, n_best=n_best[:n_best_size], null_odds=odds)
 
 
 def write_predictions(folder: str, predictions, null_score_diff_threshold: float = 0.0) -> None:

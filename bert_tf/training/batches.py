@@ -13,7 +13,7 @@ import functools
 import itertools
 import time
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -118,6 +118,43 @@ def _deal(examples, batches, length, worker, workers, replicas):
     """All batches, to each worker."""
     del worker
     return examples.prediction_batches(batches, replicas // workers, length)
+
+
+def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarray],
+                reads: Sequence[str], max_seq_length: int, batch_size: int,
+                positional: Sequence[str] = (), has_choices: bool = False
+                ) -> dict[str, np.ndarray]:
+    """What a model answers to rows of features, in batches of similar length.
+
+    Args:
+        forward: function of the features `reads`, int32 [B, L] or [B, C, L], in their order;
+            returns a dict of tensors [B, ...].
+        features: arrays [N, S], or with choices [N, C * S].
+        reads: names of those that are given to `forward`.
+        max_seq_length: S.
+        batch_size: rows that are given at a time.
+        positional: names of the answers about positions; see `put`.
+        has_choices: whether rows have C sequences each.
+
+    Returns:
+        dict of arrays [N, ...].
+    """
+    inputs = {name: features[name].astype("int32") for name in reads}
+    if has_choices:
+        inputs = {name: rows.reshape(len(rows), -1, max_seq_length)
+                  for name, rows in inputs.items()}
+    # A row has a mask for each of its choices.
+    mask = features["input_mask"].astype("int32")
+    mask = mask.reshape(len(mask), mask.shape[1] // max_seq_length, max_seq_length)
+    lengths, is_left = mask.sum(-1).max(1), bucketing.pads_left(mask)
+    found: dict[str, np.ndarray] = {}
+    for rows in bucketing.sorted_batches(lengths, batch_size):
+        length = bucketing.padded_length(lengths[rows], max_seq_length)
+        kept = slice(max_seq_length - length, None) if is_left else slice(length)
+        values = forward(*(inputs[name][rows, ..., kept] for name in reads))
+        put(found, rows, {name: value.numpy() for name, value in values.items()}, lengths,
+            max_seq_length, positional)
+    return found
 
 
 def put(found: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.ndarray],

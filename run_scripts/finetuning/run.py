@@ -240,9 +240,14 @@ class Run:
         training.write_eval_results(plan.settings.output_dir, scores)
 
 
-def open_run(script: str, task_flags, model_flags, settings, options: dict | None = None) -> Run:
+def open_run(script: str, task_flags, model_flags, settings, options: dict | None = None,
+             teaching=None) -> Run:
     """Makes a `Plan`, opens devices, and makes and reads records; the arguments are those of
     `make_plan`.
+
+    Args:
+        teaching: what teaches a student: `records(plan, folder)` are those to train on, and
+            `goal(goal, plan)` is what to learn from them. None for gold labels alone.
 
     Raises:
         InputError: see `make_plan`; or devices or folders cannot be used.
@@ -254,7 +259,8 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
                                            is_scored=split in plan.wanted.eval_splits)
                    for split in plan.predicted_splits}
     folder = model_flags.records_dir or os.path.join(settings.output_dir, "records")
-    records = {split: kind.records(source, *of_input, folder) for split, source in sources.items()}
+    records = {split: teaching.records(plan, folder) if teaching and split == "train" else
+               kind.records(source, *of_input, folder) for split, source in sources.items()}
     strategy = training.open_strategy(settings.resolve(plan.task.defaults, 1),
                                       trains=model_flags.do_train)
     is_chief = training.is_chief(strategy)
@@ -268,6 +274,8 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
                                    settings.pad_to_max_length) for split in records}
     run = Run(plan, predictions, sets, is_chief)
     goal = make_goal(plan, sets, run.evaluate)
+    if teaching:
+        goal = teaching.goal(goal, plan)
     if model_flags.do_train:
         goal.make_objective(plan.model.config, dtype=None)  # an impossible head is refused here
     run.tuning = training.FineTuning(settings, strategy, plan.model.config, goal, plan.model.path,

@@ -23,6 +23,7 @@ from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 if typing.TYPE_CHECKING:
     from bert_tf.tasks.task import Task
 
+_TINY = 1e-37       # of which the logarithm is finite in float32
 
 class LabelledKind(Kind):
     """A kind of such tasks.
@@ -34,11 +35,15 @@ class LabelledKind(Kind):
     least_labels = 2
 
     def records(self, source, tokenizer, max_seq_length, options, output_dir):
-        return SplitRecords(source, RecordOptions(
+        return SplitRecords(source, self.record_options(tokenizer, max_seq_length, options),
+                            tokenizer, output_dir)
+
+    def record_options(self, tokenizer, max_seq_length: int, options: dict) -> RecordOptions:
+        """How examples become records; see `records`."""
+        return RecordOptions(
             max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context")),
             options.get("max_qa_length"), bool(options.get("carry_choices")),
-            bool(options.get("hypothesis_first"))),
-            tokenizer, output_dir)
+            bool(options.get("hypothesis_first")))
 
     def predictions(self, source, tokenizer, max_seq_length, options, is_scored):
         return SplitPredictions(source)
@@ -112,6 +117,36 @@ class LabelledKind(Kind):
         found = [max(count, 1) for count in counts["labels"].values()]
         return [sum(found) / (len(found) * count) for count in found]
 
+    # Of several models, whose tokenizers may differ
+
+    def units(self, answers: dict, features) -> dict:
+        """Answers with a row for each thing that has a label, whatever the tokenizer.
+
+        Args:
+            answers: dict of the arrays that the head answers.
+            features: mapping from a feature's name to its values in the records.
+        """
+        return answers
+
+    def spread(self, units: dict, features) -> dict:
+        """The answers of which `units` makes these, for the records of `features`."""
+        return units
+
+    def average(self, units: list[dict]) -> dict:
+        """The mean of the answers of several models: of numbers, or of probabilities.
+
+        Args:
+            units: what `units` returns of each.
+        """
+        if "values" in units[0]:
+            return {"values": _mean(units, "values")}
+        likely = _mean(units, "probabilities")
+        return {"logits": self.logits(likely), "probabilities": likely}
+
+    def logits(self, probabilities: np.ndarray) -> np.ndarray:
+        """Logits of which a model of this kind makes these probabilities."""
+        return np.log(np.maximum(probabilities, _TINY))
+
     # From a model's answers to files
 
     def decode(self, task: Task, answers: dict, examples: list, features) -> typing.Any:
@@ -176,6 +211,12 @@ class LabelledKind(Kind):
         return list(self.describe_all(task, examples, predicted, answers))
 
 
+def _mean(units, name):
+    """The mean of arrays, in double precision, of the type of the first."""
+    arrays = [answers[name] for answers in units]
+    return np.mean(arrays, 0, np.float64).astype(arrays[0].dtype)
+
+
 class SplitPredictions:
     """The predictions for one split: decoded, scored and written.
 
@@ -194,6 +235,19 @@ class SplitPredictions:
     def decode(self, answers: dict, records) -> typing.Any:
         """The predictions; `records` is the `ExampleSet` of the split."""
         return self._task.kind.decode(self._task, answers, self.examples, _Padded(records))
+
+    def combine(self, members: list) -> tuple[dict, typing.Any]:
+        """The answers of several models together, and the predictions.
+
+        Args:
+            members: tuples of each one's predictions (an object of this class), answers and
+                records; the first are of this object.
+        """
+        kind = self._task.kind
+        units = [kind.units(answers, _Padded(records)) for _, answers, records in members]
+        records = members[0][2]
+        answers = kind.spread(kind.average(units), _Padded(records))
+        return answers, self.decode(answers, records)
 
     def is_scored(self, is_wanted: bool) -> bool:
         """Whether predictions are scored, which --do_eval asks for."""

@@ -121,6 +121,9 @@ class MultiLabel(Classification):
         found = [max(count, 1) for count in counts["labels"].values()]
         return [max(counts["examples"] - count, 1) / count for count in found]
 
+    def logits(self, probabilities):
+        return super().logits(probabilities) - super().logits(1 - probabilities)
+
     def decode(self, task, answers, examples, features):
         return (answers["probabilities"] > _LEAST_PROBABILITY).astype(np.int64)
 

@@ -14,7 +14,12 @@ from bert_tf.tasks import squad, squad_scorer
 from bert_tf.tasks.answer_finders import AnswerOptions
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.kinds.base import Kind
-from bert_tf.tasks.squad_answers import find_answers, find_file_answers, write_predictions
+from bert_tf.tasks.squad_answers import (
+    combine_predictions,
+    find_answers,
+    find_file_answers,
+    write_predictions,
+)
 from bert_tf.tasks.squad_records import SquadRecords
 
 THRESHOLD = "null_score_diff_threshold"
@@ -158,6 +163,12 @@ class SquadPredictions:
         """list of `Prediction`, in the order of the file."""
         return list(find_file_answers(self._path, answers, self._tokenizer, self._span_options,
                                       _taken(AnswerOptions, self._options)))
+
+    def combine(self, members):
+        """As `SplitPredictions.combine`; the predictions are `squad_answers.combine_predictions`
+        of each one's, and there are no common answers."""
+        decoded = [one.decode(answers, records) for one, answers, records in members]
+        return {}, combine_predictions(decoded, self._options["n_best_size"])
 
     def _texts_and_odds(self, predicted):
         return ({prediction.id: prediction.text for prediction in predicted},

@@ -114,6 +114,19 @@ class Tagging(LabelledKind):
     def batch_key(self, example):
         return 0
 
+    def units(self, answers, features):
+        """A row for each word."""
+        is_word = features["label_weights"].astype(bool)
+        return {name: values[is_word] for name, values in answers.items()}
+
+    def spread(self, units, features):
+        is_word = features["label_weights"].astype(bool)
+        found = {}
+        for name, values in units.items():
+            found[name] = np.zeros((*is_word.shape, values.shape[-1]), values.dtype)
+            found[name][is_word] = values
+        return found
+
     def decode(self, task, answers, examples, features):
         """list of sentences, each a list of tags."""
         is_word = features["label_weights"].astype(bool)

@@ -1,0 +1,67 @@
+"""A student that begins with layers of a larger model."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from bert_tf import checkpoints, networks
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.tokenization import find_vocabulary, open_tokenizer
+from bert_tf.training.learner import Learner
+from bert_tf.training.run import save_model
+
+
+def take_layers(encoder, layers: Sequence[int]):
+    """A network with some layers of another, in this order, and all its other weights.
+
+    Args:
+        encoder: `BertEncoder`.
+        layers: of its layers, from 0.
+
+    Raises:
+        InputError: it has no such layers, or layers that share weights.
+    """
+    config = encoder.config
+    if getattr(config, "shares_layers", True) or not hasattr(encoder, "layers_"):
+        raise InputError(f"layers can't be taken of a {type(encoder).__name__} whose layers share "
+                         "weights or have no numbers; name another model.")
+    if not layers or not all(0 <= layer < config.depth for layer in layers):
+        raise InputError(f"--student_layers={','.join(map(str, layers))}: the model has layers 0 "
+                         f"to {config.depth - 1}.")
+    student = networks.build(dataclasses.replace(config, num_hidden_layers=len(layers)))
+    theirs = {v.path.partition("/")[2]: v for v in encoder.weights}
+    for variable in student.weights:
+        name = variable.path.partition("/")[2]
+        before, _, rest = name.partition("encoder/layer_")
+        if rest:
+            number, _, end = rest.partition("/")
+            name = f"{before}encoder/layer_{layers[int(number)]}/{end}"
+        variable.assign(theirs[name])
+    return student
+
+
+def write_start(path: str, layers: Sequence[str], folder: str) -> str:
+    """Writes a student that has some layers of a model, and returns its folder.
+
+    Args:
+        path: of the model, of any format.
+        layers: numbers from 0.
+        folder: where to.
+
+    Raises:
+        InputError: see `take_layers`; or there is no such model.
+    """
+    try:
+        numbers = [int(layer) for layer in layers]
+    except ValueError:
+        raise InputError(f"--student_layers={','.join(layers)}: give numbers from 0, with commas "
+                         "between.") from None
+    encoder = networks.build(checkpoints.read_config(path))
+    checkpoints.load(path, encoder)
+    make_folder(folder, "output_dir")
+    save_model(folder, Learner(take_layers(encoder, numbers), []))
+    vocabulary = find_vocabulary(path if os.path.isdir(path) else os.path.dirname(path))
+    if vocabulary:
+        open_tokenizer(vocabulary).save(folder)
+    return folder

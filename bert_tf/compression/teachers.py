@@ -1,0 +1,237 @@
+"""Teachers that answer beforehand: fine-tuned models, whose answers become features of records.
+
+Shapes: N examples, C labels, K layers, H hidden, S sequence.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import keras_file, task_heads
+from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
+from bert_tf.data.features import Feature
+from bert_tf.errors import InputError
+from bert_tf.tasks.split_records import PieceWriter, SplitRecords
+from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
+from bert_tf.training.batches import answer_rows
+from bert_tf.training.finetuned import read_finetuned
+
+_SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
+
+
+class Teacher:
+    """A fine-tuned model that labels examples. It is loaded when it is asked first.
+
+    Args:
+        folder: of the model.
+        layers: whose [CLS] vectors are wanted, from 0.
+        batch_size: examples that it reads at a time.
+
+    Raises:
+        InputError: there is no such model.
+
+    Attributes:
+        saved: its `SavedTask`.
+        config: of its network.
+    """
+
+    def __init__(self, folder: str, layers: Sequence[int] = (), batch_size: int = 32):
+        self.folder, self.layers, self._batch_size = folder, tuple(layers), batch_size
+        saved = SavedTask.read(folder)
+        if not saved:
+            raise InputError(f"--teacher: there is no {TASK_FILE} in {folder!r}; name the "
+                             "--output_dir of a model that was fine-tuned.")
+        self.saved = saved
+        self._file = os.path.join(folder, keras_file.NAME)
+        self.config: Any = checkpoints.read_config(self._file)
+        self._choices = any(feature.axis == "C*S" for feature in saved.task.kind.features)
+
+    def digest(self) -> str:
+        """Of the files that its answers depend on."""
+        found = hashlib.sha256()
+        for path in (task_heads.resolve(self._file)[1], os.path.join(self.folder, TASK_FILE)):
+            with open(path, "rb") as file:
+                found.update(hashlib.file_digest(file, "sha256").digest())
+        return found.hexdigest()
+
+    @functools.cached_property
+    def _model(self):
+        """The Learner, its tokenizer, and the function of a batch's features."""
+        learner, tokenizer, _ = read_finetuned(self.folder)
+        reads, sizes = learner.encoder.reads, [None] * (3 if self._choices else 2)
+        forward = tf.function(
+            lambda *ids: self._answers(learner, dict(zip(reads, ids))), autograph=False,
+            input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in reads])
+        return learner, tokenizer, forward
+
+    def _answers(self, learner, batch):
+        objective, = learner.objectives
+        outputs = learner.run_network(batch)
+        logits = objective(outputs, batch, learner.encoder.embedding_table)
+        found = objective.answers(logits)
+        if self.layers:
+            found[TEACHER_CLS] = tf.cast(tf.stack(
+                [outputs["layer_outputs"][layer][:, 0] for layer in self.layers], 1), tf.float32)
+        return found
+
+    def answer(self, task: Task, examples: list) -> dict[str, np.ndarray]:
+        """Its answers to examples, with a row for each thing that has a label; see
+        `LabelledKind.units`.
+
+        Args:
+            task: of the examples.
+            examples: list of `Example`; sentences of a document are together.
+        """
+        saved, kind = self.saved, self.saved.task.kind
+        learner, tokenizer, forward = self._model
+        features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)
+        found = answer_rows(forward, features, learner.encoder.reads, saved.max_seq_length,
+                            self._batch_size, learner.objectives[0].positional, self._choices)
+        return kind.units(found, features)
+
+
+@dataclasses.dataclass(frozen=True)
+class Teachers:
+    """One teacher or several, which label together.
+
+    Attributes:
+        members: the `Teacher`s.
+        average: "probabilities" or "logits"; what is averaged of several.
+
+    Raises:
+        InputError: they are of different tasks, or several are to give [CLS] vectors.
+    """
+
+    members: tuple[Teacher, ...]
+    average: str = "probabilities"
+
+    def __post_init__(self):
+        first = self.members[0]
+        for other in self.members[1:]:
+            mine, theirs = first.saved.task, other.saved.task
+            if (mine.kind, mine.labels) != (theirs.kind, theirs.labels):
+                raise InputError(f"--teacher: {first.folder} and {other.folder} are of different "
+                                 "tasks, or of other labels; name models of one.")
+        if first.layers and len(self.members) > 1:
+            raise InputError("--teacher names several models, but layers are compared with those "
+                             "of one; name one, or another --recipe.")
+
+    def check(self, task: Task) -> None:
+        """Raises InputError if they are not of a task."""
+        saved = self.members[0].saved.task
+        if saved.kind != task.kind or task.labels not in ((), saved.labels):
+            raise InputError(f"--teacher: {self.members[0].folder} was trained for "
+                             f"{saved.kind.title}{', with the labels ' * bool(saved.labels)}"
+                             f"{', '.join(saved.labels)}, not for {task.name}; name a model of "
+                             "this task.")
+
+    def describe(self) -> dict[str, Any]:
+        """The JSON value of all that the answers depend on."""
+        return {"teachers": [teacher.digest() for teacher in self.members],
+                "average": self.average if len(self.members) > 1 else None,
+                "layers": list(self.members[0].layers)}
+
+    def features(self, task: Task, num_choices: int = 1) -> tuple[Feature, ...]:
+        """The `Feature`s that records get from them.
+
+        Args:
+            task: of the records.
+            num_choices: how many sequences an example has.
+        """
+        by_token = _answers_tokens(task)
+        found = [Feature(IS_LABELLED, "int64", "S" if by_token else 1), Feature(
+            TEACHER_LOGITS, "float32", "L*S" if by_token else len(task.labels) or num_choices)]
+        if layers := self.members[0].layers:
+            found.append(Feature(TEACHER_CLS, "float32",
+                                 len(layers) * self.members[0].config.hidden_size))
+        return tuple(found)
+
+    def answer(self, task: Task, examples: list, student: dict[str, np.ndarray]
+               ) -> dict[str, np.ndarray]:
+        """The features of examples that are of the teachers.
+
+        Args:
+            task: of the examples.
+            examples: list of N.
+            student: the features of the student's records.
+        """
+        kind, rows = task.kind, len(student["input_ids"])
+        units = [teacher.answer(task, examples) for teacher in self.members]
+        vectors = units[0].pop(TEACHER_CLS, None)
+        logits = self._logits(kind, units)
+        # Every word of a sentence to tag has its own label.
+        labelled = np.repeat([getattr(example, IS_LABELLED, True) for example in examples],
+                             [len(e.texts) if _answers_tokens(task) else 1 for e in examples])
+        found = kind.spread({TEACHER_LOGITS: logits.astype(np.float32),
+                             IS_LABELLED: labelled.astype(np.int64)[:, None]}, student)
+        found = {name: np.moveaxis(values, -1, 1).reshape(rows, -1)
+                 for name, values in found.items()}
+        return found if vectors is None else {
+            **found, TEACHER_CLS: vectors.reshape(rows, -1).astype(np.float32)}
+
+    def _logits(self, kind, units):
+        """The logits of all together; of a regression its numbers."""
+        if "values" in units[0] or len(units) > 1 and self.average == "probabilities":
+            found = kind.average(units)
+            return found.get("logits", found.get("values"))
+        return np.mean([answers["logits"] for answers in units], 0)
+
+
+def _answers_tokens(task):
+    """Whether a task is about words, not about examples."""
+    return any(feature.name == "label_weights" for feature in task.kind.features)
+
+
+class _TaughtWriter(PieceWriter):
+    """Writes shards that hold teachers' answers too."""
+
+    teachers: Teachers
+
+    def encode(self, examples):
+        features, cut = super().encode(examples)
+        return {**features, **self.teachers.answer(self._task, examples, features)}, cut
+
+
+class TaughtRecords(SplitRecords):
+    """The records of a student's texts, which hold teachers' answers. Every text is labelled once:
+    a command that was killed goes on with the texts that are left.
+
+    Args:
+        source, options, tokenizer, output_dir: see `SplitRecords`; the student's.
+        teachers: `Teachers`.
+    """
+
+    shard_examples = _SHARD_EXAMPLES
+
+    def __init__(self, source, options, tokenizer, output_dir: str, teachers: Teachers):
+        self._teachers = teachers
+        super().__init__(source, options, tokenizer, output_dir)
+
+    @property
+    def features(self):
+        return (*super().features,
+                *self._teachers.features(self._source.task, self._num_choices))
+
+    def fingerprint(self):
+        return {**super().fingerprint(), "teachers": self._described}
+
+    @functools.cached_property
+    def _described(self):
+        return self._teachers.describe()
+
+    def writer(self, count):
+        made = _TaughtWriter(self._source.task, self._options, self._tokenizer, self._output_file,
+                             count)
+        made.teachers = self._teachers
+        return made
+
+    def make(self, num_workers: int = 1, may_replace: bool = True) -> tuple[dict, bool]:
+        """See `SplitRecords.make`; the teachers work in this process."""
+        return super().make(1, may_replace)

@@ -1,0 +1,99 @@
+"""What a student learns from: the task's training file, and texts without labels."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.reading import read_examples
+from bert_tf.tasks.rows import Omissions, read_lines
+from bert_tf.tasks.split_records import Source
+from bert_tf.tasks.task import Split
+
+_TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
+
+
+class TransferExample(NamedTuple):
+    """An `Example`, and whether its label is one.
+
+    Attributes:
+        texts, label, document: see `Example`.
+        is_labelled: whether it has a gold label.
+    """
+
+    texts: list
+    label: Any
+    document: int
+    is_labelled: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class TransferSource(Source):
+    """The training file of a task, and further texts.
+
+    Attributes:
+        further: files of texts without labels. Tables have the columns of the training file;
+            others are read line by line, for pairs each line with the one after it.
+        has_own: whether the training file is used itself.
+        augment: function of the texts of an example and its number, which returns the texts of
+            further examples; None for none.
+    """
+
+    further: tuple[str, ...] = ()
+    has_own: bool = True
+    augment: Callable[[list, int], list] | None = None
+
+    def examples(self, omissions: Omissions | None = None) -> Iterator[TransferExample]:  # type: ignore[override]
+        """Yields the examples, those with labels first."""
+        if self.has_own:
+            for example in super().examples(omissions):
+                yield TransferExample(*example, True)
+        if self.augment:
+            own = super().examples(Omissions(self.skip_malformed_lines))
+            for number, example in enumerate(own):
+                for texts in self.augment(example.texts, number):
+                    yield self._unlabelled(texts, example.document)
+        for path in self.further:
+            yield from self._of_file(path)
+
+    def _unlabelled(self, texts, document=0):
+        ids = {label: index for index, label in enumerate(self.task.labels)}
+        return TransferExample(texts, self.task.kind.label(self.task, ids, texts, None, ""),
+                               document, False)
+
+    def _of_file(self, path):
+        own = self.task.split(self.split)
+        form = next((form for ending, form in _TABLES.items()
+                     if path.removesuffix(".gz").endswith(ending)), own.format
+                    if own.format == "words" else "")
+        if not form:
+            yield from map(self._unlabelled, read_texts(path, len(own.texts)))
+            return
+        layout = Split((path,), own.texts, None, own.choices, form, own.header)
+        task = dataclasses.replace(self.task, splits={**self.task.splits, "transfer": layout})
+        for example in read_examples(task, "transfer", path,
+                                     Omissions(self.skip_malformed_lines)):
+            yield TransferExample(*example, False)
+
+    def check_files(self) -> None:
+        """Raises InputError if there is nothing to learn from, or a file is not there."""
+        if not (self.has_own or self.further or self.augment):
+            raise InputError("there is nothing to learn from: give --transfer_file, "
+                             "--augmentation or --train_examples.")
+        for path in self.further:
+            next(self._of_file(path), None)
+
+
+def read_texts(path: str, count: int) -> Iterator[list]:
+    """Yields lists of `count` lines that follow each other in a text, where blank lines end
+    documents.
+
+    Args:
+        path: the file, plain or gzip.
+        count: 1 or 2.
+    """
+    last: list[str] = []
+    for _, line in read_lines(path):
+        last = [*last, line.strip()][-count:] if line.strip() else []
+        if len(last) == count:
+            yield list(last)

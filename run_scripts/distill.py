@@ -1,0 +1,254 @@
+"""Trains a small model, the student, to answer as a fine-tuned one, its teacher, or as several.
+
+The teachers label the task's training file and any number of further texts, which is done once:
+their answers are kept in the records of --output_dir. From these the student learns, and from gold
+labels where there are some. --recipe names a published way; its weights, temperature and form are
+flags. --output_dir gets what bert-run-classifier writes there: the student is a model like any
+other. The same command started again continues where it stopped.
+
+--student is a configuration, such as {"vocab_size": 30522, "hidden_size": 256, "num_hidden_layers":
+4, "num_attention_heads": 4, "intermediate_size": 1024}, which begins with random weights, or the
+folder of a model, of which --student_layers takes some layers.
+
+Example:
+    bert-distill --teacher=/tmp/mrpc --student=uncased_L-12_H-768_A-12 --student_layers=0,1,2 \\
+        --recipe=pkd --task=MRPC --data_dir=glue/MRPC --output_dir=/tmp/mrpc_small
+    bert-distill --teacher=/tmp/a,/tmp/b,/tmp/c --student=small.json --task=STS-B \\
+        --data_dir=glue/STS-B --transfer_file=sentences.txt --output_dir=/tmp/sts_small
+"""
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+from bert_tf import flags
+from bert_tf.compression.recipes import (
+    DISTILLATIONS,
+    FORMS,
+    Distillation,
+    find_distillation,
+    patience_layers,
+)
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tokenization import find_vocabulary
+from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning.model import ModelFlags
+
+# What student and teacher have in common of how texts are read.
+_SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
+
+
+@dataclasses.dataclass
+class DistillFlags:
+    """Who teaches whom, and how."""
+
+    teacher: list[str] = option(
+        flags.REQUIRED, "Folder of a fine-tuned model, or several, whose answers are averaged.")
+    student: str = option(
+        flags.REQUIRED, "JSON of the student's sizes, or the folder of a model to begin with.")
+    student_layers: list[str] = option(
+        [], "Layers of the model in --student, from 0, that the student has; default: all.")
+    recipe: str = option(
+        "soft_labels", "How to learn. " + " ".join(
+            f"{row.name}: {row.paper}." for row in DISTILLATIONS.values()),
+        choices=tuple(DISTILLATIONS))
+    soft_loss: str | None = option(
+        None, "How logits are compared. kl: the divergence from the teacher's distribution. "
+        "cross_entropy: of both. mse: squared differences of the logits. log_mse: of "
+        "nlp-architect, by a slip. Default: that of --recipe; numbers are always compared by mse.",
+        choices=FORMS)
+    distill_temperature: float | None = option(
+        None, "Temperature by which logits are divided first (default: that of --recipe).")
+    soft_weight: float | None = option(
+        None, "Weight of the loss of soft targets (default: that of --recipe).")
+    gold_weight: float | None = option(
+        None, "Weight of the loss of gold labels (default: that of --recipe).")
+    patience_weight: float | None = option(
+        None, "Weight of the [CLS] vectors of layers in --recipe=pkd (default: 100).")
+    patience_layers: str | None = option(
+        None, "Layers of the teacher that the student's but its top one are compared with: skip, "
+        "evenly; last; or their numbers from 0 (default: skip).")
+    normalize_patience: bool = option(True, "Scale these vectors to the length 1 first.")
+    transfer_file: list[str] = option(
+        [], "Texts without labels, which the teachers label: tables with the columns of the "
+        "training file, or text with a sentence a line; for pairs each line goes with the next.")
+    train_examples: bool = option(True, "Learn from the task's training file too.")
+    do_eval: bool = option(True, "Score the student, on the files that have labels.")
+    do_predict: bool = option(False, "Predict the test files.")
+    vocab_file: str = option(
+        "", "The student's vocabulary; default: that beside --student, else the teacher's.")
+    do_lower_case: bool | None = option(None, "Lower-case the student's text; default: as the "
+                                              "teacher's.")
+    max_seq_length: int = option(0, "The student's S; 0: that of the teacher.")
+    records_dir: str = option(
+        "", "Folder of the labelled records; default: records in --output_dir. Students with one "
+        "tokenizer may share it.")
+
+    def row(self) -> Distillation:
+        """The way of distillation, with the weights of the flags.
+
+        Raises:
+            InputError: a flag is of another recipe, or a weight can't be used.
+        """
+        for name in ("soft_weight", "gold_weight", "patience_weight"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise InputError(f"--{name} is {value}; it must be at least 0.")
+        row = find_distillation(self.recipe).with_soft(
+            self.soft_weight, self.gold_weight, form=self.soft_loss,
+            temperature=self.distill_temperature)
+        has_patience = any(term.objective == "Patience" for term in row.terms)
+        if not has_patience and (self.patience_weight, self.patience_layers) != (None, None):
+            raise InputError(f"--recipe={row.name} compares no layers: leave out "
+                             "--patience_weight and --patience_layers, or give --recipe=pkd.")
+        return dataclasses.replace(row, terms=tuple(
+            term if term.objective != "Patience" else dataclasses.replace(
+                term, weight=term.weight if self.patience_weight is None else self.patience_weight,
+                options={"layers": self.patience_layers or term.options["layers"],
+                         "normalizes": self.normalize_patience}) for term in row.terms))
+
+
+@dataclasses.dataclass
+class Teaching:
+    """What the student of a run learns from; see `open_run`.
+
+    Attributes:
+        flags: `DistillFlags`.
+        row: `Distillation`.
+    """
+
+    flags: DistillFlags
+    row: Distillation
+
+    def teachers(self, plan):
+        """The `Teachers` of a plan's student.
+
+        Raises:
+            InputError: they do not fit the task, or the student.
+        """
+        from bert_tf import compression
+
+        layers: tuple[int, ...] = ()
+        for term in self.row.terms:
+            if term.objective == "Patience":
+                config = plan.model.config
+                theirs = compression.Teacher(self.flags.teacher[0]).config
+                if config.hidden_size != theirs.hidden_size:
+                    raise InputError(
+                        f"--recipe={self.row.name} compares vectors of layers, which are "
+                        f"{config.hidden_size} wide in the student and {theirs.hidden_size} in the "
+                        "teacher; take a student of the same width, or another recipe.")
+                layers = patience_layers(term.options["layers"], theirs.depth, config.depth)
+        found = compression.Teachers(
+            tuple(compression.Teacher(folder, layers) for folder in self.flags.teacher),
+            self.row.average)
+        found.check(plan.task)
+        return found
+
+    def records(self, plan, folder: str):
+        """The records that the student learns from."""
+        from bert_tf import compression
+
+        own = plan.wanted.sources["train"]
+        source = compression.TransferSource(
+            **{field.name: getattr(own, field.name) for field in dataclasses.fields(own)},
+            further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples)
+        source.check_files()
+        model = plan.model
+        return compression.TaughtRecords(
+            source, plan.task.kind.record_options(model.tokenizer, model.max_seq_length,
+                                                  plan.options),
+            model.tokenizer, folder, self.teachers(plan))
+
+    def goal(self, goal, plan):
+        """The `Goal` of the student, from that of gold labels alone."""
+        from bert_tf import compression
+
+        def make_objectives(config, dtype):
+            head = goal.make_objective(config, dtype=dtype)
+            head.loss_weight = self.row.gold_weight
+            return [head, *compression.make_terms(self.row, config, head, dtype)]
+
+        return dataclasses.replace(
+            goal, make_objective=make_objectives, learner=compression.Student,
+            options={**goal.options, "distillation": dataclasses.asdict(self.row)})
+
+
+def _saved(job: DistillFlags) -> SavedTask:
+    """The `SavedTask` of the first teacher."""
+    saved = SavedTask.read(job.teacher[0])
+    if saved is None:
+        raise InputError(f"--teacher: {job.teacher[0]} holds no fine-tuned model of one task; name "
+                         "the --output_dir of bert-run-classifier or another script.")
+    if not hasattr(saved.task.kind, "record_options"):
+        raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
+                         "which is not distilled.")
+    return saved
+
+
+def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags:
+    """The flags with what the teacher knows of files of one's own."""
+    if task_flags.task:
+        return task_flags
+    kind = saved.task.kind
+    return dataclasses.replace(
+        task_flags, task_kind=task_flags.task_kind or kind.name,
+        labels=task_flags.labels or list(saved.task.labels))
+
+
+def _model_flags(job: DistillFlags, saved: SavedTask, output_dir: str) -> ModelFlags:
+    """The flags of the student as a model to fine-tune."""
+    is_config = os.path.isfile(job.student) and job.student.endswith(".json")
+    path = "" if is_config else job.student
+    if job.student_layers:
+        path = _start(job, output_dir)
+    own = find_vocabulary(path) if path else None
+    vocabulary = job.vocab_file or ("" if own else find_vocabulary(job.teacher[0]) or "")
+    lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
+    return ModelFlags(
+        do_train=True, do_eval=job.do_eval, do_predict=job.do_predict, init_checkpoint=path,
+        bert_config_file=job.student if is_config else "", vocab_file=vocabulary,
+        do_lower_case=lower, max_seq_length=job.max_seq_length or saved.max_seq_length,
+        records_dir=job.records_dir)
+
+
+def _start(job, output_dir):
+    """The folder of the model of --student with --student_layers alone."""
+    from bert_tf.compression import students
+
+    if job.student.endswith(".json"):
+        raise InputError("--student_layers takes layers of a model: name its folder as --student, "
+                         "or leave out the flag.")
+    return students.write_start(job.student, job.student_layers,
+                                os.path.join(output_dir, "student"))
+
+
+def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -> None:
+    """Checks everything, then labels, trains, scores and predicts."""
+    row, saved = job.row(), _saved(job)
+    from run_scripts.finetuning.run import open_run
+
+    given = {name: saved.options[name] for name in _SHARED if name in saved.options}
+    open_run(saved.task.kind.script, _task_flags(task_flags, saved),
+             _model_flags(job, saved, settings.output_dir), settings, given,
+             Teaching(job, row)).carry_out()
+
+
+def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The defaults of the recipe."""
+    row = DISTILLATIONS.get(given.get("recipe", "soft_labels"))
+    return (row.paper, row.defaults) if row and row.defaults else ("", {})
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, DistillFlags, TaskFlags, FineTuneSettings,
+              defaults=functools.partial(_defaults))
+
+
+if __name__ == "__main__":
+    run()
