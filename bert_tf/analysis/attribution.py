@@ -77,8 +77,9 @@ def _input_and_layers(encoder, features, by, count):
     if by == "embeddings":
         return tf.convert_to_tensor(first_states(encoder, embeddings(ids, segments))), layers
     words = tf.gather(tf.convert_to_tensor(embeddings.word_embeddings), ids)
-    rest = (tf.gather(tf.convert_to_tensor(embeddings.segment_embeddings), segments)
-            + embeddings.position_embeddings[:ids.shape[1]])
+    rest = tf.convert_to_tensor(embeddings.position_embeddings)[:ids.shape[1]]
+    if embeddings.segment_embeddings is not None:
+        rest += tf.gather(tf.convert_to_tensor(embeddings.segment_embeddings), segments)
     if encoder.config.use_task_id:
         rest += tf.convert_to_tensor(embeddings.task_embeddings)[0]
     return words, lambda x: layers(first_states(encoder, embeddings.norm(x + rest)))

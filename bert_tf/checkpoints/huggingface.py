@@ -126,6 +126,8 @@ def _read_config(values, kind, path):
     if is_decoder not in (False, bool(model.causal)):
         raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
     kin = values.get(_KIN)
+    values = {**values, **{ours: values[theirs] for ours, theirs in model.names.items()
+                           if theirs in values}}
     ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
             "model_type": kin if kin in model.kin else kind,
             **({"directionality": "left_to_right"} if is_decoder else {})}
@@ -182,7 +184,7 @@ def _same(found, one, other):
 def _standard_name(name, model):
     """Today's name of a tensor of an old file, or of a file of the bare encoder."""
     name = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", name))
-    bare = name.startswith(("embeddings", "encoder.", "pooler."))
+    bare = name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
     return f"{model.prefix}{name}" if bare else name
 
 
@@ -280,6 +282,12 @@ def table_for(weights: Weights) -> Format:
         check_parts(weights, {*model.keys, *model.defaults,
                               *(["directionality"] if model.causal else [])})
     _check_causal(weights)
+    for key in (key for key, theirs in model.names.items() if not theirs):
+        only = model.defaults.get(key, getattr(EncoderConfig, key))
+        if getattr(weights.config, key) != only:
+            raise InputError(f"{weights.source}: {key} is {getattr(weights.config, key)}, but in "
+                             f"Hugging Face's {weights.config.model_type} it is always {only}; "
+                             "choose another format.")
     if "num_hidden_groups" in model.keys:
         check_groups(weights.config, weights.source)
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
@@ -332,7 +340,7 @@ def _describe(weights):
     classes = (*_TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
     end = next(end for end, needed in classes if needed <= heads)
     special = {"pad_token_id": _padding(weights, model)}
-    return {
+    described = {
         "architectures": [model.classes + end],
         "model_type": next(kind for kind, row in MODELS.items() if row is model),
         **({_KIN: config.model_type} if config.model_type in model.kin else {}),
@@ -348,7 +356,10 @@ def _describe(weights):
             "label2id": {label: i for i, label in enumerate(called)}} if count else {}),
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items()
                 if ours in heads - {"classification"}), {}),
+        **model.written,
     }
+    return {model.names.get(key, key): value for key, value in described.items()
+            if model.names.get(key, key)}
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:

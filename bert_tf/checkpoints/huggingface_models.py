@@ -43,6 +43,9 @@ class Model:
         fixed: settings with the one value that they may have: any other makes another network of
             the same tensors.
         defaults: fields of the configuration that are these where the file doesn't give them.
+        names: keys of files that have another name than the field of the configuration; "" where
+            files have none, so that the field has its default.
+        written: further keys and values that files get.
         others: heads that its classes build in another way.
         ignored: (pattern, reason) of further tensors that no encoder needs, see `rules.Format`.
         notes: sentences on how transformers computes, for those who write such files.
@@ -66,6 +69,8 @@ class Model:
     projection: str = ""
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=lambda: _FIXED)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    written: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     others: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
     kin: tuple[str, ...] = ()
@@ -161,6 +166,30 @@ MODELS = {
         keys=("embedding_size", "num_hidden_groups", "inner_group_num"),
         projection="encoder.embedding_hidden_mapping_in",
         defaults={**ALBERT, "hidden_act": "gelu_new"}),
+    # No segments, and a pooler, with ReLU, in the classifier of sequences and of choices alone.
+    "distilbert": Model(
+        "DistilBert", "distilbert.", (
+            *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
+                          (f"embeddings.{name}" for name in names.EMBEDDINGS),
+                          "transformer.layer.{i}.", (
+                              "attention.q_lin", "attention.k_lin", "attention.v_lin",
+                              "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2",
+                              "output_layer_norm")),),
+        (("pooler/dense", "pre_classifier", DENSE),
+         ("masked_lm/transform/dense", "vocab_transform", DENSE),
+         ("masked_lm/transform/LayerNorm", "vocab_layer_norm", NORM),
+         ("masked_lm/output_bias", "vocab_projector.bias", SELF),
+         ("masked_lm/output_weights", "vocab_projector", TABLE), _ANSWER_SPAN),
+        "vocab_projector.weight", ("vocab_projector.bias",), (("ForMaskedLM", {"masked_lm"}),),
+        names={"hidden_size": "dim", "num_hidden_layers": "n_layers",
+               "num_attention_heads": "n_heads", "intermediate_size": "hidden_dim",
+               "hidden_act": "activation", "hidden_dropout_prob": "dropout",
+               "attention_probs_dropout_prob": "attention_dropout", "type_vocab_size": "",
+               "layer_norm_eps": ""},
+        defaults={"pooler_type": "first_token_relu", "type_vocab_size": 1, "hidden_size": 768,
+                  "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 3072},
+        # Positions are read from the file, whatever they were made with.
+        written={"sinusoidal_pos_embds": False}),
     # The discriminator is one model, the generator another. Its classifiers of sequences have a
     # hidden layer of a width and an activation that no other has.
     "electra": Model(

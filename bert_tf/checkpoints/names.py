@@ -72,7 +72,7 @@ def _encoder(config):
                   else heads.dense(part, *widths.get(part, "HH")))
     return {
         "embeddings/word_embeddings": "VE",
-        "embeddings/token_type_embeddings": "TE",
+        **({"embeddings/token_type_embeddings": "TE"} if config.segment_types else {}),
         "embeddings/position_embeddings": "PE",
         **({"embeddings/task_type_embeddings": "ME"} if config.task_types else {}),
         **heads.norm("embeddings/LayerNorm", "E"),

@@ -107,7 +107,8 @@ def check_parts(weights: Weights, own: Collection[str] = ()) -> None:
     differs = {"embedding_size": config.projects, "num_hidden_groups": config.shares_layers,
                "inner_group_num": config.inner_group_num > 1,
                "shared_parts": config.shares_layers and config.shared_parts != "all",
-               "pooler_type": not config.has_pooler, "use_task_id": bool(config.task_types),
+               "pooler_type": config.pooler_type != "first_token_transform",
+               "use_task_id": bool(config.task_types),
                "directionality": config.is_causal,
                "quantisation": bool(getattr(config, "quantisation", None)),
                **{key: bool(getattr(config, key)) for key in config.pruned_keys}}

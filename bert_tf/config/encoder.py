@@ -34,7 +34,8 @@ class EncoderConfig(EncoderSizes):
         shared_parts: what the layers of a group share: "all", "attention" or "feed_forward"
             (arXiv:1909.11942, table 4).
         pooler_type: "first_token_transform", a dense layer with tanh on the vector of the first
-            token, or "first_token", that vector itself.
+            token; "first_token_relu", the same with ReLU (DistilBERT); "first_token_tanh_relu",
+            with both (TinyBERT); or "first_token", that vector itself.
         use_task_id: whether an embedding of the task is added to each token's (arXiv:1907.12412).
         task_type_vocab_size: how many tasks it tells apart; 3 if None, as in Hugging Face's files.
         directionality: "bidi", or "left_to_right": a token attends to itself and to the tokens on
@@ -57,9 +58,10 @@ class EncoderConfig(EncoderSizes):
     fractions: ClassVar = FRACTIONS
     choices: ClassVar = {"hidden_act": ACTIVATIONS,
                          "model_type": ("bert", "roberta", "albert", "electra", "spanbert",
-                                        "structbert", "ernie"),
+                                        "structbert", "ernie", "distilbert"),
                          "shared_parts": ("all", "attention", "feed_forward"),
-                         "pooler_type": ("first_token_transform", "first_token"),
+                         "pooler_type": ("first_token_transform", "first_token",
+                                         "first_token_relu", "first_token_tanh_relu"),
                          "use_task_id": (False, True),
                          "directionality": ("bidi", "left_to_right")}
     optional: ClassVar = ("embedding_size", "num_hidden_groups", "task_type_vocab_size")
@@ -106,6 +108,9 @@ class EncoderConfig(EncoderSizes):
         object.__setattr__(self, "pruned_heads", as_pruned_heads(self))
         check_intermediate_sizes(self)
         check_sizes(self)
+        if self.model_type == "distilbert" and self.pooler_type != "first_token_relu":
+            raise InputError(f"pooler_type is {self.pooler_type}; with model_type distilbert it "
+                             "must be first_token_relu.")
         if self.quantisation is not None:
             if not isinstance(self.quantisation, Quantisation):
                 object.__setattr__(self, "quantisation", Quantisation.from_dict(self.quantisation))

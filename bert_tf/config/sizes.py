@@ -207,7 +207,7 @@ class EncoderSizes(Sizes):
     @property
     def num_weights(self) -> int:
         """The number of weights in the encoder's matrices, which are nearly all."""
-        tables = (self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        tables = (self.vocab_size + self.max_position_embeddings + self.segment_types
                   + self.task_types)
         width, hidden = self.embedding_width, self.hidden_size
         attentions, feed_forwards = map(set, zip(*self.layer_weights))
@@ -262,12 +262,17 @@ class EncoderSizes(Sizes):
     def has_segments(self) -> bool:
         """Whether segments are told apart. RoBERTa's code has none; its files in Hugging Face's
         format hold one row for them, of zeros."""
-        return self.model_type != "roberta"
+        return self.model_type not in ("roberta", "distilbert")
+
+    @property
+    def segment_types(self) -> int:
+        """The rows of the table of segments; 0 where there is no table."""
+        return 0 if self.model_type == "distilbert" else self.type_vocab_size
 
     @property
     def has_pooler(self) -> bool:
         """Whether the pooled output has weights of its own."""
-        return self.pooler_type == "first_token_transform"
+        return self.pooler_type != "first_token"
 
     @property
     def depth(self) -> int:

@@ -179,8 +179,10 @@ class Embeddings(FromConfig, keras.layers.Layer):
                                    autocast=False)
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
-        self.segment_embeddings = table("token_type_embeddings", self.config.type_vocab_size,
-                                        None if self.config.has_segments else "zeros")
+        self.segment_embeddings = None
+        if self.config.segment_types:
+            self.segment_embeddings = table("token_type_embeddings", self.config.segment_types,
+                                            None if self.config.has_segments else "zeros")
         self.position_embeddings = table("position_embeddings", self.config.max_position_embeddings)
         self.task_embeddings = None
         if self.config.task_types:
@@ -228,19 +230,23 @@ class Embeddings(FromConfig, keras.layers.Layer):
                                       training)
             if training and self.ranges:
                 self.ranges.end_step()
-        if not self.config.has_segments:
-            x = x + ops.stop_gradient(self.segment_embeddings[0])
-        elif segment_ids is None:
-            x = x + self.segment_embeddings[0]
-        else:
-            # As in the original: for a few rows, a product is faster than a gather.
-            one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
-            x = x + ops.matmul(one_hot, self.segment_embeddings)
+        if self.segment_embeddings is not None:
+            x = x + self._segments(segment_ids, x.dtype)
         x = x + positions
         if self.task_embeddings is not None:
             x = x + (self.task_embeddings[0] if task_ids is None
                      else ops.take(self.task_embeddings, task_ids, axis=0))
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
+
+    def _segments(self, segment_ids, dtype):
+        """The embeddings of segments, [B, S, E] or [E]."""
+        if not self.config.has_segments:
+            return ops.stop_gradient(self.segment_embeddings[0])
+        if segment_ids is None:
+            return self.segment_embeddings[0]
+        # As in the original: for a few rows, a product is faster than a gather.
+        one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=dtype)
+        return ops.matmul(one_hot, self.segment_embeddings)
 
 
 @register

@@ -21,6 +21,9 @@ _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embedding
 # How the layer between embeddings and encoder begins where not as all matrices do: that of
 # google-research/electra is made by `tf.layers.dense` with its own default.
 _PROJECTIONS = {"electra": "glorot_uniform"}
+# The activations of poolers.
+_POOLERS = {"first_token_transform": "tanh", "first_token_relu": "relu",
+            "first_token_tanh_relu": lambda x: ops.relu(ops.tanh(x))}
 
 
 @register
@@ -67,8 +70,9 @@ class BertEncoder(FromConfig, keras.Model):
             config.hidden_size, "embeddings_project",
             initializer=_PROJECTIONS.get(config.model_type)) if config.projects else None
         self.layers_ = self._make_layers()
-        self.pooler = self.dense(config.hidden_size,
-                                 activation="tanh") if config.has_pooler else None
+        self.pooler = self.dense(
+            config.hidden_size, activation=_POOLERS[config.pooler_type]
+        ) if config.has_pooler else None
         # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()

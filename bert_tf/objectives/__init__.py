@@ -7,7 +7,8 @@ from bert_tf.heads import CAUSAL, HEADS
 _CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
             # These only help to train, beside a teacher, and are never saved.
             "layer_transfer": ["AttentionTransfer", "HiddenTransfer"],
-            "taught": ["TaughtObjective"]}
+            "taught": ["TaughtObjective"],
+            "token_distillation": ["HiddenCosine", "TokenDistillation"]}
 for _head in HEADS.values():
     _CLASSES.setdefault(_head.module, []).append(_head.objective)
 for _objective, (_, _module) in CAUSAL.items():

@@ -45,6 +45,8 @@ class Distiller(Learner):
         InputError: there is no teacher.
     """
 
+    epsilon = 0.0
+
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
                  teacher: Learner | None = None, **kwargs: Any):
         super().__init__(encoder, objectives, **kwargs)

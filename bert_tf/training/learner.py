@@ -33,7 +33,8 @@ class Learner(keras.Model):
 
     Attributes:
         settings_class: the dataclass of flags that `of_terms` takes; None if there are none.
-        epsilon: the original's guard against a batch without a single masked position.
+        epsilon: the original's guard against a batch without a single masked position; 0 where
+            the mean of nothing is 0.
         one_task_a_batch: whether the means of steps are about the objectives that these steps had.
 
     Raises:
@@ -189,7 +190,9 @@ class Learner(keras.Model):
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
             count = count if counts is None else counts[objective.name]
-            total += objective.loss_weight * loss / (count + (self.epsilon + objective.extra_count))
+            count = (count + (self.epsilon + objective.extra_count) if self.epsilon
+                     else ops.where(count > 0, count, 1.0))
+            total += objective.loss_weight * loss / count
         return total
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,

@@ -221,6 +221,8 @@ _VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
     # The fairseq 0.6 of SpanBERT.
     "spanbert_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True,
                                         "per_prediction": True, "not_decayed": ()}),
+    # transformers examples/research_projects/distillation.
+    "distilbert_adam": (AdamWeightDecay, {"beta_2": 0.98, "clip_norm": 5.0}),
     # PaddlePaddle/ERNIE optimization.py.
     "ernie_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True}),
     # zihangdai/xlnet model_utils.py without decay, with the epsilon of its paper and of its scripts
@@ -252,11 +254,11 @@ def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
     """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
     (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
     clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
-    number of predictions), "ernie_adam" (epsilon is added before the correction), "gpt_adam"
-    (the same, and the correction is the decay's too), "adafactor" (T5's), "elmo_adagrad" (ELMo's),
-    "averaged_adam" (that of semi-supervised sequence learning), "pytorch_bert_adam" (that of
-    BERT-PKD and TinyBERT: each variable's gradient is clipped by itself), "adamax" (MT-DNN's) or
-    "adamaxw" (that of its later code)."""
+    number of predictions), "distilbert_adam" (of DistilBERT), "ernie_adam" (epsilon is added before
+    the correction), "gpt_adam" (the same, and the correction is the decay's too), "adafactor"
+    (T5's), "elmo_adagrad" (ELMo's), "averaged_adam" (that of semi-supervised sequence learning),
+    "pytorch_bert_adam" (that of BERT-PKD and TinyBERT: each variable's gradient is clipped by
+    itself), "adamax" (MT-DNN's) or "adamaxw" (that of its later code)."""
     if name in _ELSEWHERE:
         module, kind, settings = _ELSEWHERE[name]
         variant = getattr(importlib.import_module(f"bert_tf.training.{module}"), kind)

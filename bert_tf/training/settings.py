@@ -12,7 +12,7 @@ from bert_tf.flags import REQUIRED, option
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
               "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam",
-              "pytorch_bert_adam", "adamax", "adamaxw")
+              "pytorch_bert_adam", "distilbert_adam", "adamax", "adamaxw")
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
              "xlnet_cosine", "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
 # Whose warm-up may be longer than the run: the rate is the peak there.
@@ -57,7 +57,8 @@ class TrainSettings:
         "gpt_adam, whose decay is corrected besides; adafactor, T5's, whose "
         "steps are as long as the weights and which has no decay; elmo_adagrad, without decay; "
         "averaged_adam, without decay, whose result is the average of the weights; "
-        "pytorch_bert_adam, bert_adamw that clips the gradient of each variable by itself; adamax, "
+        "pytorch_bert_adam, bert_adamw that clips the gradient of each variable by itself; "
+        "distilbert_adam, adamw with other constants; adamax, "
         "MT-DNN's, which decays all weights and counts the steps of each from its first gradient; "
         "or adamaxw, that of its later code.",
         choices=OPTIMIZERS)

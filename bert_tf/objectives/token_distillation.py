@@ -1,0 +1,103 @@
+"""What DistilBERT learns of its teacher beside the masked LM (arXiv:1910.01108; transformers
+examples/research_projects/distillation, distiller.py).
+
+Shapes: B batch, S sequence, H hidden, V vocabulary.
+"""
+
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch
+from bert_tf.objectives.taught import TOKEN_LOGITS, TaughtObjective, of_teacher
+
+_LEAST = 1e-8       # of a norm, as in torch.nn.CosineEmbeddingLoss
+
+
+class _OfTokens(TaughtObjective):
+    """A mean over the tokens that are not padding."""
+
+    def __init__(self, config: Sizes, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.built = True
+
+    def token_weights(self, batch: Batch) -> Tensor:
+        """float32 [B, S], 1 for tokens."""
+        return ops.cast(batch["input_mask"], "float32")
+
+    def count(self, batch: Batch) -> Tensor:
+        return ops.sum(self.token_weights(batch))
+
+
+@register
+class TokenDistillation(_OfTokens):
+    """The masked LM's distribution for each token, KL(teacher || student) at a temperature, times
+    its square (arXiv:1503.02531).
+
+    Args:
+        config: of the network.
+        temperature: by which the logits are divided.
+        restrict_ce_to_mask: whether only the predicted tokens count.
+
+    Raises:
+        InputError: the temperature is not above 0.
+    """
+
+    internals = (TOKEN_LOGITS,)
+
+    def __init__(self, config: Sizes, temperature: float = 2.0, restrict_ce_to_mask: bool = False,
+                 name: str = "token_distillation", **kwargs: Any):
+        if not temperature > 0:
+            raise InputError(f"--temperature is {temperature}; it must be above 0.")
+        super().__init__(config, name=name, **kwargs)
+        self.temperature, self.restrict_ce_to_mask = temperature, restrict_ce_to_mask
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B, S]."""
+        ours, theirs = (ops.log_softmax(logits / self.temperature) for logits in (
+            outputs[TOKEN_LOGITS], batch[of_teacher(TOKEN_LOGITS)]))
+        divergence = ops.sum(ops.exp(theirs) * (theirs - ours), axis=-1)
+        return divergence * self.token_weights(batch) * self.temperature**2
+
+    def token_weights(self, batch: Batch) -> Tensor:
+        if not self.restrict_ce_to_mask:
+            return super().token_weights(batch)
+        length = ops.shape(batch["input_ids"])[1]
+        places = ops.one_hot(batch["masked_lm_positions"], length, dtype="float32")     # [B, P, S]
+        chosen = ops.cast(batch["masked_lm_weights"], "float32")[:, :, None]
+        return ops.sum(places * chosen, axis=1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "temperature": self.temperature,
+                "restrict_ce_to_mask": self.restrict_ce_to_mask}
+
+
+@register
+class HiddenCosine(_OfTokens):
+    """The vector of each token, 1 - its cosine with the teacher's; both have the width H.
+
+    Raises:
+        InputError: they have not.
+    """
+
+    internals = ("sequence_output",)
+
+    def __init__(self, config: Sizes, name: str = "hidden_cosine", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B, S]."""
+        ours, theirs = (ops.cast(vectors, "float32") for vectors in (
+            outputs["sequence_output"], batch[of_teacher("sequence_output")]))
+        if ours.shape[-1] != theirs.shape[-1]:
+            raise InputError(f"the teacher's vectors have the width {theirs.shape[-1]} and the "
+                             f"student's {ours.shape[-1]}: their cosine needs equal widths "
+                             "(hidden_size); leave hidden_cosine out of --terms.")
+        return (1.0 - ops.sum(_unit(ours) * _unit(theirs), axis=-1)) * self.token_weights(batch)
+
+
+def _unit(x):
+    return x / ops.maximum(ops.sqrt(ops.sum(ops.square(x), axis=-1, keepdims=True)), _LEAST)
