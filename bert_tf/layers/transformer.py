@@ -162,7 +162,13 @@ class Embeddings(FromConfig, keras.layers.Layer):
     """The normalised sum of the embeddings of words, segments and positions
     (google-research/bert, `embedding_postprocessor`), and of tasks, if the configuration has any
     (PaddlePaddle/ERNIE, model/ernie.py).
+
+    Attributes:
+        idle_id: a token whose vector gets no gradient, as of `padding_idx` in torch.nn.Embedding;
+            None, unless a learner sets it.
     """
+
+    idle_id: int | None = None
 
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -179,7 +185,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
                                    autocast=False)
 
         self.word_embeddings = table("word_embeddings", self.config.vocab_size)
-        self.segment_embeddings = None
+        self.segment_embeddings: Any = None
         if self.config.segment_types:
             self.segment_embeddings = table("token_type_embeddings", self.config.segment_types,
                                             None if self.config.has_segments else "zeros")
@@ -222,6 +228,8 @@ class Embeddings(FromConfig, keras.layers.Layer):
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
                              f"{longest}.")
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
+        if self.idle_id is not None:
+            x = ops.where(ops.equal(input_ids, self.idle_id)[:, :, None], ops.stop_gradient(x), x)
         positions = self.position_embeddings[:length]                               # [S, E]
         how = self.config.quantisation
         if how:

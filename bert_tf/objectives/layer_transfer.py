@@ -52,6 +52,8 @@ class _LayerTransfer(TaughtObjective):
     """Compares tensors of layers. The mean of a layer's squares is over all examples and elements,
     those of padding too; the loss is the sum of these means over the layers."""
 
+    idle_id = 0     # as PyTorch's embeddings of padding
+
     def size(self, length: Tensor) -> Tensor:
         """Elements of a layer's tensor for one example of `length` tokens."""
         raise NotImplementedError

@@ -27,9 +27,12 @@ class TaughtObjective(Objective):
     Attributes:
         internals: names of what it reads of both networks; see `internals_of` in
             training/distiller.py.
+        idle_id: the token, 0, whose vector its gradient shall leave alone: that of padding, which
+            it compares too; None for no such token.
     """
 
     internals: tuple[str, ...] = ()
+    idle_id: int | None = None
     measures = ("loss",)
     auxiliary = True
 

@@ -13,7 +13,7 @@ from keras import ops, tree
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.taught import TOKEN_LOGITS, of_teacher
+from bert_tf.objectives.taught import TOKEN_LOGITS, TaughtObjective, of_teacher
 from bert_tf.training.learner import Learner, Measures
 
 
@@ -54,9 +54,25 @@ class Distiller(Learner):
             raise InputError("this learner needs a teacher, which no file of it holds.")
         teacher.trainable = False
         self._held = _Untracked(teacher)
+        self._freeze_idle()
+        if any(getattr(one, "idle_id", None) == 0 for one in self.objectives):
+            encoder.embeddings.idle_id = 0
         self.internals = tuple(dict.fromkeys(
             name for objective in self.objectives
             for name in getattr(objective, "internals", ())))
+
+    def _freeze_idle(self):
+        """Makes heads that no loss reaches keep their weights, which would decay, and a pooler that
+        they alone read."""
+        learned = [one for one in self.objectives if one.loss_weight]
+        read = {one.name for one in learned}.union(
+            *(getattr(one, "internals", ()) for one in learned))
+        for head in (one for one in self.objectives if not isinstance(one, TaughtObjective)):
+            head.trainable = head.name in read
+            if head.name in read and getattr(head, "source", "") == "pooled_output":
+                read.add("pooled_output")
+        if getattr(self.encoder, "pooler", None) and "pooled_output" not in read:
+            self.encoder.pooler.trainable = False
 
     @property
     def teacher(self) -> Learner:
