@@ -107,6 +107,17 @@ def _tag_accuracy(labels, predictions):
     return np.mean(flat[0] == flat[1])
 
 
+def _right_ranks(labels, predictions):
+    """The rank of the right candidate of each example, from 0."""
+    return np.take_along_axis(predictions, labels[:, None], 1)
+
+
+def _candidate_accuracy(labels, predictions):
+    """Of all candidates, one by one: whether the model takes it for the right one."""
+    is_right = np.arange(predictions.shape[1]) == labels[:, None]
+    return np.mean((predictions == 0) == is_right)
+
+
 METRICS = {
     "accuracy": _scikit_learn("accuracy_score"),
     "matthews": _scikit_learn("matthews_corrcoef"),
@@ -120,6 +131,10 @@ METRICS = {
     "entity_recall": _entity_score(1),
     "entity_f1": _entity_score(2),
     "tag_accuracy": _tag_accuracy,
+    # Of candidates by their ranks, integer [N, C] from 0; labels are the places of the right ones.
+    "candidate_accuracy": _candidate_accuracy,
+    "precision_at_1": lambda labels, ranks: np.mean(_right_ranks(labels, ranks) == 0),
+    "mrr": lambda labels, ranks: np.mean(1 / (1 + _right_ranks(labels, ranks))),
 }
 
 

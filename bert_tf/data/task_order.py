@@ -13,7 +13,8 @@ import numpy as np
 
 from bert_tf.errors import InputError
 
-SAMPLINGS = ("batches", "proportional", "temperature", "round_robin")
+SAMPLINGS = ("batches", "consecutive", "proportional", "temperature", "round_robin")
+_WHOLE_EPOCHS = ("batches", "consecutive")      # of which an epoch takes every batch once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,11 +27,13 @@ class TaskOrder:
         epochs: in each of which as many steps are taken as there are batches.
         seed: of all that is drawn.
         sampling: "batches", as namisan/mt-dnn v0.1 has it: every batch of every task once an epoch,
-            in a random order. The others draw or take a task for each step, whose batches follow
-            each other in an order that is drawn anew when all were taken. "proportional": with the
-            probability of a task's share of the examples, of which at most `cap` of each count
-            (arXiv:1910.10683, section 3.5.2); "temperature": with this share to the power
-            1 / `temperature`; "round_robin": one after the other.
+            in a random order. "consecutive", as its later code (mt_dnn/batcher.py,
+            MultiTaskBatchSampler): a batch is of rows that follow each other, and the order of a
+            task's batches is drawn once for all epochs. The others draw or take a task for each
+            step, whose batches follow each other in an order that is drawn anew when all were
+            taken. "proportional": with the probability of a task's share of the examples, of which
+            at most `cap` of each count (arXiv:1910.10683, section 3.5.2); "temperature": with this
+            share to the power 1 / `temperature`; "round_robin": one after the other.
         mix_opt: 1 to have the first task's batches come after those of all others in each epoch.
         ratio: in each epoch take only so many batches of the other tasks as this times those of the
             first task, drawn anew; 0 for all.
@@ -54,9 +57,9 @@ class TaskOrder:
         if self.mix_opt not in (0, 1) or not self.ratio >= 0 or not self.temperature > 0:
             raise InputError(f"--mix_opt is {self.mix_opt}, --ratio {self.ratio}, --temperature "
                              f"{self.temperature}; give 0 or 1, at least 0, and above 0.")
-        if (self.mix_opt or self.ratio) and self.sampling != "batches":
-            raise InputError("--mix_opt and --ratio are for --task_sampling=batches; leave them "
-                             "out.")
+        if (self.mix_opt or self.ratio) and self.sampling not in _WHOLE_EPOCHS:
+            raise InputError("--mix_opt and --ratio are for --task_sampling="
+                             f"{' or '.join(_WHOLE_EPOCHS)}; leave them out.")
 
     @property
     def counts(self) -> list[int]:
@@ -89,16 +92,19 @@ class TaskOrder:
 
     def steps(self) -> list[tuple[int, list[int]]]:
         """The task of each step and the examples of its batch, for all epochs."""
-        find = self._epochs if self.sampling == "batches" else self._draws
+        find = self._epochs if self.sampling in _WHOLE_EPOCHS else self._draws
         return find(math.ceil(self.epochs))[:max(self.total_steps, 1)]
 
     def _epochs(self, epochs):
-        """As train.py and batcher.py of v0.1 do, with the generators of `random` and NumPy."""
+        """As train.py and batcher.py do, with the generators of `random` and NumPy."""
         generator, drawn = random.Random(self.seed), np.random.RandomState(self.seed)
-        batches = [_batches(size, self.batch_size, generator) for size in self.sizes]
+        once = self.sampling == "consecutive"
+        batches = [_shuffled(_cut(range(size), self.batch_size), generator) if once else
+                   _batches(size, self.batch_size, generator) for size in self.sizes]
         found = []
         for _ in range(epochs):
-            batches = [_shuffled(group, generator) for group in batches]
+            if not once:
+                batches = [_shuffled(group, generator) for group in batches]
             first, others = len(batches[0]), [
                 task for task, group in enumerate(batches) if task for _ in group]
             if self.ratio:
@@ -140,5 +146,8 @@ def _shuffled(values: Sequence, generator: random.Random) -> list:
 
 def _batches(size, batch_size, generator):
     """The batches of a task, whose members stay together for the whole run."""
-    rows = _shuffled(range(size), generator)
-    return [rows[first:first + batch_size] for first in range(0, size, batch_size)]
+    return _cut(_shuffled(range(size), generator), batch_size)
+
+
+def _cut(rows, size):
+    return [list(rows[first:first + size]) for first in range(0, len(rows), size)]

@@ -69,6 +69,9 @@ TASKS = {task.name: task for task in (
               "dev_matched": "dev_matched.tsv", "dev_mismatched": "dev_mismatched.tsv",
               "test_matched": "test_matched.tsv", "test_mismatched": "test_mismatched.tsv"}),
     _glue("qnli", ("question", "sentence"), _ENTAILMENT, (104743, 5463, 5463), ("QNLI.tsv",)),
+    # QNLI as it was first, two lines a question, to be ranked; the sizes are those of pairs.
+    _glue("qnnli", ("question", "sentence"), _ENTAILMENT, (54218, 2866, 2870), ("QNLI.tsv",),
+          kind="ranking", metrics=KINDS["ranking"].own_metrics, folder_of="qnli"),
     _glue("rte", _SENTENCES, _ENTAILMENT, (2490, 277, 3000), ("RTE.tsv",)),
     _glue("wnli", _SENTENCES, _BINARY, (635, 71, 146), ("WNLI.tsv",)),
     _glue("ax", _SENTENCES, _MNLI, (1104, 1104), ("AX.tsv",), metrics=("matthews", "accuracy"),

@@ -41,7 +41,9 @@ def read_examples(task, split: str, path: str,
     """
     layout, empty = task.split(split), True
     ids = {label: index for index, label in enumerate(task.labels)}
-    for line, texts, raw, document in _read_raw(task, layout, path, omissions or Omissions()):
+    omissions = omissions or Omissions()
+    rows = task.kind.gather(task, _read_raw(task, layout, path, omissions), path, omissions)
+    for line, texts, raw, document in rows:
         label = task.kind.label(task, ids, texts, raw, f"{path}, line {line}")
         yield Example(texts, label, document)
         empty = False
@@ -57,6 +59,9 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
     """
     if task.labels or not task.kind.has_labels:
         return task
+    if not task.kind.labels_are_classes:
+        raise InputError(f"{path}: give --labels, the one that marks a right candidate and then "
+                         "the other.")
     found: set = set()
     for *_, raw, _ in _read_raw(task, task.split(split), path, omissions or Omissions()):
         found.update(raw if isinstance(raw, list) else [raw])

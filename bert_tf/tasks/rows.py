@@ -24,11 +24,18 @@ class Omissions:
         skip_malformed: count malformed lines; otherwise the first is an error.
         malformed: how many could not be read.
         without_label: how many the task leaves out because they have no label.
+        unpaired: how many have no other line of their question, or one with the same label.
     """
 
     skip_malformed: bool = False
     malformed: int = 0
     without_label: int = 0
+    unpaired: int = 0
+
+    def describe(self) -> dict:
+        """As a JSON value; earlier versions paired no lines."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name != "unpaired" or value}
 
     def add_malformed(self, where: str, problem: str) -> None:
         """Counts a line.

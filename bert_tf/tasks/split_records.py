@@ -214,7 +214,7 @@ class SplitRecords:
             "options": self._options.describe(),
             "task": [task.name, *task.kind.on_disk.values(), list(task.labels)],
             "vocabulary": self._tokenizer.vocabulary.hash, "examples": self._sha256,
-            "omissions": dataclasses.asdict(self._omissions),
+            "omissions": self._omissions.describe(),
             "pieces": self._sizes, "output_file": [os.path.basename(self._output_file)]}
 
     def writer(self, count: int) -> PieceWriter:
@@ -274,6 +274,9 @@ class SplitRecords:
         if official and held not in (0, official) and self._source.fraction == 1:
             notes.append(f"{path} holds {held:,} examples, the official file "
                          f"{official:,}.")
+        if self._omissions.unpaired:
+            notes.append(f"{self._omissions.unpaired:,} lines of {path} were left out, whose "
+                         "neighbours are of another question or have the same label.")
         if counts["malformed_lines"]:
             notes.append(f"{counts['malformed_lines']:,} malformed lines of {path} were left out.")
         return notes

@@ -70,6 +70,7 @@ class Task:
         bounds: in regression, the least and the greatest number, if there are such.
         without_label: the label that marks an example to leave out.
         model_of: the task whose model answers this one, which has no training set.
+        folder_of: the task in whose folder its files are, if not its own.
         defaults: `Defaults`.
     """
 
@@ -81,6 +82,7 @@ class Task:
     bounds: tuple | None = None
     without_label: str | None = None
     model_of: str | None = None
+    folder_of: str | None = None
     defaults: Defaults = Defaults()
 
     def __post_init__(self):

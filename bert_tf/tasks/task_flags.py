@@ -149,7 +149,7 @@ class TaskFlags:
                 task.kind != KINDS["regression"] or not 0 < self.label_scale < float("inf")):
             raise InputError(f"--label_scale is {self.label_scale}: give a number above 0, for a "
                              "regression alone.")
-        if self.both_orders and len(task.split("train").texts) != 2:
+        if self.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
             raise InputError("--both_orders is for pairs of texts; leave it out.")
         if not 0 < self.train_fraction <= 1 or self.train_fraction_seed < 0:
             raise InputError(f"--train_fraction is {self.train_fraction}, --train_fraction_seed "

@@ -213,6 +213,8 @@ class FineTuneSettings(TrainSettings):
     warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
     num_warmup_steps: int = option(
         0, "Steps in which the rate rises, instead of --warmup_proportion.")
+    schedule_steps: int = option(
+        0, "Steps in which the rate would fall to --end_learning_rate; 0: all that are taken.")
     iterations_per_loop: int = option(50, "Steps between reports, taken in one call.")
     keep_checkpoint_max: int = option(1, "Checkpoints to keep of a run that is not finished.")
     eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end, "
@@ -256,7 +258,7 @@ class FineTuneSettings(TrainSettings):
     def check(self) -> None:
         self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
                           "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1,
-                          "layer_decay_top": 0, "lm_coef": 0})
+                          "layer_decay_top": 0, "lm_coef": 0, "schedule_steps": 0})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
                            ("random_seed", (1 << 31) - self.num_trials)):
             if not 0 <= getattr(self, name) <= most:

@@ -344,7 +344,8 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
     keras.utils.set_random_seed(settings.random_seed)
     with strategy.scope():
         learner = make_learner(POLICIES[settings.dtype])
-        rate = WarmupLinearDecay(settings.learning_rate, settings.num_train_steps,
+        rate = WarmupLinearDecay(settings.learning_rate,
+                                 getattr(settings, "schedule_steps", 0) or settings.num_train_steps,
                                  settings.num_warmup_steps, settings.learning_rate_schedule,
                                  settings.poly_power, settings.start_warmup_step,
                                  settings.warmup_init_lr, settings.end_learning_rate)

@@ -294,9 +294,10 @@ def class_weights(flag: list, task) -> str | list[float] | None:
     Raises:
         InputError: there are more or fewer than labels, or they are no weights.
     """
-    if not flag or flag == [BALANCED] and task.labels:
+    has_classes = bool(task.labels) and task.kind.labels_are_classes
+    if not flag or flag == [BALANCED] and has_classes:
         return flag[0] if flag else None
-    if not task.labels:
+    if not has_classes:
         raise InputError(f"--class_weights is for labels, which the task {task.name} does not "
                          "have; leave it out.")
     try:

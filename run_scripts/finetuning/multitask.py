@@ -14,7 +14,7 @@ from bert_tf.tasks.task import SavedTask, Task
 from bert_tf.tasks.task_flags import TaskFlags, Wanted
 from run_scripts.finetuning.model import Model
 
-KINDS = ("classification", "regression", "multiple_choice")
+KINDS = ("classification", "regression", "multiple_choice", "ranking")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
 _OWN_KEYS = ("dropout_p", "loss_weight", "answer_opt")
@@ -37,7 +37,8 @@ class MixtureFlags:
         "bert-run-classifier that describe files; dropout_p, before the head's last layer "
         "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt.")
     task_sampling: str = option(
-        "batches", "batches: every batch of every task once an epoch, in a random order. The task "
+        "batches", "batches: every batch of every task once an epoch, in a random order. "
+        "consecutive: the same with batches of rows that follow each other. The task "
         "of a step is drawn by its share of the examples (proportional), or by a power of that "
         "(temperature), or all take turns (round_robin).", choices=SAMPLINGS)
     temperature: float = option(2.0, "Of --task_sampling=temperature: shares to the power of "
@@ -143,7 +144,7 @@ class Member:
 
 def _folder(data_dir, name):
     """The folder of a named task."""
-    plain = name.replace("-", "")
+    plain = (TASKS[name].folder_of or name).replace("-", "")
     found = [entry for entry in sorted(os.listdir(data_dir) if os.path.isdir(data_dir) else [])
              if entry.lower().replace("-", "").replace("_", "") == plain]
     if not found:

@@ -255,10 +255,14 @@ def _settle(flags, settings, sizes, does_evaluate):
         epochs = settings.num_train_steps / order.steps_of_epoch
         order = dataclasses.replace(order, epochs=epochs)
     steps = settings.num_train_steps or len(order.steps())
+    # With a ratio, the rate is scheduled for more steps than there are, as in the original.
+    scheduled = settings.schedule_steps or (
+        steps if settings.num_train_steps else max(order.total_steps, steps))
     return dataclasses.replace(
         settings, num_train_steps=steps, train_batch_size=batch, num_train_epochs=epochs,
+        schedule_steps=scheduled if scheduled != steps else 0,
         # Not rounded, as in the original.
-        num_warmup_steps=settings.num_warmup_steps or steps * settings.warmup_proportion,
+        num_warmup_steps=settings.num_warmup_steps or scheduled * settings.warmup_proportion,
         eval_steps=settings.eval_steps or order.steps_of_epoch,
         early_stopping=(settings.early_stopping or math.ceil(epochs) + 1) if does_evaluate else 0,
     ), order

@@ -13,6 +13,11 @@ def test_steps_are_the_originals(test_data):
     cases = json.loads((test_data / "golden" / "mtdnn" / "schedule_seed1.json").read_text())
     for case in cases:
         if case["branch"] != "v0.1":
+            order = TaskOrder(tuple(case["sizes"]), case["batch_size"], 3, case["seed"],
+                              "consecutive", case["mix_opt"], case["ratio"])
+            assert order.steps() == [
+                step for epoch in zip(case["task_of_step"], case["rows_of_step"])
+                for step in zip(*epoch)]
             continue
         flags = dict(zip(*[iter(case["flags"])] * 2))
         order = TaskOrder(tuple(case["sizes"].values()), 4, 3, 1,

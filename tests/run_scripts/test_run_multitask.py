@@ -29,6 +29,8 @@ ROWS = {
     "same": {"train_file": "same.csv", "dev_file": "same.csv", "text_b_column": "b", **COLUMNS},
     "rating": {"train_file": "rating.csv", "dev_file": "rating.csv", "task_kind": "regression",
                "text_b_column": "b", "loss_weight": 0.5, **COLUMNS},
+    "which": {"train_file": "which.csv", "dev_file": "which.csv", "task_kind": "ranking",
+              "labels": ["yes", "no"], "text_b_column": "b", **COLUMNS},
 }
 
 
@@ -54,6 +56,8 @@ def fixture_folder(tmp_path_factory):
         (text(), text(), rng.choice(["no", "yes"])) for _ in range(9))])
     write_csv(folder / "rating.csv", [("a", "b", "y"), *(
         (text(), text(), rng.randint(0, 5)) for _ in range(6))])
+    write_csv(folder / "which.csv", [("a", "b", "y"), *(
+        (f"good {WORDS[index]}", text(), label) for index in range(4) for label in ("yes", "no"))])
     write_csv(folder / "other.csv", [("a", "y"), ("good", "x"), ("bad", "w")])
     return folder
 
@@ -96,7 +100,7 @@ def test_tasks_are_learned_together(run, folder, tmp_path, monkeypatch, mirrored
     assert found["metrics"]["average"] == pytest.approx(np.mean(scores))
     curves = (whole / "dev_curves.tsv").read_text().splitlines()
     assert curves[0].split("\t") == ["epoch", "step", "average", *ROWS] and [
-        line.split("\t")[:2] for line in curves[1:]] == [["1", "5"], ["2", "10"]]
+        line.split("\t")[:2] for line in curves[1:]] == [["1", "6"], ["2", "12"]]
     first = weights(whole)
     # Stopped within an epoch, it goes on as if it had not been.
     run("parts", stop_at_step=3)

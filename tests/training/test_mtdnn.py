@@ -187,6 +187,21 @@ def compare(named, wanted, most):
             assert np.abs(named[name].numpy() - value).max() < most, name
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_the_loss_of_ranking_is_that_of_the_later_code(count, golden):
+    tensors = below(golden("losses"), f"rank{count}/")
+    scores = tf.constant(tensors["scores"])
+    labels = tensors["labels"].reshape(-1, count)[:, :1]
+    head = MultipleChoice(config(12))
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        total, weight = head.loss(tf.reshape(scores, (-1, count)), *head.targets(
+            {"label_ids": labels, "is_real_example": np.ones_like(labels)}))
+        loss = total / weight
+    assert float(loss) == pytest.approx(float(tensors["loss"]), abs=1e-6)
+    assert np.allclose(tape.gradient(loss, scores), tensors["grad"], atol=1e-6)
+
+
 def test_the_later_optimizer_is_the_originals(golden):
     tensors = golden("adamaxw_later")
     weights = [keras.Variable(tensors[f"initial/{i}"], name=name)

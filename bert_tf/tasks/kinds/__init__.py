@@ -6,6 +6,7 @@ import lazy_loader
 CLASSES = {
     "sentence": ["Classification", "MultiLabel", "Regression", "MultipleChoice"],
     "similarity": ["Similarity"],
+    "ranking": ["Ranking"],
     "tagging": ["Tagging"],
     "span": ["Span"],
     "text_to_text": ["TextToText"],

@@ -32,6 +32,8 @@ class Kind:
         default_columns: the columns of text and label of own files that no flag needs to name.
         needs_choices: whether own files must have columns of choices.
         has_labels: whether labels are from a list of names, which is kept with the model.
+        labels_are_classes: whether these names are what a model tells apart, so that any order of
+            them will do, and each may have a weight.
         smooths: whether its loss can smooth labels.
         measures: whether records to predict hold labels, so that their loss can be measured.
         reads: names of the features that a model writes texts from; () where it answers otherwise.
@@ -45,7 +47,7 @@ class Kind:
     format: str | None = None
     default_columns: tuple = ("", "")
     needs_choices = has_labels = False
-    smooths = measures = True
+    labels_are_classes = smooths = measures = True
 
     def __eq__(self, other):
         return type(self) is type(other)
@@ -108,6 +110,11 @@ class Kind:
 
     def _head(self, task, options):
         return self.name, {"num_labels": len(task.labels)} if self.has_labels else {}
+
+    def gather(self, task: Task, rows: typing.Iterator[tuple], path: str, omissions
+               ) -> typing.Iterator[tuple]:
+        """The rows of a file as those of examples; see `bert_tf.tasks.reading.read_examples`."""
+        return rows
 
     # Runs of the scripts
 

@@ -211,7 +211,7 @@ class MultipleChoice(LabelledKind):
 
     name, title, script = "multiple_choice", "multiple choice", "run_multiple_choice"
     features = FINETUNING["multiple_choice"]
-    own_metrics = ("accuracy",)
+    own_metrics: tuple = ("accuracy",)
     needs_choices = True
     texts = (3, None, "a tuple of the context and two choices or more")
 

@@ -1,0 +1,107 @@
+"""Which of two candidates answers a question, from files that have a line for each of them
+(arXiv:1901.11504, section 3.1, relevance ranking; namisan/mt-dnn v0.1, glue_utils.py load_qnnli).
+"""
+
+import typing
+
+import numpy as np
+
+from bert_tf.data.features import pack_pairs, truncate_pairs
+from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.labelled import label_id, with_label_ids
+from bert_tf.tasks.kinds.sentence import MultipleChoice, write_submission
+
+CANDIDATES = 2      # of a question, in lines that follow each other
+
+
+class Ranking(MultipleChoice):
+    """The candidate that answers a question. An example's texts are the question and its
+    candidates; its label is the place of the right one. Of a task's labels the first is that of
+    right candidates.
+
+    Predictions are integer [N, C], the rank of each candidate from 0, the best; targets are [N].
+    """
+
+    name, title = "ranking", "relevance ranking"
+    own_metrics = ("candidate_accuracy", "precision_at_1", "mrr")
+    needs_choices = labels_are_classes = False
+    has_labels = True
+    texts = (3, None, "a tuple of the question and two candidates or more")
+
+    def _head(self, task, options):
+        return "multiple_choice", {}
+
+    def gather(self, task, rows, path, omissions):
+        rows, count = iter(rows), 0
+        for line, texts, raw, document in rows:
+            other = next(rows, (line, [None], raw, document))
+            is_pair = texts[0] == other[1][0]
+            if raw is None and not is_pair:
+                raise InputError(f"{path}, line {line}: the question is not that of the next line, "
+                                 "so that they cannot be ranked; take a file with two lines a "
+                                 "question, or a task of classification.")
+            if is_pair and (raw is None or raw != other[2]):
+                count += 1
+                yield line, [*texts, other[1][1]], raw and [raw, other[2]], document
+            else:
+                omissions.unpaired += CANDIDATES
+        if not count:
+            raise InputError(f"{path} has no two lines of one question and of other labels after "
+                             "each other; take such a file, or a task of classification.")
+
+    def label(self, task, ids, texts, raw, where):
+        return 0 if raw is None else [label_id(one, ids, where) for one in raw].index(0)
+
+    def counted(self, label):
+        return range(CANDIDATES)        # each label once
+
+    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        if not (options or {}).get("hypothesis_first"):
+            return super().encode(task, examples, tokenizer, max_seq_length, options)
+        features, is_cut = encode_candidates([e.texts for e in examples], tokenizer, max_seq_length)
+        return with_label_ids(features, examples), int(is_cut.sum())
+
+    def decode(self, task, answers, examples, features):
+        return (-answers["logits"]).argsort(-1, kind="stable").argsort(-1)
+
+    def describe(self, task, example, prediction, probabilities):
+        return super().describe(task, example, int(prediction.argmin()), probabilities)
+
+    def write_more(self, folder, source, examples, predicted, answers, is_test):
+        paths = super().write_more(folder, source, examples, predicted, answers, is_test)
+        layout = source.task.split(source.split)
+        if not (is_test and layout.submission and len(predicted) == layout.size):
+            return paths
+        return [*paths, write_submission(folder, source.task, source.split, predicted)]
+
+    def submission(self, task: typing.Any, predictions: np.ndarray) -> list[str]:
+        """The label of each line of the file."""
+        right, wrong = task.labels
+        return [right if rank == 0 else wrong for rank in predictions.ravel()]
+
+
+def encode_candidates(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.ndarray]:
+    """A sequence for each candidate, which comes before the question. A question that is cut for a
+    candidate stays so for the next ones (namisan/mt-dnn v0.1, prepro.py build_qnnli).
+
+    Args:
+        texts: list of N lists of the question and its C candidates.
+        tokenizer, max_seq_length: see `Kind.encode`.
+
+    Returns:
+        dict of input_ids, input_mask, segment_ids [N, C * S], and whether an example was cut,
+        bool [N].
+    """
+    tokens, lengths = tokenizer.encode_lines([text for row in texts for text in row])
+    lengths = lengths.reshape(len(texts), -1)
+    starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
+    vocabulary, question, found = tokenizer.vocabulary, lengths[:, 0], []
+    is_cut = np.zeros(len(texts), bool)
+    for number in range(1, lengths.shape[1]):
+        before = question
+        question, kept = truncate_pairs(question, lengths[:, number], max_seq_length,
+                                        vocabulary.layout)
+        is_cut |= (question < before) | (kept < lengths[:, number])
+        found.append(pack_pairs(tokens, starts[:, number], kept, starts[:, 0], question,
+                                max_seq_length, vocabulary, vocabulary.layout.pads_left))
+    return {name: np.concatenate([one[name] for one in found], 1) for name in found[0]}, is_cut

@@ -1,0 +1,197 @@
+"""Compares starting points by how little of a new task they need: the curve of MT-DNN's adaptation
+to another domain (arXiv:1901.11504, figure 2 and table 5).
+
+BERT (--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-run-multitask) are
+fine-tuned with a new linear head on shares of the training file. With one seed, a smaller share is
+a part of a larger one; seeds differ in what is drawn, for both in the same way. The table has mean
+and standard deviation over the seeds, beside published figures; curve.png shows both.
+
+Results are kept in results.json as they arrive, and the table in table.md. The same command started
+again goes on where it was stopped, and runs only what is missing.
+
+Example:
+    bert-compare-adaptation --task=snli --data_dir=. --init_checkpoint=uncased_L-12_H-768_A-12 \\
+        --mtdnn_checkpoint=mtdnn --output_dir=/tmp/adaptation
+"""
+
+import dataclasses
+import functools
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.reading import read_examples
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
+from run_scripts import run_classifier
+from run_scripts.benchmarks.programs import KeptResults
+from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
+from run_scripts.finetuning.model import ModelFlags
+
+BERT, MTDNN = STARTS = "BERT", "MT-DNN"
+# Accuracy of base models on development sets by the number of examples: table 5.
+PUBLISHED = {
+    "snli": {BERT: {549: 52.5, 5493: 78.1, 54936: 86.7, 549367: 91.0},
+             MTDNN: {549: 82.1, 5493: 85.2, 54936: 88.4, 549367: 91.5}},
+    "scitail": {BERT: {23: 51.2, 235: 82.2, 2359: 90.5, 23596: 94.3},
+                MTDNN: {23: 81.9, 235: 88.3, 2359: 91.1, 23596: 95.7}},
+}
+
+
+@dataclasses.dataclass
+class AdaptationFlags:
+    """The task, the two starting points, and how they are trained."""
+
+    data_dir: str = option(REQUIRED, "Folder in which the task's official files have a folder.")
+    init_checkpoint: str = option(REQUIRED, "BERT, of any format.")
+    mtdnn_checkpoint: str = option(REQUIRED, "MT-DNN: a model of several tasks made from it.")
+    output_dir: str = option(REQUIRED, "Where results are kept.")
+    task: str = option("snli", "The new task.", choices=tuple(PUBLISHED))
+    vocab_file: str = option("", "Their vocabulary; default: that beside each.")
+    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    train_fractions: list[str] = option(["0.001", "0.01", "0.1", "1"],
+                                        "Shares of the training file.")
+    num_trials: int = option(3, "Runs at each share, with seeds from 1 on.")
+    max_eval_examples: int = option(0, "Most examples to score on, drawn at random; 0: all.")
+    max_seq_length: int = option(128, "Length of the longest sequence.")
+    train_batch_size: int = option(32, "Examples a step.")
+    learning_rate: float = option(5e-5, "Peak of the learning rate.")
+    optimizer: str = option("adamax", "See bert-run-classifier.", choices=OPTIMIZERS)
+    num_train_epochs: float = option(5.0, "Times through the examples.")
+    save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
+
+    def check(self) -> None:
+        """Raises InputError for values that can't work."""
+        for name in ("num_trials", "train_batch_size", "num_train_epochs"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
+        if not self.fractions:
+            raise InputError("--train_fractions must be given: shares above 0, at most 1.")
+
+    @property
+    def fractions(self) -> list[float]:
+        """The shares, the least first.
+
+        Raises:
+            InputError: one is none.
+        """
+        try:
+            found = sorted({float(value) for value in self.train_fractions})
+        except ValueError:
+            found = [0.0]
+        if not all(0 < value <= 1 for value in found):
+            raise InputError(f"--train_fractions is {','.join(self.train_fractions)}; give shares "
+                             "above 0, at most 1.")
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """What must be equal for results to be comparable."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in (
+            "output_dir", "num_trials", "train_fractions", "save_checkpoints_steps")}
+
+    def path(self, *parts: str) -> str:
+        """A path in the output folder."""
+        return os.path.join(self.output_dir, *parts)
+
+
+def adapt(job: AdaptationFlags, start: str, fraction: float, seed: int) -> float:
+    """The accuracy of a starting point after training on a share of the examples."""
+    task = find_task(job.task)
+    folder = job.path(f"{start.lower()}-{fraction:g}-seed{seed}")
+    path = {BERT: job.init_checkpoint, MTDNN: job.mtdnn_checkpoint}[start]
+    return run_trial(
+        run_classifier.main, job.path("logs", f"{os.path.basename(folder)}.txt"), folder,
+        TaskFlags(task=task.name, data_dir=job.path("data"), train_fraction=fraction,
+                  train_fraction_seed=seed),
+        ModelFlags(do_train=True, do_eval=True, init_checkpoint=path, num_workers=1,
+                   vocab_file=job.vocab_file, do_lower_case=job.do_lower_case,
+                   max_seq_length=job.max_seq_length),
+        FineTuneSettings(
+            output_dir=folder, random_seed=seed, train_batch_size=job.train_batch_size,
+            eval_batch_size=64, learning_rate=job.learning_rate, optimizer=job.optimizer,
+            num_train_epochs=job.num_train_epochs,
+            save_checkpoints_steps=job.save_checkpoints_steps))[f"dev/{task.headline}"]
+
+
+def tabulate(task: Task, found: Mapping[tuple[str, int], Sequence[float]]) -> list[list[str]]:
+    """The rows of the table, the heading first.
+
+    Args:
+        task: the task.
+        found: (start, number of examples) -> the accuracy of each seed.
+    """
+    published = PUBLISHED[task.name]
+    sizes = sorted({size for _, size in found} | published[BERT].keys())
+    return [["examples", *STARTS, "difference", "published: BERT", "MT-DNN"], *(
+        [f"{size:,}", *(_cell(found, start, size) for start in STARTS), _difference(found, size),
+         *(f"{published[start].get(size, '')}" for start in STARTS)] for size in sizes)]
+
+
+def _cell(found, start, size):
+    return percent(found[start, size]) if (start, size) in found else ""
+
+
+def _difference(found, size):
+    """By how many points MT-DNN is ahead of BERT, seed by seed."""
+    if (BERT, size) not in found:
+        return ""
+    values = [100 * (two - one) for one, two in zip(*(found[start, size] for start in STARTS))]
+    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):+.1f}{spread}"
+
+
+def draw(path: str, task: Task, found: Mapping[tuple[str, int], Sequence[float]]) -> None:
+    """Draws accuracy over the number of examples, beside what was published, as PNG."""
+    from bert_tf.analysis.pictures import picture
+    with picture(path, 1, 1, (6, 4)) as (_, axes):
+        axis = axes[0, 0]
+        for start, color in zip(STARTS, ("C0", "C1")):
+            sizes = [size for name, size in found if name == start]
+            values = [[100 * value for value in found[start, size]] for size in sizes]
+            axis.errorbar(sizes, list(map(statistics.fmean, values)), color=color, marker="o",
+                          yerr=[statistics.stdev(v) if len(v) > 1 else 0 for v in values],
+                          capsize=3, label=start)
+            axis.plot(*zip(*PUBLISHED[task.name][start].items()), "--", color=color, alpha=0.5,
+                      marker="x", label=f"{start}, published (base)")
+        axis.axhline(100 / len(task.labels), color="gray", linestyle=":", label="chance")
+        axis.set(xscale="log", xlabel="training examples", ylabel="accuracy (%)",
+                 title=f"adaptation to {task.name}")
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=8)
+
+
+def main(job: AdaptationFlags) -> None:
+    """Runs what is missing, prints the table and draws the curve."""
+    fractions, task = job.fractions, find_task(job.task)
+    job.check()
+    make_folder(job.output_dir, "output_dir")
+    results = KeptResults(job.path("results.json"), job.settings())
+    cut_files(task, job.data_dir, job.path("data"), {"train": 0, "dev": job.max_eval_examples})
+    count = sum(1 for _ in read_examples(task, "train", task.path(job.path("data"), "train")))
+    found: dict[tuple[str, int], list[float]] = {}
+    for fraction in fractions:
+        size = int(count * fraction + 1e-9)
+        for seed in range(1, job.num_trials + 1):
+            for start in STARTS:
+                score = results.get(start, f"{fraction:g}", str(seed), measure=functools.partial(
+                    adapt, job, start, fraction, seed))
+                found.setdefault((start, size), []).append(score)
+                print(f"{size:,} examples, seed {seed}, {start}: {100 * score:.1f}", flush=True)
+    write_table(job.path("table.md"), tabulate(task, found))
+    draw(job.path("curve.png"), task, found)
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, AdaptationFlags)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,227 @@
+"""Compares MT-DNN with what it is made of: the four rows of the tables of arXiv:1901.11504.
+
+BERT is fine-tuned on each task alone; so is ST-DNN, with MT-DNN's heads, losses and optimizer.
+MT-DNN learns all tasks together; "no fine-tuning" is that model, "MT-DNN" is what it becomes when
+it is fine-tuned on each task alone with the head that it has. All begin with --init_checkpoint, and
+of each run the epoch with the best score counts. The table has mean and standard deviation over
+the seeds, beside published figures.
+
+Results are kept in results.json as they arrive, and the table in table.md. The same command started
+again goes on where it was stopped, and runs only what is missing.
+
+Example:
+    bert-compare-multitask --tasks=mnli,cola,mrpc,sts-b --data_dir=glue \\
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mtdnn
+"""
+
+import dataclasses
+import functools
+import importlib
+import math
+import os
+from typing import Any
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
+from run_scripts import run_multitask
+from run_scripts.benchmarks.programs import KeptResults
+from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
+from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.multitask import MixtureFlags
+
+BERT, SINGLE, UNTUNED, TUNED = ROWS = "BERT", "ST-DNN", "MT-DNN, no fine-tuning", "MT-DNN"
+# Of BERT-large, development sets, tables 3 and 4 of arXiv:1901.11504, by the headline: BERT,
+# ST-DNN, MT-DNN.
+_PUBLISHED = {"mnli": "86.3, 86.6, 87.1", "qqp": "88.0, 88.4, 89.2", "rte": "71.1, 72.0, 83.4",
+              "qnli": "92.4, -, 92.9", "mrpc": "89.5, 89.7, 91.0", "cola": "61.8, -, 63.5",
+              "sst-2": "93.5, -, 94.3", "sts-b": "89.6, -, 90.7"}
+
+
+@dataclasses.dataclass
+class MultitaskComparisonFlags:
+    """The tasks, the start of all runs, and how they are trained."""
+
+    tasks: list[str] = option(REQUIRED, "Names of tasks.")
+    data_dir: str = option(REQUIRED, "Folder in which each task's official files have a folder.")
+    init_checkpoint: str = option(REQUIRED, "The model to begin with, of any format.")
+    output_dir: str = option(REQUIRED, "Where models and results are kept.")
+    vocab_file: str = option("", "Its vocabulary; default: that beside it.")
+    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    num_trials: int = option(3, "Runs of each row, with seeds from 1 on.")
+    max_train_examples: list[str] = option(
+        [], "Most training examples of each task, the same at random for all rows; such as "
+        "1000,mnli=6000 (default: all).")
+    max_eval_examples: int = option(0, "The same of each file to score on.")
+    max_seq_length: int = option(128, "Length of the longest sequence.")
+    train_batch_size: int = option(32, "Examples a step.")
+    learning_rate: float = option(5e-5, "Peak of the learning rate.")
+    optimizer: str = option("adamax", "That of ST-DNN and MT-DNN; BERT has "
+                            "that of its own scripts.", choices=OPTIMIZERS)
+    num_train_epochs: float = option(5.0, "Times through the examples.")
+    save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
+
+    def check(self) -> None:
+        """Raises InputError for values that can't work."""
+        for name in ("num_trials", "train_batch_size", "num_train_epochs"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
+        known = [find_task(task).name for task in self.tasks]
+        for name in known:
+            if known.count(name) > 1:
+                raise InputError(f"--tasks names {name} {known.count(name)} times; once is enough.")
+        for name in self.limits:
+            if name and name not in known:
+                raise InputError(f"--max_train_examples names {name}, which is none of --tasks.")
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The most training examples by task; by "" that of all others."""
+        found = {}
+        for value in self.max_train_examples:
+            name, _, number = value.rpartition("=")
+            if not number.isdecimal():
+                raise InputError(f"--max_train_examples: {value!r} is neither a number, nor a "
+                                 "task, = and a number.")
+            found[find_task(name).name if name else ""] = int(number)
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """What must be equal for results to be comparable."""
+        return {name: value for name, value in dataclasses.asdict(self).items()
+                if name not in ("output_dir", "num_trials", "save_checkpoints_steps")}
+
+    def path(self, *parts: str) -> str:
+        """A path in the output folder."""
+        return os.path.join(self.output_dir, *parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Trials:
+    """The runs of one seed.
+
+    Attributes:
+        job: the flags.
+        tasks: the tasks.
+        seed: of all that is drawn in training.
+    """
+
+    job: MultitaskComparisonFlags
+    tasks: tuple[Task, ...]
+    seed: int
+
+    def folder(self, *parts: str) -> str:
+        """A path in the folder of the seed."""
+        return self.job.path(f"seed{self.seed}", *parts)
+
+    def _settings(self, folder):
+        job = self.job
+        return FineTuneSettings(
+            output_dir=folder, random_seed=self.seed, train_batch_size=job.train_batch_size,
+            learning_rate=job.learning_rate, num_train_epochs=job.num_train_epochs,
+            early_stopping=math.ceil(job.num_train_epochs) + 1, eval_batch_size=64,
+            save_checkpoints_steps=job.save_checkpoints_steps)
+
+    def _model(self, start, **changes):
+        return ModelFlags(do_train=True, do_eval=True, init_checkpoint=start, num_workers=1,
+                          max_seq_length=self.job.max_seq_length, vocab_file=self.job.vocab_file,
+                          do_lower_case=self.job.do_lower_case, **changes)
+
+    def _learn_together(self, names, folder, model, keep=False):
+        """Scores of tasks by their names, after `run_multitask`."""
+        found = run_trial(
+            run_multitask.main, f"{folder}.log", folder,
+            MixtureFlags(tasks=names, data_dir=self.job.path("data")), model,
+            dataclasses.replace(self._settings(folder), optimizer=self.job.optimizer,
+                                early_stopping=0),
+            keep=keep)
+        return {task.name: {metric: found[f"{task.name}_{_dev(task)}_{metric}"]
+                            for metric in task.metrics} for task in self.tasks
+                if task.name in names}
+
+    def together(self) -> dict:
+        """Learns all tasks together; returns the scores by task."""
+        return self._learn_together([task.name for task in self.tasks], self.folder("mtdnn"),
+                                    self._model(self.job.init_checkpoint), keep=True)
+
+    def alone(self, row: str, task: Task) -> dict[str, float]:
+        """The scores of a row that is trained on one task alone."""
+        folder = self.folder(f"{row.lower()}-{task.name}")
+        if row == SINGLE:
+            return self._learn_together([task.name], folder,
+                                        self._model(self.job.init_checkpoint))[task.name]
+        if row == TUNED:
+            return self._learn_together([task.name], folder, self._model(
+                self.folder("mtdnn"), keep_head=True))[task.name]
+        script = importlib.import_module(f"run_scripts.{task.kind.script}")
+        found = run_trial(
+            script.main, f"{folder}.log", folder,
+            TaskFlags(task=task.name, data_dir=self.job.path("data", task.name)),
+            self._model(self.job.init_checkpoint), self._settings(folder))
+        return {metric: found[f"{_dev(task)}/{metric}"] for metric in task.metrics}
+
+
+def _dev(task):
+    """The first split that is scored."""
+    return next(name for name in task.splits if name.startswith("dev"))
+
+
+def tabulate(tasks: tuple[Task, ...], found: dict[str, dict[str, list[dict]]]
+             ) -> list[list[str]]:
+    """The rows of the table, the heading first.
+
+    Args:
+        tasks: the tasks.
+        found: row -> task -> scores by metric, for each seed.
+    """
+    table = [["", *ROWS, "published: BERT, ST-DNN, MT-DNN"]]
+    for task in tasks:
+        for metric in task.metrics:
+            table.append([f"{task.name} {metric}", *(
+                percent(run[metric] for run in found[row][task.name]) for row in ROWS),
+                _PUBLISHED.get(task.name, "") if metric == task.headline else ""])
+    means = [[sum(runs[seed][task.headline] for task, runs in zip(tasks, found[row].values()))
+              / len(tasks) for seed in range(len(found[row][tasks[0].name]))] for row in ROWS]
+    table.append(["mean of the first of each", *map(percent, means), ""])
+    return table
+
+
+def main(job: MultitaskComparisonFlags) -> None:
+    """Runs what is missing, and prints the table."""
+    job.check()
+    make_folder(job.output_dir, "output_dir")
+    results = KeptResults(job.path("results.json"), job.settings())
+    tasks = tuple(find_task(name) for name in job.tasks)
+    for task in tasks:
+        cut_files(task, job.data_dir, job.path("data", task.name), {
+            "train": job.limits.get(task.name, job.limits.get("", 0)),
+            "dev": job.max_eval_examples})
+    found: dict[str, dict[str, list[dict]]] = {
+        row: {task.name: [] for task in tasks} for row in ROWS}
+    for seed in range(1, job.num_trials + 1):
+        trials = Trials(job, tasks, seed)
+        together = results.get(str(seed), UNTUNED, measure=trials.together)
+        for task in tasks:
+            found[UNTUNED][task.name].append(together[task.name])
+            for row in (BERT, SINGLE, TUNED):
+                found[row][task.name].append(results.get(
+                    str(seed), row, task.name,
+                    measure=functools.partial(trials.alone, row, task)))
+            print(f"seed {seed}, {task.name} {task.headline}: " + ", ".join(
+                f"{row} {100 * found[row][task.name][-1][task.headline]:.1f}" for row in ROWS),
+                flush=True)
+    write_table(job.path("table.md"), tabulate(tasks, found))
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, MultitaskComparisonFlags)
+
+
+if __name__ == "__main__":
+    run()

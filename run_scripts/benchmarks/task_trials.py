@@ -1,0 +1,98 @@
+"""Shared by the comparisons of MT-DNN: smaller copies of a task's files, trials in this process
+whose output goes to a file, and tables."""
+
+import contextlib
+import os
+import shutil
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_aside
+from bert_tf.options import read_json
+from bert_tf.tasks.rows import read_lines
+from bert_tf.tasks.task import Task
+from run_scripts.benchmarks.compare_finetuning import find_folder
+
+_SEED = 0       # of the examples that are kept
+
+
+def cut_files(task: Task, data_dir: str, folder: str, most: Mapping[str, int]) -> None:
+    """Copies the labelled files of a task, of which examples are left out at random.
+
+    Args:
+        task: a named task.
+        data_dir: where it has a folder.
+        folder: where the copies go.
+        most: by "train" and "dev": the most examples of such a file; 0 for all.
+
+    Raises:
+        InputError: a file is not there, or is no table of one line an example.
+    """
+    make_folder(folder, "output_dir")
+    source = find_folder(data_dir, task)
+    for name, split in task.splits.items():
+        limit = most["train" if name == "train" else "dev"]
+        is_there = any(os.path.exists(os.path.join(source, file)) for file in split.files)
+        if name.startswith("test") or not (is_there or name == "train"):
+            continue
+        path = task.path(source, name)
+        copy = os.path.join(folder, os.path.basename(path))
+        if not limit:
+            shutil.copyfile(path, copy)
+            continue
+        if split.format != "tsv":
+            raise InputError(f"{path} has not one line an example, so that it is not cut; leave "
+                             "out --max_train_examples and --max_eval_examples.")
+        lines = [line for _, line in read_lines(path)]
+        with write_aside(copy) as file:
+            file.writelines(f"{line}\n" for line in _some(lines, split, limit))
+
+
+def _some(lines, split, limit):
+    """The header, and at most `limit` of the other lines in their order."""
+    header, rows = lines[:split.header], lines[split.header:]
+    order = np.random.default_rng(_SEED).permutation(len(rows))[:limit]
+    return [*header, *(rows[row] for row in sorted(order))]
+
+
+def run_trial(main: Callable[..., None], log: str, output_dir: str, *arguments: Any,
+              keep: bool = False) -> dict[str, float]:
+    """Runs a script's `main`, with what it prints in a file; returns the metrics that it writes.
+
+    Args:
+        main: of a fine-tuning script.
+        log: path of that file.
+        output_dir: of the script; it is removed afterwards unless it is to be kept.
+        arguments: of `main`.
+        keep: see `output_dir`.
+
+    Raises:
+        InputError: see `main`.
+    """
+    make_folder(os.path.dirname(log), "output_dir")
+    with open(log, "a", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        main(*arguments)
+    metrics = read_json(os.path.join(output_dir, "metrics.json"))["metrics"]
+    if not keep:
+        shutil.rmtree(output_dir)
+    return metrics
+
+
+def percent(values: Iterable[float]) -> str:
+    """Mean of shares in percent and, of several, the deviation of a sample."""
+    found = [100 * value for value in values]
+    spread = f" ± {statistics.stdev(found):.1f}" if len(found) > 1 else ""
+    return f"{statistics.fmean(found):.1f}{spread}"
+
+
+def write_table(path: str, rows: Sequence[Sequence[str]]) -> None:
+    """Prints a table, whose first row is the heading, and writes it as Markdown."""
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    print("\n".join(lines), flush=True)
+    with write_aside(path) as file:
+        file.writelines(f"{line}\n" for line in lines)
