@@ -61,7 +61,8 @@ class MlpProbe:
         self._initial = [variable.numpy() for variable in (
             *self._model.variables, *self._optimizer.variables)]
 
-        @tf.function(input_signature=[tf.TensorSpec([None, size]) for size in (width, targets)])
+        @tf.function(autograph=False, input_signature=[
+            tf.TensorSpec([None, size]) for size in (width, targets)])
         def step(hidden, wanted):
             with tf.GradientTape() as tape:
                 loss = -tf.reduce_mean(keras.ops.sum(

@@ -190,8 +190,8 @@ def _read_shard(path, size, spec):
     compression = "GZIP" if path.endswith(".gz") else ""
     messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
     try:
-        yield from without_autotune(messages.map(
-            lambda batch: tf.io.parse_example(batch, spec))).as_numpy_iterator()
+        yield from without_autotune(messages.map(tf.autograph.experimental.do_not_convert(
+            lambda batch: tf.io.parse_example(batch, spec)))).as_numpy_iterator()
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
         raise InputError(f"{_find_damage(path, spec)}; {_AGAIN}") from error
 

@@ -23,6 +23,8 @@ _FILES_AT_ONCE = 16
 _SHUFFLE_BUFFER = 1 << 14
 _TABLE_ROWS = 128    # of a table of embeddings may be made full
 _SAMPLE = 16    # records of each file that are looked at before training starts
+# Of functions of a dataset: no AutoGraph, which would take longer than tracing.
+_as_it_is = tf.autograph.experimental.do_not_convert
 
 
 def _no_masks(batch, seed, numbers):
@@ -190,7 +192,7 @@ class RecordSet:
         """
         first_epoch, skip = divmod(taken, self.size)
         stream = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max).flat_map(
-            lambda epoch: _epoch(self, seed, epoch)).skip(skip)
+            _as_it_is(lambda epoch: _epoch(self, seed, epoch))).skip(skip)
 
         def finish(number, messages):
             return self.masks(self.format.parse(messages), seed, number)
@@ -236,7 +238,7 @@ def _epoch(records, seed, epoch):
     if records.rows:
         return tf.data.TFRecordDataset(paths, records.compression)
     messages = tf.data.Dataset.from_tensor_slices(paths).interleave(
-        lambda path: tf.data.TFRecordDataset(path, records.compression),
+        _as_it_is(lambda path: tf.data.TFRecordDataset(path, records.compression)),
         cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
         num_parallel_calls=tf.data.AUTOTUNE)
     buffer = min(records.size, _SHUFFLE_BUFFER)
@@ -249,9 +251,9 @@ def _deal(stream, finish, global_batch, replicas, worker, workers):
     """
     local = replicas // workers
     batches = stream.batch(global_batch, drop_remainder=True)
-    mine = batches.map(lambda *batch: tuple(
-        tf.reshape(column, [workers, local, -1])[worker] for column in batch))
-    return without_autotune(mine.unbatch().map(finish).prefetch(2 * local))
+    mine = batches.map(_as_it_is(lambda *batch: tuple(
+        tf.reshape(column, [workers, local, -1])[worker] for column in batch)))
+    return without_autotune(mine.unbatch().map(_as_it_is(finish)).prefetch(2 * local))
 
 
 def _mix(seed, epoch):

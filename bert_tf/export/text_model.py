@@ -74,7 +74,9 @@ class Packer:
 
 def _first(ragged, counts):
     """The first `counts` [B] of each row."""
-    return tf.gather(ragged, tf.ragged.range(counts), batch_dims=1)
+    places = tf.ragged.range(counts)
+    return places.with_values(tf.gather(
+        ragged.values, places.values + tf.repeat(ragged.row_starts(), counts)))
 
 
 def _repeated(value, counts):

@@ -24,8 +24,10 @@ _BLOCK_LINES = 4096
 _BLOCK_CHARS = 1 << 20
 _LINE_END = "\0"                 # no text holds it once cleaned
 
-_CJK_BLOCKS = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
-               (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+_CJK_BLOCKS = "".join(f"{chr(first)}-{chr(last)}" for first, last in (
+    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)))
+_IS_CJK = re.compile(f"[{_CJK_BLOCKS}]").match
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
@@ -46,8 +48,7 @@ def is_category_c(char: str) -> bool:
 
 def is_cjk(char: str) -> bool:
     """Whether `char` is an ideograph, each of which is a word of its own."""
-    code = ord(char)
-    return code >= 0x3400 and any(first <= code <= last for first, last in _CJK_BLOCKS)
+    return _IS_CJK(char) is not None
 
 
 def is_punctuation(char: str) -> bool:
@@ -87,8 +88,7 @@ SPLIT_LOWER = _Table(is_mark, is_punctuation)
 SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not is_deleted(c))
 _DELETED_SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and is_deleted(c))
 # Cutting the text before any of these changes no word.
-_BOUNDARY = re.compile("[" + re.escape(SPACES) + "".join(
-    f"{chr(first)}-{chr(last)}" for first, last in _CJK_BLOCKS) + "]")
+_BOUNDARY = re.compile(f"[{re.escape(SPACES)}{_CJK_BLOCKS}]")
 
 
 def split_chunks(text: str) -> list[str]:

@@ -99,7 +99,7 @@ class WordsGraph:
                 python = split_words(text, lower=True, **self._settings)
                 found.update(char for char, one, other in zip(
                     _NOT_ASCII, _lines(graph), _lines(python), strict=True) if one != other)
-            return _regex(found.__contains__)
+            return _character_class(sorted(map(ord, found)))
 
         # Between U+302E and U+16FF0, marks that stay change places if their class is known.
         return differ("x", "\u302ex\U00016ff0"), differ("axΣ", "xΣ", "aΣx", "aΣxa")
@@ -116,10 +116,15 @@ def words_graph(lower, **settings):
     return WordsGraph(lower, **settings)
 
 
+@functools.cache
 def _regex(predicate):
     """An RE2 class of the characters that satisfy `predicate`; surrogates, no UTF-8, left out."""
-    codes = [ord(char) for char in wordpiece.members(predicate)
-             if not 0xD800 <= ord(char) < 0xE000]
+    return _character_class([ord(char) for char in wordpiece.members(predicate)
+                             if not 0xD800 <= ord(char) < 0xE000])
+
+
+def _character_class(codes):
+    """An RE2 class of sorted code points."""
     ranges = []
     for _, run in itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
         run = [code for _, code in run]
@@ -150,7 +155,7 @@ class WordpieceGraph(tf.Module):
             vocabulary.tokens, unknown_token=vocabulary.tokens[vocabulary.unk_id],
             token_out_type=tf.int32, no_pretokenization=True, max_bytes_per_word=1 << 20)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, strings):
         """From string [B] to RaggedTensor int32 [B, pieces]."""
         return self.ids(valid(strings))

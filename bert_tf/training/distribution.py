@@ -84,7 +84,7 @@ def mean_over_workers(strategy: "tf.distribute.Strategy", number: float) -> floa
 @functools.cache
 def _mean_over_workers(strategy):
     return tf.function(lambda number: strategy.reduce(
-        "MEAN", strategy.run(tf.identity, args=(number,)), axis=None))
+        "MEAN", strategy.run(tf.identity, args=(number,)), axis=None), autograph=False)
 
 
 def has_accelerator(strategy: "tf.distribute.Strategy") -> bool:

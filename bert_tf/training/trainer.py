@@ -177,12 +177,10 @@ class Trainer:
             name: {"loss": (sums[index, 0], sums[index, 1])}
             for index, (name, kind) in enumerate(self.learner.measure_names) if kind == "loss"})
 
-    @tf.function
+    # Without AutoGraph, which would take longer than tracing.
+    @tf.function(autograph=False)
     def _train(self, iterator, count):
-        sums = tf.zeros([len(self.replica.names), 2])
-        norms = tf.constant(0.0)
-        bad_step = tf.constant(-1, tf.int64)
-        for _ in tf.range(count):
+        def take(number, sums, norms, bad_step):
             loss_scale = tf.identity(self.loss_scale)
             per_replica = self.strategy.run(
                 self.replica.step, args=(next(iterator), tf.identity(self.step), loss_scale))
@@ -192,13 +190,18 @@ class Trainer:
             if self.replica.uses_loss_scale:
                 self._adapt_loss_scale(is_finite)
                 healthy = tf.math.is_finite(self._total(step_sums)) & (loss_scale >= 1.0)
-                norms += tf.where(is_finite, norm, 0.0)
+                norm = tf.where(is_finite, norm, 0.0)
             else:
                 healthy = tf.math.is_finite(self._total(step_sums)) & is_finite
-                norms += norm
             bad_step = tf.where((bad_step < 0) & ~healthy, self.step, bad_step)
-            sums += step_sums
-            self.step.assign_add(1)
+            with tf.control_dependencies([bad_step]):
+                self.step.assign_add(1)
+            return number + 1, sums + step_sums, norms + norm, bad_step
+
+        _, sums, norms, bad_step = tf.while_loop(
+            lambda number, *_: number < count, take,
+            (tf.constant(0, tf.int64), tf.zeros([len(self.replica.names), 2]), tf.constant(0.0),
+             tf.constant(-1, tf.int64)))
         return sums, norms / tf.cast(count, tf.float32), bad_step
 
     def _adapt_loss_scale(self, is_finite):
