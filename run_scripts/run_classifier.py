@@ -19,9 +19,9 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning.ensemble import open_models
 from run_scripts.finetuning.model import FEATURE_LAYERS, ModelFlags, frozen
 from run_scripts.finetuning.relatives import defaults_for, named_task
-from run_scripts.finetuning.run import open_run
 
 # Which flags are for which head.
 _HEADS = {"linear": (), "step": ("head_size", "label_gain"),
@@ -72,7 +72,7 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSetti
     options = head_flags.options()
     if head_flags.head == "attentive" and model_flags.do_train:
         settings = frozen(settings, "head=attentive")
-    open_run("run_classifier", task_flags, model_flags, settings,
+    open_models("run_classifier", task_flags, model_flags, settings,
              {"label_scale": task_flags.label_scale, **options}).carry_out()
 
 

@@ -15,14 +15,14 @@ Example:
 from bert_tf import flags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning.ensemble import open_models
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.relatives import defaults_for, named_task
-from run_scripts.finetuning.run import open_run
 
 
 def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    open_run("run_multiple_choice", task_flags, model_flags, settings, {
+    open_models("run_multiple_choice", task_flags, model_flags, settings, {
         name: getattr(task_flags, name) for name in ("max_qa_length", "carry_choices")}).carry_out()
 
 

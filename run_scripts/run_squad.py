@@ -26,14 +26,14 @@ Example:
 from bert_tf import flags
 from bert_tf.tasks.task_flags import SquadFlags
 from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning.ensemble import open_models
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.relatives import defaults_for, squad_task
-from run_scripts.finetuning.run import open_run
 
 
 def main(squad_flags: SquadFlags, model_flags: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    open_run("run_squad", squad_flags, model_flags, settings, squad_flags.options).carry_out()
+    open_models("run_squad", squad_flags, model_flags, settings, squad_flags.options).carry_out()
 
 
 def run():

@@ -21,9 +21,9 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning.ensemble import open_models
 from run_scripts.finetuning.model import FEATURE_LAYERS, ModelFlags, frozen
 from run_scripts.finetuning.relatives import defaults_for, named_task
-from run_scripts.finetuning.run import open_run
 
 
 @dataclasses.dataclass
@@ -61,7 +61,7 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: HeadFlags,
     """Checks everything, then trains, scores and predicts."""
     if model_flags.do_train:
         settings = head_flags.frozen(settings)
-    open_run("run_tagger", task_flags, model_flags, settings,
+    open_models("run_tagger", task_flags, model_flags, settings,
              dataclasses.asdict(head_flags)).carry_out()
 
 

@@ -58,7 +58,7 @@ class _Models:
     def __init__(self, settings: FineTuneSettings, strategy: tf.distribute.Strategy,
                  config: EncoderConfig, goal: Goal, init_checkpoint: str = "",
                  keep_head: bool = False) -> None:
-        self._settings, self._strategy, self._config = settings, strategy, config
+        self._settings, self.strategy, self._config = settings, strategy, config
         self._goal, self._init_checkpoint = goal, init_checkpoint
         self._keep_head = keep_head
         self._chief = is_chief(strategy)
@@ -78,7 +78,7 @@ class _Models:
             return learner
 
         return make_trainer(
-            self._strategy, settings, make_learner,
+            self.strategy, settings, make_learner,
             sums_losses=settings.loss_reduction == "sum",
             **{f"{settings.layer_decay_of}_factors": transfer.layer_decay_factors(
                 self._config, settings.layer_decay, settings.layer_decay_top,
@@ -153,7 +153,7 @@ class FineTuning(_Models):
                                  "own; leave it out.")
             transfer.check(self._config, trial.frozen_layers, trial.reinit_layers,
                            trial.layer_decay)
-            trial.check_replicas(self._strategy.num_replicas_in_sync,
+            trial.check_replicas(self.strategy.num_replicas_in_sync,
                                  evaluates=bool(self._goal.evaluate))
             folder = self._folder(trial, examples)
             folder.check()
@@ -179,7 +179,7 @@ class FineTuning(_Models):
 
     def sole_writer(self) -> contextlib.AbstractContextManager:
         """Within this, no other run writes to the output folder; see `run.sole_writer`."""
-        return sole_writer(self._settings.output_dir, self._strategy)
+        return sole_writer(self._settings.output_dir, self.strategy)
 
     def _train(self, settings, results, examples):
         steps = next(iter(settings.values())).num_train_steps
@@ -227,7 +227,7 @@ class FineTuning(_Models):
             self.initialize(trainer, settings)
         if self._chief:
             folder.begin()
-        wait_for_workers(self._strategy)
+        wait_for_workers(self.strategy)
         run.train()
         if settings.last_step < settings.num_train_steps and not (
                 best and best.is_over(run.step)):
@@ -242,7 +242,7 @@ class FineTuning(_Models):
         if self._chief:
             with trainer.averaged():
                 self._keep(trainer.learner, folder, result, earlier)
-        wait_for_workers(self._strategy)    # others may still have read the best weights
+        wait_for_workers(self.strategy)    # others may still have read the best weights
         if best and self._chief:
             best.remove()
         return result
@@ -250,7 +250,7 @@ class FineTuning(_Models):
     def _measure(self, run, best, evaluate, settings):
         """The step of the weights that a run ends with, and their metrics."""
         if best:
-            wait_for_workers(self._strategy)
+            wait_for_workers(self.strategy)
             step, metrics = best.restore()
             print(f"ended at step {run.step:,} of {settings.num_train_steps:,}; the weights of "
                   f"step {step:,} are the best", flush=True)

@@ -213,6 +213,9 @@ class ModelFlags(QuantisationFlags):
     init_checkpoint: str = option(
         "", "Weights to begin with, a folder or file of any format; without --do_train, the "
         "fine-tuned model (default: that of --output_dir).")
+    ensemble: list[str] = option(
+        [], "Folders of fine-tuned models, in place of --init_checkpoint: the mean of their "
+        "probabilities, or numbers, is scored and written.")
     keep_head: bool = option(
         False, "Train the head of --init_checkpoint further, instead of a new one.")
     bert_config_file: str = option(
@@ -267,6 +270,9 @@ class ModelFlags(QuantisationFlags):
         if self.attention_mask_heads and self.do_train:
             raise InputError("--attention_mask_heads is for a model that is trained: leave out "
                              "--do_train.")
+        if self.ensemble and (self.do_train or self.init_checkpoint or self.keep_head):
+            raise InputError("--ensemble names models that are fine-tuned already: leave out "
+                             "--do_train, --init_checkpoint and --keep_head.")
         if self.keep_head and not self.init_checkpoint:
             raise InputError("--keep_head keeps the head of --init_checkpoint: name one, or leave "
                              "it out.")

@@ -230,6 +230,9 @@ def _open_model(flags, job, settings):
             raise InputError(f"--{name} is for one task; leave it out.")
     if job.bilstm_size:
         raise InputError("--bilstm_size is for one task; leave it out.")
+    if job.ensemble:
+        raise InputError("--ensemble is for one task: give the folders of their tasks, such as "
+                         "mtdnn/tasks/mrpc, to the script of that task.")
     folder = settings.output_dir
     has_tasks = bool(tasks_beside(folder))
     if job.do_train and not has_tasks and os.path.exists(os.path.join(folder, TASK_FILE)):

@@ -199,15 +199,20 @@ class Run:
             return
         own = os.path.join(folder, keras_file.NAME)
         path = own if does_train else plan.model.path
-        trainer = self.tuning.load(path)
-        mask(plan.flags, trainer.learner.encoder)
-        found = self._answer(functools.partial(self.tuning.predict, trainer),
-                             plan.predicted_splits)
+        found = self.answer_all(path)
         if not self.is_chief:
             return
         if path == own and SavedTask.read(folder):
             self._keep_chosen(found)
-        self._write(found)
+        self.write(found)
+
+    def answer_all(self, path: str) -> dict:
+        """What the model at `path` answers to all splits to score and to predict: dict of split ->
+        (arrays, losses, predictions)."""
+        trainer = self.tuning.load(path)
+        mask(self.plan.flags, trainer.learner.encoder)
+        return self._answer(functools.partial(self.tuning.predict, trainer),
+                            self.plan.predicted_splits)
 
     def _keep_chosen(self, found):
         """Keeps the options that are best for the splits to score with the model."""
@@ -218,8 +223,12 @@ class Run:
                 saved = SavedTask.read(folder)
                 dataclasses.replace(saved, options={**saved.options, **chosen}).write(folder)
 
-    def _write(self, found):
-        """Writes predictions and their scores."""
+    def write(self, found: dict) -> None:
+        """Writes predictions and their scores.
+
+        Args:
+            found: see `answer_all`.
+        """
         plan = self.plan
         for split, (answers, _, predicted) in found.items():
             paths = self.predictions[split].write(
@@ -241,13 +250,14 @@ class Run:
 
 
 def open_run(script: str, task_flags, model_flags, settings, options: dict | None = None,
-             teaching=None) -> Run:
+             teaching=None, strategy=None) -> Run:
     """Makes a `Plan`, opens devices, and makes and reads records; the arguments are those of
     `make_plan`.
 
     Args:
         teaching: what teaches a student: `records(plan, folder)` are those to train on, and
             `goal(goal, plan)` is what to learn from them. None for gold labels alone.
+        strategy: the devices; those of the settings if None.
 
     Raises:
         InputError: see `make_plan`; or devices or folders cannot be used.
@@ -261,8 +271,8 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     folder = model_flags.records_dir or os.path.join(settings.output_dir, "records")
     records = {split: teaching.records(plan, folder) if teaching and split == "train" else
                kind.records(source, *of_input, folder) for split, source in sources.items()}
-    strategy = training.open_strategy(settings.resolve(plan.task.defaults, 1),
-                                      trains=model_flags.do_train)
+    strategy = strategy or training.open_strategy(
+        settings.resolve(plan.task.defaults, 1), trains=model_flags.do_train)
     is_chief = training.is_chief(strategy)
     make_folder(settings.output_dir, "output_dir")
     if is_chief:

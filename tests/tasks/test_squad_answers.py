@@ -12,6 +12,7 @@ from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad_answers import (
     AnswerOptions,
     Prediction,
+    combine_predictions,
     predict_answers,
     predict_file,
     read_predictions,
@@ -162,3 +163,22 @@ def test_files_that_are_no_predictions(tmp_path, text, words):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):
         read_predictions(path)
+
+
+def test_answers_of_several_models_have_the_mean_of_their_probabilities():
+    def prediction(entries, odds):
+        return Prediction("q", next((text for text, _ in entries if text), ""), [
+            {"text": text, "probability": likely, "start_logit": 2 * likely, "end_logit": likely}
+            for text, likely in entries], odds)
+
+    first = prediction([("a", 0.5), ("", 0.3), ("b", 0.2)], -1.0)
+    second = prediction([("b", 0.8), ("c", 0.1), ("a", 0.1)], -2.0)
+    combined, = combine_predictions([[first], [second]], 3)
+    assert [(entry["text"], round(entry["probability"], 6)) for entry in combined.n_best] == [
+        ("b", 0.5), ("a", 0.3), ("", 0.15)]
+    assert combined.n_best[1]["start_logit"] == pytest.approx(0.6)
+    assert (combined.text, combined.null_odds) == ("b", -1.5)
+    alone, = combine_predictions([[first]], 3)
+    assert alone == first
+    with pytest.raises(ValueError, match="zip"):
+        combine_predictions([[first], []], 3)

@@ -166,8 +166,11 @@ class SquadPredictions:
 
     def combine(self, members):
         """As `SplitPredictions.combine`; the predictions are `squad_answers.combine_predictions`
-        of each one's, and there are no common answers."""
+        of each one's, and there are no common answers. The threshold is the mean of theirs."""
         decoded = [one.decode(answers, records) for one, answers, records in members]
+        known = [one._threshold for one, _, _ in members]
+        if any(known):
+            self._options[THRESHOLD] = sum(known) / len(known)
         return {}, combine_predictions(decoded, self._options["n_best_size"])
 
     def _texts_and_odds(self, predicted):
