@@ -26,7 +26,7 @@ from bert_tf.heads import HEADS
 from bert_tf.options import settle
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
-FORMATS = ("text", "ids", "onnx", "lite", "lite_int8")
+FORMATS = ("text", "ids", "onnx", "onnx_int8", "lite", "lite_int8")
 # The tasks whose labels have a probability, or a number, each.
 _WITHOUT_NAMES = ("multi_label", "regression")
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
@@ -50,7 +50,8 @@ class ExportFlags:
                                "those in the task.json beside the model.")
     num_labels: int = option(0, "How many labels or numbers there are, where they have no names.")
     format: str = option("text", "text and ids: a SavedModel that takes raw strings, or ids; "
-                         "onnx; lite; lite_int8 with matrices in 8 bits.", choices=FORMATS)
+                         "onnx; lite; onnx_int8 and lite_int8 with matrices in 8 bits.",
+                         choices=FORMATS)
     version: int = option(1, "Version of a SavedModel.")
     vocab_file: str | None = option(None, "The model's vocab.txt (format text), if it isn't beside "
                                     "the model.")
@@ -198,8 +199,8 @@ def write(job: ExportFlags) -> str:
     if job.format in ("text", "ids"):
         path = export.save_model(module, job.output, job.version)
         return f"{path}: signatures {', '.join(module.functions)}"
-    if job.format == "onnx":
-        export.save_onnx(module, job.output)
+    if "onnx" in job.format:
+        export.save_onnx(module, job.output, int8=job.format == "onnx_int8")
     else:
         export.save_lite(module, job.output, int8=job.format == "lite_int8")
     return f"{job.output}: {os.path.getsize(job.output):,} bytes"

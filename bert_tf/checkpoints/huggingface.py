@@ -87,7 +87,8 @@ def find(path: str) -> str | None:
         files = [os.path.join(path, f"model.safetensors{end}") for end in ("", ".index.json")]
     return next((file for file in files if os.path.isfile(file)
                  and file.endswith((".safetensors", ".safetensors.index.json"))
-                 and not re.fullmatch(rules.OWN, os.path.basename(file))), None)
+                 and not re.fullmatch(f"{rules.OWN}|{rules.QUANTISED}",
+                                      os.path.basename(file))), None)
 
 
 def _find_type(values, tensors, path):

@@ -87,8 +87,12 @@ def _describe(values, known, source):
     return config
 
 
-def _objectives(config, source):
-    """The (class, configuration) of each objective of a Learner's configuration."""
+def described_objectives(config: dict, source: str) -> list[tuple[str, dict]]:
+    """The (class, configuration) of each of the `objectives` of a Learner's configuration.
+
+    Raises:
+        InputError: one is not ours; names `source`.
+    """
     objectives = config.get("objectives")
     described = [(objective, _describe(objective, OBJECTIVES, source))
                  for objective in (objectives if isinstance(objectives, list) else [objectives])]
@@ -102,7 +106,7 @@ def _parse(values, source):
     config = _describe(values, ("Learner", *keras_names.NETWORKS), source)
     objectives = None
     if values["class_name"] == "Learner":
-        objectives = _objectives(config, source)
+        objectives = described_objectives(config, source)
         values = config.get("encoder")
         config = _describe(values, keras_names.NETWORKS, source)
     if not isinstance(config.get("config"), dict):
@@ -188,7 +192,7 @@ def read_objectives(file: str) -> list[tuple[str, dict]]:
     """
     source, task = f"{file}, config.json", task_heads.resolve(file)[0]
     values = parse_json(_members(file)["config.json"], source)
-    return [(name, options) for name, options in _objectives(
+    return [(name, options) for name, options in described_objectives(
         _describe(values, ("Learner",), source), source) if task in (None, options.get("name"))]
 
 

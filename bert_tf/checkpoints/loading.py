@@ -5,7 +5,7 @@ import importlib
 import os
 import types
 
-from bert_tf.checkpoints import names
+from bert_tf.checkpoints import names, rules
 from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import Account, Weights, assign, translate
 from bert_tf.config import EncoderConfig
@@ -44,6 +44,7 @@ FORMATS = {
     "keras": FileFormat("keras_file", (".keras", "task.json")),
     "elmo": FileFormat("recurrent", ("weights.hdf5",)),
     "openai": FileFormat("openai_gpt", ("params_0.npy",)),
+    "quantised": FileFormat("quantised", (rules.QUANTISED,), writable=False),
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
 }
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")

@@ -15,6 +15,8 @@ from bert_tf.tokenization import find_vocabulary
 CONFIG = "bert_config.json"
 # The names of our own training checkpoints, which end as Hugging Face's files do.
 OWN = r"checkpoint-\d+\.safetensors"
+# The file of integers; see quantised.py.
+QUANTISED = "quantised.safetensors"
 _SELF = (("", ""),)
 
 

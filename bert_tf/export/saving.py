@@ -76,11 +76,17 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
     return path
 
 
-def save_onnx(module: IdsModel, path: str | os.PathLike) -> None:
+def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
     """Writes an `IdsModel` as an ONNX file.
 
+    Args:
+        module: the model.
+        path: where.
+        int8: whether matrices are kept in 8 bits, with scales of what they are multiplied with
+            found while it runs.
+
     Raises:
-        InputError: tf2onnx isn't installed.
+        InputError: tf2onnx isn't installed, or for 8 bits onnxruntime.
     """
     try:
         import tf2onnx
@@ -88,7 +94,20 @@ def save_onnx(module: IdsModel, path: str | os.PathLike) -> None:
         raise InputError("ONNX needs the package tf2onnx: pip install 'bert_tf[onnx]'.") from error
     model, _ = tf2onnx.convert.from_function(
         module.function, input_signature=module.function.input_signature, opset=_OPSET)
-    _write(path, model.SerializeToString())
+    if not int8:
+        _write(path, model.SerializeToString())
+        return
+    try:
+        from onnxruntime import quantization
+    except ImportError as error:
+        raise InputError("ONNX in 8 bits needs the package onnxruntime: pip install "
+                         "'bert_tf[onnx]'.") from error
+    with tempfile.TemporaryDirectory() as folder:
+        floats, integers = (os.path.join(folder, name) for name in ("floats.onnx", "int8.onnx"))
+        _write(floats, model.SerializeToString())
+        quantization.quantize_dynamic(floats, integers, weight_type=quantization.QuantType.QInt8)
+        with open(integers, "rb") as file:
+            _write(path, file.read())
 
 
 def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:

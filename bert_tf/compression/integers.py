@@ -1,0 +1,70 @@
+"""A model whose numbers are rounded, written as integers (checkpoints/quantised.py)."""
+
+import os
+
+import keras
+import numpy as np
+
+from bert_tf.checkpoints import quantised, rules
+from bert_tf.checkpoints.quantised import Rounded
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
+from bert_tf.errors import InputError
+from bert_tf.layers.quantisation import (
+    QuantisedDense,
+    asymmetric,
+    ranges_of_groups,
+    symmetric,
+)
+from bert_tf.training.learner import Learner
+
+
+def round_matrix(matrix: np.ndarray, bits: int, how: Quantisation) -> Rounded:
+    """The integers that stand for a matrix [I, O], and its range."""
+    matrix = np.asarray(matrix, np.float32)
+    if how.scheme == "symmetric":
+        spread = np.abs(matrix).max()
+        integers, _ = symmetric(matrix, spread, bits)
+    else:
+        low, high = map(np.asarray, ranges_of_groups(matrix, how.groups))
+        integers, *_ = asymmetric(matrix, low, high, bits)
+        spread = np.stack([low, high])
+    return Rounded(np.asarray(integers).astype(np.int64), np.asarray(spread), bits)
+
+
+def bits_of(learner: Learner) -> dict[str, int]:
+    """The bits of each matrix that a Learner rounds, by our name of it."""
+    how, embeddings = learner.encoder.config.quantisation, learner.encoder.embeddings
+    found = {id(embeddings.word_embeddings): how.embedding_bits,
+             id(embeddings.position_embeddings): how.position_bits}
+    found |= {id(layer.kernel): layer.bits for layer in learner._flatten_layers()
+              if isinstance(layer, QuantisedDense)}
+    return {name: found[id(variable)] for name, variable in variables(learner).items()
+            if found.get(id(variable), FLOAT_BITS) != FLOAT_BITS}
+
+
+def write_integers(folder: str, learner: Learner) -> str:
+    """Writes `quantised.safetensors` and `bert_config.json` into `folder`.
+
+    Args:
+        folder: where.
+        learner: a Learner whose network has a `quantisation`.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        InputError: the network is not rounded.
+    """
+    config = learner.encoder.config
+    how = getattr(config, "quantisation", None)
+    if not how:
+        raise InputError("the model's numbers are not rounded to a few bits; give --quantisation.")
+    bits = bits_of(learner)
+    tensors = {name: round_matrix(value, bits[name], how) if name in bits else value
+               for name, value in ((name, np.array(variable.numpy()))
+                                   for name, variable in variables(learner).items())
+               if "seed_generator" not in name}
+    config.to_json_file(os.path.join(folder, rules.CONFIG))
+    return quantised.write(folder, tensors, [
+        keras.saving.serialize_keras_object(objective) for objective in learner.objectives])

@@ -1,0 +1,167 @@
+"""Times a fine-tuned model in TensorFlow, ONNX Runtime and LiteRT, with floats and with 8 bits.
+
+    bert-compare-runtimes --init_checkpoint=mrpc --task=mrpc --data_dir=glue/MRPC \\
+        --output_dir=runtimes
+
+Each runtime answers the same examples, one at a time, all padded to one length, with one thread.
+The table has the bytes of the file, the CPU seconds an example (the least of --repeats), and the
+score. Files stay in --output_dir; so do results, and the same command started again runs only what
+is missing. The integers of the runtimes are those of their own dynamic quantisation: weights are
+rounded when the file is written, inputs while it runs. A runtime whose package is not installed is
+left out.
+"""
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
+from bert_tf.flags import REQUIRED, option
+from bert_tf.options import read_json, same_options
+from run_scripts.finetuning.examples import Examples, ExamplesFlags
+
+_FILE = "runtimes.json"
+
+
+@dataclasses.dataclass(kw_only=True)
+class RuntimesFlags(ExamplesFlags):
+    """The model, and what is timed."""
+
+    init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
+    output_dir: str = option(REQUIRED, "The folder to write into.")
+    runtimes: list[str] = option(["tensorflow", "onnx", "onnx_int8", "lite", "lite_int8"],
+                                 "What is timed.")
+    examples: int = option(0, "How many examples of the dev file, the first; 0: all.")
+    repeats: int = option(3, "How often the first 32 examples are timed.")
+
+    def describe(self) -> dict:
+        """What results depend on."""
+        return {"task": self.task, "examples": self.examples, "repeats": self.repeats,
+                "data_dir": os.path.abspath(self.data_dir),
+                "init_checkpoint": os.path.abspath(self.init_checkpoint)}
+
+
+def _open_tensorflow(job, model, length):
+    """The file of the model, and what answers features."""
+    import tensorflow as tf
+
+    from bert_tf import export
+    module = export.IdsModel(model, length)
+    reads = model.encoder.reads
+    path = next(path for name in ("model.keras", "quantised.safetensors")
+                if os.path.exists(path := os.path.join(job.init_checkpoint, name)))
+    return path, lambda features: {name: value.numpy() for name, value in module.function(
+        *(tf.constant(features[name], tf.int32) for name in reads)).items()}
+
+
+def _open_onnx(job, model, length, int8=False):
+    import onnxruntime
+
+    from bert_tf import export
+    path = os.path.join(job.output_dir, "int8.onnx" if int8 else "model.onnx")
+    with export.quiet():
+        export.save_onnx(export.IdsModel(model, length), path, int8=int8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    inputs = {given.name: given.name.split(":")[0] for given in session.get_inputs()}
+    return path, lambda features: dict(zip(names, session.run(None, {
+        name: features[ours].astype(np.int32) for name, ours in inputs.items()})))
+
+
+def _open_lite(job, model, length, int8=False):
+    import tensorflow as tf
+
+    from bert_tf import export
+    path = os.path.join(job.output_dir, "int8.tflite" if int8 else "model.tflite")
+    with export.quiet():
+        export.save_lite(export.IdsModel(model, length), path, int8=int8)
+    interpreter = tf.lite.Interpreter(path, num_threads=1)
+    runner = interpreter.get_signature_runner()
+    reads = list(runner.get_input_details())
+
+    return path, lambda features: runner(**{
+        name: features[name].astype(np.int32) for name in reads})
+
+
+_OPEN: dict[str, Callable] = {
+    "tensorflow": _open_tensorflow, "onnx": _open_onnx, "lite": _open_lite,
+    "onnx_int8": lambda *given: _open_onnx(*given, int8=True),
+    "lite_int8": lambda *given: _open_lite(*given, int8=True)}
+
+
+def _time(answer, examples, repeats):
+    """The least CPU seconds an example, of the first 32."""
+    timed = [examples.rows(i) for i in range(min(32, len(examples)))]
+    answer(timed[0])
+    found = []
+    for _ in range(repeats):
+        start = time.process_time()
+        for features in timed:
+            answer(features)
+        found.append((time.process_time() - start) / len(timed))
+    return min(found)
+
+
+def main(job: RuntimesFlags) -> None:
+    """Times all runtimes and prints a table.
+
+    Raises:
+        InputError: the model or the task can't be used.
+    """
+    for name in job.runtimes:
+        if name not in _OPEN:
+            raise InputError(f"--runtimes: there is no {name}; choose from {', '.join(_OPEN)}.")
+    if job.repeats < 1:
+        raise InputError(f"--repeats is {job.repeats}; it must be at least 1.")
+    make_folder(job.output_dir, "output_dir")
+    path = os.path.join(job.output_dir, _FILE)
+    found = read_json(path) if os.path.exists(path) else {"settings": job.describe(), "rows": {}}
+    if not same_options(job.describe(), found["settings"], {}):
+        raise InputError(f"--output_dir: {path} was measured with other flags; name another "
+                         "folder, or remove it.")
+    import tensorflow as tf
+
+    from bert_tf.training.finetuned import read_finetuned
+    for set_threads in (tf.config.threading.set_intra_op_parallelism_threads,
+                        tf.config.threading.set_inter_op_parallelism_threads):
+        set_threads(1)
+    learner, tokenizer, saved = read_finetuned(job.init_checkpoint)
+    examples = Examples(job, _dev(job), saved, tokenizer, job.examples)
+    for name in (name for name in job.runtimes if name not in found["rows"]):
+        try:
+            file, answer = _OPEN[name](job, learner, saved.max_seq_length)
+        except (ImportError, InputError) as error:
+            print(f"{name} is left out: {error}", flush=True)
+            continue
+        seconds = _time(answer, examples, job.repeats)
+        answers = [answer(examples.rows(i)) for i in range(len(examples))]
+        merged = {key: np.concatenate([one[key] for one in answers]) for key in answers[0]}
+        found["rows"][name] = {"bytes": os.path.getsize(file), "seconds": seconds,
+                               "score": examples.score(merged)}
+        write_json(path, found)
+    print(f"{'runtime':12}{'bytes':>14}{'CPU s an example':>18}{examples.task.headline:>12}")
+    for name, row in found["rows"].items():
+        print(f"{name:12}{row['bytes']:>14,}{row['seconds']:>18.4f}{row['score']:>12.4f}",
+              flush=True)
+
+
+def _dev(job):
+    """The name of the task's first dev file."""
+    from bert_tf.tasks.named import find_task
+    return next(name for name in find_task(job.task).splits if name.startswith("dev"))
+
+
+def run() -> None:
+    """The command bert-compare-runtimes."""
+    flags.run(main, RuntimesFlags)
+
+
+if __name__ == "__main__":
+    run()

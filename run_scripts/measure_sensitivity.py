@@ -1,0 +1,140 @@
+"""Chooses how many bits the weights of each layer of a fine-tuned model get (Q-BERT,
+arXiv:1909.05840).
+
+    bert-measure-sensitivity --init_checkpoint=mrpc --task=mrpc --data_dir=glue/MRPC \\
+        --output_dir=mrpc_sensitivity --bits=2,4
+
+For each layer of the encoder, the largest eigenvalue of the Hessian of the loss, in magnitude, is
+found on random samples of the training file. The layers with the largest |mean| + standard
+deviation get the second number of --bits. The command prints the flag --weight_bits for a
+fine-tuning command with --quantisation=qbert.
+
+Eigenvalues are kept in sensitivity.json as they are found; the same command started again goes on
+with those that are missing.
+"""
+
+import dataclasses
+import os
+import typing
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
+from bert_tf.flags import REQUIRED, option
+from bert_tf.options import read_json, same_options
+from run_scripts.finetuning.examples import Examples, ExamplesFlags
+
+if typing.TYPE_CHECKING:
+    import numpy as np
+
+_FILE = "sensitivity.json"
+
+
+@dataclasses.dataclass(kw_only=True)
+class SensitivityFlags(ExamplesFlags):
+    """The model, the samples, and the bits."""
+
+    init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
+    output_dir: str = option(REQUIRED, "The folder to write into.")
+    bits: list[str] = option(["2", "3"], "Bits of most layers, and of the most sensitive ones.")
+    sensitive_layers: int = option(0, "How many layers get more bits; 0: half of them.")
+    samples: int = option(10, "Samples of the training file.")
+    examples: int = option(0, "Examples of a sample; 0: a tenth of the file.")
+    tolerance: float = option(1e-3, "An eigenvalue is found when it changes by a smaller share.")
+    most_products: int = option(100, "Most products with the Hessian that an eigenvalue takes.")
+    batch_size: int = option(16, "Examples that the model reads at a time.")
+    random_seed: int = option(1, "Seed of the samples and of the vectors to begin with.")
+
+    def check(self) -> tuple[int, int]:
+        """The two numbers of bits.
+
+        Raises:
+            InputError: a flag can't be used.
+        """
+        for name, least in (("samples", 1), ("examples", 0), ("most_products", 1),
+                            ("batch_size", 1), ("sensitive_layers", 0), ("tolerance", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+        try:
+            few, many = map(int, self.bits)
+        except ValueError:
+            raise InputError(f"--bits={','.join(self.bits)}: give two numbers.") from None
+        return few, many
+
+    def describe(self) -> dict:
+        """What the eigenvalues depend on."""
+        return {**{name: getattr(self, name) for name in (
+            "task", "examples", "tolerance", "most_products", "random_seed")},
+            "data_dir": os.path.abspath(self.data_dir),
+            "init_checkpoint": os.path.abspath(self.init_checkpoint)}
+
+
+def _kept(path, job):
+    """The eigenvalues of an earlier start: dict of lists by layer."""
+    if not os.path.exists(path):
+        return {}
+    found = read_json(path)
+    if not same_options(job.describe(), found["settings"], {}):
+        raise InputError(f"--output_dir: {path} was measured with other flags; name another "
+                         "folder, or remove it.")
+    return found["eigenvalues"]
+
+
+def measure(job: SensitivityFlags, learner, examples: Examples) -> list[list[float]]:
+    """The eigenvalues of each layer, on each sample; keeps them in the output folder."""
+    import tensorflow as tf
+
+    from bert_tf.compression import hessian
+    from run_scripts.analysis.model import Progress
+    path = os.path.join(job.output_dir, _FILE)
+    found = _kept(path, job)
+    layers = learner.encoder.config.num_hidden_layers
+    size = job.examples or max(1, len(examples) // 10)
+    rows = list(hessian.samples(len(examples), job.samples, size, job.random_seed))
+
+    def batches(sample: "np.ndarray"):
+        return [{name: tf.constant(values) for name, values in examples.batch(part).items()}
+                for part in (sample[i:i + job.batch_size]
+                             for i in range(0, len(sample), job.batch_size))]
+
+    progress = Progress("eigenvalues", job.samples * layers)
+    for layer in range(layers):
+        mine = found.setdefault(str(layer), [])
+        block = hessian.LayerHessian(learner, layer)
+        for number in range(job.samples):
+            if number >= len(mine):
+                mine.append(block.eigenvalue(
+                    batches(rows[number]), seed=job.random_seed, tolerance=job.tolerance,
+                    most=job.most_products))
+                write_json(path, {"settings": job.describe(), "eigenvalues": found})
+            progress()
+    return [found[str(layer)][:job.samples] for layer in range(layers)]
+
+
+def main(job: SensitivityFlags) -> None:
+    """Measures and prints.
+
+    Raises:
+        InputError: the model or the task can't be used.
+    """
+    bits = job.check()
+    from bert_tf.compression import hessian
+    from bert_tf.training.finetuned import read_finetuned
+    learner, tokenizer, saved = read_finetuned(job.init_checkpoint)
+    make_folder(job.output_dir, "output_dir")
+    eigenvalues = measure(job, learner, Examples(job, "train", saved, tokenizer))
+    omegas = [hessian.sensitivity(values) for values in eigenvalues]
+    chosen = hessian.choose_bits(omegas, bits, job.sensitive_layers or len(omegas) // 2)
+    for layer, (values, omega, of_layer) in enumerate(zip(eigenvalues, omegas, chosen)):
+        print(f"layer {layer + 1}: eigenvalues {', '.join(f'{value:.4g}' for value in values)}; "
+              f"sensitivity {omega:.4g}; {of_layer} bits", flush=True)
+    print(f"--quantisation=qbert --weight_bits={','.join(map(str, chosen))}", flush=True)
+
+
+def run() -> None:
+    """The command bert-measure-sensitivity."""
+    flags.run(main, SensitivityFlags)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,58 @@
+"""Writes a fine-tuned model as integers of 2 to 8 bits: a file of about a quarter of the size.
+
+    bert-quantise-model --init_checkpoint=mrpc_q8bert --output=mrpc_int8
+
+A model that was trained with --quantisation computes the same bits from the file. Another one is
+rounded by the flags --quantisation, --weight_bits and so on; without training it loses more. The
+folder that is written stands where a model's folder does: as --init_checkpoint of the fine-tuning
+commands and of bert-export-model, and for `bert_tf.Predictor`.
+"""
+
+import dataclasses
+import os
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.flags import REQUIRED, option
+from run_scripts.finetuning.quantisation import QuantisationFlags
+
+
+@dataclasses.dataclass(kw_only=True)
+class QuantiseFlags(QuantisationFlags):
+    """The model, and where the integers go."""
+
+    init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
+    output: str = option(REQUIRED, "The folder to write into; another one.")
+
+
+def main(job: QuantiseFlags) -> None:
+    """Reads the model and writes the integers.
+
+    Raises:
+        InputError: there is no fine-tuned model, or its numbers are not to be rounded.
+    """
+    if os.path.realpath(job.output) == os.path.realpath(job.init_checkpoint):
+        raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name "
+                         "another.")
+    from bert_tf.compression.integers import write_integers
+    from bert_tf.training.finetuned import read_finetuned
+    make_folder(job.output, "output")
+    learner, tokenizer, saved_task = read_finetuned(job.init_checkpoint,
+                                                          change=job.quantised)
+    path = write_integers(job.output, learner)
+    saved_task.write(job.output)
+    tokenizer.save(job.output)
+    floats = 4 * learner.count_params()
+    size = os.path.getsize(path)
+    print(f"{path}: {size:,} bytes, {size / floats:.1%} of what the weights take as floats",
+          flush=True)
+
+
+def run() -> None:
+    """The command bert-quantise-model."""
+    flags.run(main, QuantiseFlags)
+
+
+if __name__ == "__main__":
+    run()

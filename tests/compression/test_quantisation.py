@@ -1,0 +1,166 @@
+"""Models written as integers, and the sensitivity of layers (golden/quantisation of
+$BERT_TF_TEST_DATA)."""
+
+import json
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.checkpoints.quantised import Rounded
+from bert_tf.compression.hessian import LayerHessian, choose_bits, sensitivity, top_eigenvalue
+from bert_tf.compression.integers import round_matrix
+from bert_tf.config import EncoderConfig
+from bert_tf.config.quantisation import Quantisation
+from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.classification import Classification
+from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from bert_tf.training.learner import Learner
+from run_scripts import measure_sensitivity, quantise_model
+from tests.training import tiny
+
+
+@pytest.mark.parametrize("how", [Quantisation(), Quantisation("groupwise", groups=4)])
+@pytest.mark.parametrize("bits", range(2, 9))
+def test_what_is_read_is_rounded_to_the_same_integers(eagerly, how, bits):
+    random = np.random.default_rng(bits)
+    for middle, width in ((0, 1), (3, 1), (-2, 1e-3), (0, 0)):
+        matrix = (middle + width * random.standard_normal((17, 24))).astype(np.float32)
+        rounded = round_matrix(matrix, bits, how)
+        packed = rounded.pack()
+        assert packed.nbytes == -(-matrix.size * bits // 8)
+        found = Rounded.unpack(packed, rounded.range, bits, matrix.shape)
+        np.testing.assert_array_equal(found.integers, rounded.integers)
+        again = round_matrix(found.floats(), bits, how)
+        np.testing.assert_array_equal(again.integers, rounded.integers)
+        np.testing.assert_array_equal(again.range, rounded.range)
+
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
+
+
+def save(folder, quantisation, vocabulary=WORDS, **sizes):
+    """A fine-tuned model in `folder`; returns its Learner."""
+    keras.utils.set_random_seed(1)
+    config = tiny.config(vocab_size=len(vocabulary), quantisation=quantisation,
+                         initializer_range=0.3, **sizes)
+    learner = Learner(BertEncoder(config), [Classification(config, 2)])
+    rows = {"input_ids": tf.random.stateless_uniform([4, 9], [1, 2], 0, len(vocabulary),
+                                                     tf.int32)}
+    learner(rows, training=True)
+    learner.save(folder / "model.keras")
+    WordpieceTokenizer(Vocabulary(vocabulary)).save(folder)
+    SavedTask(Task("mrpc", "classification", {}, ("0", "1"), ("accuracy",)), 16, True, {},
+              2).write(folder)
+    return learner, rows
+
+
+@pytest.mark.parametrize("how", [
+    {}, {"activations": "dynamic", "embedding_bits": 4},
+    {"scheme": "groupwise", "groups": 4, "weight_bits": [2, 3], "head_bits": 32}])
+def test_a_file_of_integers_gives_the_same_bits(eagerly, tmp_path, how):
+    floats, integers = tmp_path / "floats", tmp_path / "integers"
+    floats.mkdir()
+    learner, rows = save(floats, how)
+    quantise_model.main(quantise_model.QuantiseFlags(
+        init_checkpoint=str(floats), output=str(integers)))
+    config = checkpoints.read_config(integers)
+    assert config == learner.encoder.config
+    other = Learner(BertEncoder(config), [Classification(config, 2)])
+    assert not checkpoints.load(integers, other).missing
+    np.testing.assert_array_equal(other(rows)["classification"], learner(rows)["classification"])
+    texts = [("a b c", "d"), ("x y", "z a b c")]
+    assert bert_tf.Predictor(integers)(texts) == bert_tf.Predictor(floats)(texts)
+
+
+def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path):
+    floats, integers = tmp_path / "floats", tmp_path / "integers"
+    floats.mkdir()
+    sizes = {"hidden_size": 128, "intermediate_size": 512, "num_attention_heads": 2}
+    learner, _ = save(floats, None, **sizes)
+    with pytest.raises(InputError, match="give --quantisation"):
+        quantise_model.main(quantise_model.QuantiseFlags(
+            init_checkpoint=str(floats), output=str(integers)))
+    quantise_model.main(quantise_model.QuantiseFlags(
+        init_checkpoint=str(floats), output=str(integers), quantisation="q8bert",
+        activation_ranges="dynamic"))
+    size = os.path.getsize(integers / "quantised.safetensors")
+    assert 0.25 < size / (4 * learner.count_params()) < 0.28
+    checkpoints.convert(integers, tmp_path / "back", "keras")
+    assert checkpoints.read_config(tmp_path / "back").quantisation.activations == "dynamic"
+    data = bytearray((integers / "quantised.safetensors").read_bytes())
+    data[-1] ^= 1
+    (integers / "quantised.safetensors").write_bytes(data)
+    with pytest.raises(InputError, match="damaged"):
+        bert_tf.Predictor(integers)
+
+
+@pytest.fixture(scope="module")
+def hessian(test_data):
+    """The golden values, and the Learner of their model."""
+    values = np.load(test_data / "golden/quantisation/hessian_seed1.npz")
+    sizes = json.loads(str(values["config"]))
+    labels = sizes.pop("labels")
+    config = EncoderConfig.from_dict(sizes)
+    learner = Learner(BertEncoder(config), [Classification(config, labels)])
+    theirs = {name: values[f"w/{name}"] for name in
+              (key.removeprefix("w/") for key in values if key.startswith("w/"))}
+    renamed = (("encoder/layer_", "encoder/layer."), ("/", "."), ("kernel", "weight"),
+               ("gamma", "weight"), ("beta", "bias"), ("classification.dense", "classifier"))
+    for name, variable in checkpoints.weights.variables(learner).items():
+        for ours, other in renamed:
+            name = name.replace(ours, other)
+        name = next((known for known in (name, f"bert.{name}", f"bert.{name}.weight")
+                     if known in theirs), None)
+        if name:
+            value = theirs.pop(name)
+            variable.assign(value.T if variable.path.endswith("kernel") else value)
+    assert not theirs
+    return values, learner
+
+
+def test_eigenvalues_of_layers_equal_pyhessians(hessian):
+    values, learner = hessian
+    layer = 2
+    block = LayerHessian(learner, layer)
+    found = [block.eigenvalue([{name: tf.constant(values[f"batch{i}/{name}"]) for name in (
+        "input_ids", "input_mask", "label_ids")}], tolerance=1e-7, most=300) for i in range(5)]
+    np.testing.assert_allclose(found, values["top_eigenvalue_f64"][layer], rtol=1e-5)
+    np.testing.assert_allclose(sensitivity(found), values["sensitivity_f64"][layer], rtol=1e-5)
+
+
+def test_the_greatest_magnitude_keeps_its_sign():
+    matrix = np.random.default_rng(0).standard_normal((20, 20))
+    matrix = matrix + matrix.T - 6 * np.eye(20)
+    spectrum = np.linalg.eigvalsh(matrix)
+    expected = spectrum[np.abs(spectrum).argmax()]
+    assert expected < 0
+    found = top_eigenvalue(lambda vector: matrix @ vector, 20, tolerance=1e-12, most=5000)
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert choose_bits([3.0, 9.0, 4.0, 1.0], (2, 4), 2) == [2, 4, 4, 2]
+
+
+def test_sensitivities_are_kept_and_flags_checked(tmp_path, capsys):
+    model = tmp_path / "model"
+    model.mkdir()
+    save(model, None)
+    (tmp_path / "train.tsv").write_text("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(
+        f"{i % 2}\t1\t2\ta b c\td {'e ' * i}\n" for i in range(8)))
+    job = measure_sensitivity.SensitivityFlags(
+        init_checkpoint=str(model), task="mrpc", data_dir=str(tmp_path), samples=1, examples=4,
+        output_dir=str(tmp_path / "out"), most_products=3)
+    measure_sensitivity.main(job)
+    first = json.loads((tmp_path / "out/sensitivity.json").read_text())
+    assert "--weight_bits=" in capsys.readouterr().out
+    measure_sensitivity.main(job)
+    assert json.loads((tmp_path / "out/sensitivity.json").read_text()) == first
+    job.examples = 3
+    with pytest.raises(InputError, match="other flags"):
+        measure_sensitivity.main(job)
