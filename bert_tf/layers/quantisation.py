@@ -13,6 +13,7 @@ import keras
 from keras import ops
 
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
+from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 
 
@@ -171,6 +172,9 @@ class QuantisedDense(keras.layers.Dense):
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
+        if self.units % self.how.groups:
+            raise InputError(f"quantisation: groups ({self.how.groups}) must divide the "
+                             f"{self.units} columns of {self.path}.")
         if self.ranges:
             self.ranges.build()
 

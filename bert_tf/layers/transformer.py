@@ -173,7 +173,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
-        how = config.quantisation
+        how = getattr(config, "quantisation", None)
         self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
                             if how and how.keeps_ranges else None)
 
@@ -231,7 +231,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
         if self.idle_id is not None:
             x = ops.where(ops.equal(input_ids, self.idle_id)[:, :, None], ops.stop_gradient(x), x)
         positions = self.position_embeddings[:length]                               # [S, E]
-        how = self.config.quantisation
+        how = getattr(self.config, "quantisation", None)
         if how:
             x = self._rounded(x, self.word_embeddings, how.embedding_bits, training)
             positions = self._rounded(positions, self.position_embeddings, how.position_bits,
