@@ -349,14 +349,14 @@ def test_killed_anywhere_it_ends_the_same(
     expected = plain(tune("whole", **options).train(examples))
     kept = weights(tmp_path / "whole")
     expected_lines = evaluations(tmp_path / "whole")
-    first, stride = 1, 7
+    first, stride = 1, 9
     for folder in itertools.count():
         tuning = tune(str(folder), **options)
         ended, kills = killed_at(first, monkeypatch, functools.partial(tuning.train, examples)), 0
         if ended:
             break
         # Killed again as it goes on.
-        while not killed_at(11, monkeypatch, functools.partial(tuning.train, examples)):
+        while not killed_at(17, monkeypatch, functools.partial(tuning.train, examples)):
             kills += 1
             assert kills < 20
         summary = tune(str(folder), **options).train(examples)
