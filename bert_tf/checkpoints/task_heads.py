@@ -24,6 +24,20 @@ def tasks_beside(folder: str) -> list[str]:
     return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
 
+def with_head_of(path: str, task: str) -> str:
+    """The path of a model (or ""); where that is of several tasks, the path of it with one head.
+
+    Raises:
+        InputError: it has no head of the task.
+    """
+    known = tasks_beside(path) if path else []
+    if known and task not in known:
+        raise InputError(f"{path} has no head of the task {task}; it has those of "
+                         f"{', '.join(known)}: name the folder of one, such as "
+                         f"{task_folder(path, known[0])}.")
+    return task_folder(path, task) if known else path
+
+
 def resolve(file: str) -> tuple[str | None, str]:
     """The task that a `.keras` file stands for, and the one that holds its weights: of a file that
     is there None, and itself."""

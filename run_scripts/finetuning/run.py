@@ -8,6 +8,7 @@ import os
 
 from bert_tf import data, objectives, training
 from bert_tf.checkpoints import keras_file
+from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.heads import HEADS
@@ -78,6 +79,9 @@ def make_plan(script: str, task_flags, model_flags, settings, options: dict) -> 
         raise InputError(f"{task.name} has no training set: train --task={task.model_of} and "
                          "give the model as --init_checkpoint.")
     model_flags.check(settings)
+    if model_flags.keep_head or not model_flags.do_train:
+        model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
+            model_flags.init_checkpoint, task.name))
     model = open_model(model_flags, settings.output_dir, task.defaults.max_seq_length)
     task = _as_trained(task, model, kinds, task_flags.names_kind)
     options = task.kind.options(options, model.saved.options if model.saved else {},

@@ -1,5 +1,6 @@
 """Fine-tuning of one model on several tasks, from files to scores and answers."""
 
+import dataclasses
 import json
 import random
 
@@ -9,6 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.labelled import encode_pairs
 from bert_tf.tasks.task_flags import TaskFlags
@@ -154,10 +156,13 @@ def check_parts(whole, first):
 def check_going_on(whole, folder, tmp_path):
     """One task is trained further, with its head."""
     job = ModelFlags(do_train=True, do_eval=True, keep_head=True, num_workers=1,
-                     init_checkpoint=str(whole / "tasks" / "same"))
+                     init_checkpoint=with_head_of(str(whole), "same"))
     settings = FineTuneSettings(output_dir=str(tmp_path / "own"), num_train_epochs=0.0)
     own = TaskFlags(**{"data_dir": str(folder), **ROWS["same"]})
     run_classifier.main(own, job, settings)
+    with pytest.raises(InputError, match="no head of the task mrpc; it has those of mood, rating"):
+        run_classifier.main(TaskFlags(task="mrpc"), dataclasses.replace(
+            job, init_checkpoint=str(whole)), settings)
     score = json.loads((tmp_path / "own" / "metrics.json").read_text())["metrics"]
     wanted = json.loads((whole / "metrics.json").read_text())["metrics"]
     assert score["dev/accuracy"] == wanted["same_dev_accuracy"]
