@@ -136,6 +136,8 @@ class _File:
         dtype = np.dtype(name)
         if math.prod(shape) * dtype.itemsize != size:
             raise _Damaged(f"{path} has another size than its shape")
+        if not size:        # it has no place in the file
+            return shape, name, np.zeros(shape, dtype)
         return shape, name, np.frombuffer(self._take(address, size), dtype).reshape(shape)
 
 

@@ -4,125 +4,143 @@
 
 A head is switched off in one of two ways: it looks at all tokens alike (Kovaleva et al.,
 arXiv:1908.08593), or gives nothing (Michel et al., arXiv:1905.10650). Each head is tried alone,
-then each layer as a whole. A head that layers share, as ALBERT's do, is off in all of them. Writes
-heads.json and heads.png.
+then each layer as a whole; with --reverse_head_mask each layer with one head alone, too, the best
+of which is chosen on --choose_split. Each difference has the probability that it is chance. A head
+that layers share, as ALBERT's do, is off in all of them. Writes heads.json and heads.png.
 """
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
-from bert_tf import analysis, flags, metrics
+from bert_tf import analysis, flags
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
-from bert_tf.heads import HEADS
-from bert_tf.tasks import named
-from bert_tf.tasks.reading import read_examples
-from bert_tf.tasks.task import SavedTask
-from bert_tf.tokenization import open_tokenizer
+from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import Progress, check_least
+from run_scripts.finetuning.measured import Measured
 
-_KINDS = {"classification": "label", "regression": "value", "multiple_choice": "choice"}
+_RARE = 0.01    # probabilities below this are called significant, as in the paper
 
 
 @dataclasses.dataclass
 class HeadsFlags:
     """The model, the task, and how heads are switched off."""
 
-    model_dir: str = option(REQUIRED, "The --output_dir of run_classifier or run_multiple_choice.")
-    task: str = option(REQUIRED, "The task's name, as --task of those commands has it.")
-    data_dir: str = option(REQUIRED, "Folder of the task's files.")
+    model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning script.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    split: str = option("dev", "The split to score on.")
+    task: str = option("", "The task's name, as --task of those commands has it.")
+    data_dir: str = option("", "Folder of the task's files.")
+    dev_file: str = option("", "For a model of SQuAD, the file of questions to score on, instead "
+                               "of --task and --data_dir.")
+    split: str = option("", "The split to score on (default: the first that has labels, beside "
+                            "train).")
     examples: int = option(0, "How many examples, the first of the split; 0: all.")
     form: str = option("uniform", "uniform: the head looks at all tokens alike; zero: it gives "
                        "nothing.", choices=("uniform", "zero"))
+    reverse_head_mask: bool = option(False, "Score each layer with one of its heads alone, too.")
+    choose_split: str = option("train", "The split on which the best head of a layer is chosen.")
+    choose_examples: int = option(200, "How many examples of it, the first; 0: all.")
     batch_size: int = option(32, "Examples that the model reads at a time.")
 
     def __post_init__(self):
-        check_least(self, examples=0, batch_size=1)
+        check_least(self, examples=0, batch_size=1, choose_examples=0)
 
 
 class Scorer:
-    """Scores a model on the examples of a split, as it is at the time.
+    """Scores a model with parts switched off on the examples of a split.
 
     Attributes:
+        model, split: `Measured` and its `MeasuredSplit`.
         encoder: the model's.
-        metric: name of the metric, the task's headline.
+        whole: the score of the whole model, times 100.
     """
 
     def __init__(self, job: HeadsFlags):
-        import bert_tf
-        saved = SavedTask.read(job.model_dir)
-        if not saved:
-            raise InputError(f"--model_dir: there is no task.json in {job.model_dir}; name the "
-                             "--output_dir of a model that was fine-tuned.")
-        self._task = task = saved.task
-        if task.kind.name not in _KINDS:
-            raise InputError(f"--model_dir: a model of the kind {task.kind} can't be taken, only "
-                             f"one of {', '.join(_KINDS)}.")
-        known = named.find_task(job.task)
-        if known.kind.name != task.kind.name:
-            raise InputError(f"--task={job.task} is of the kind {known.kind.name}, but the model "
-                             f"was trained for {task.kind.name}; give the task it was trained for.")
-        known = dataclasses.replace(known, labels=task.labels)
-        self.metric = task.headline
-        path = known.path(job.data_dir, job.split)
-        self._examples = list(read_examples(known, job.split, path))[:job.examples or None]
-        head, options = task.kind.head(task, saved.options)
-        learner = getattr(bert_tf, HEADS[head].objective).from_pretrained(job.model_dir, **options)
-        self.encoder = learner.encoder
+        self.model = Measured(job.model_dir, TaskFlags(
+            task=job.task, data_dir=job.data_dir, dev_file=job.dev_file), job.output_dir,
+            job.batch_size)
+        self.encoder, self._form = self.model.learner.encoder, job.form
         config = self.encoder.config
+        if not isinstance(config, EncoderConfig) or config.pruned_heads:
+            raise InputError(f"--model_dir: {job.model_dir} is no encoder of BERT's kind that has "
+                             "all its heads; take another.")
         if job.form == "uniform" and config.learned_heads < config.num_attention_heads:
             raise InputError(f"--model_dir: some heads of {job.model_dir} look at fixed places, "
                              "whatever their queries are; give --form=zero.")
-        self._predictor = bert_tf.Predictor.from_learner(
-            learner, open_tokenizer(job.model_dir, saved.do_lower_case), saved, job.batch_size)
+        self.split = self.model.split(job.split, job.examples)
+        self._answers = self.split.answer()
+        self.whole = self.split.score(self._answers)
 
-    def __call__(self) -> float:
-        """The score, times 100."""
-        name = _KINDS[self._task.kind.name]
-        answers = [answer[name] for answer in self._predictor(
-            [tuple(example.texts) for example in self._examples])]
-        if name == "label":
-            answers = [self._task.labels.index(answer) for answer in answers]
-        labels = self._task.kind.targets(self._task, self._examples)
-        return 100 * metrics.compute([self.metric], labels, np.array(answers))[self.metric]
-
-    @property
-    def examples(self) -> int:
-        """How many there are."""
-        return len(self._examples)
+    def without(self, heads: Collection[tuple[int, int]], split: Any = None
+                ) -> tuple[float, float]:
+        """The score without some heads, and the probability of the difference (1 where answers are
+        not compared); on another split, the score alone is of use."""
+        with analysis.disabled(self.encoder, heads, self._form):
+            found = (split or self.split).answer()
+        if split or self.split.targets is None:
+            return (split or self.split).score(found), 1.0
+        return self.split.score(found), analysis.p_value(
+            self.split.targets, self._answers, found, self.model.metric)
 
 
-def try_all(scorer: Scorer, form: str) -> tuple[float, np.ndarray, np.ndarray]:
-    """The score of the whole model, [R, N] without each head, and [R] without all heads of a row:
-    R is L, or fewer where layers share their heads."""
+def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
+    """The scores and probabilities [R, N] without each head, and [R] without all heads of a row: R
+    is L, or fewer where layers share their heads."""
     encoder, rows = scorer.encoder, analysis.sharing(scorer.encoder)
     count = encoder.config.num_attention_heads
-    progress = Progress("scores", len(rows) * (count + 1) + 1)
-    whole = scorer()
-    progress()
-    heads, layers = np.zeros((len(rows), count)), np.zeros(len(rows))
+    progress = Progress("scores", len(rows) * (count + 1))
+    found = {"without_head": np.zeros((2, len(rows), count)),
+             "without_layer": np.zeros((2, len(rows)))}
 
     def score(group, off):
-        with analysis.disabled(encoder, [(layer, head) for layer in group for head in off], form):
-            found = scorer()
+        result = scorer.without([(layer, head) for layer in group for head in off])
+        progress()
+        return result
+
+    print(f"{scorer.model.metric} on {scorer.split.size:,} examples: {scorer.whole:.2f}; without a "
+          "head, the difference (last column: without the layer's)\n   layer"
+          + "".join(f"{head + 1:>7}" for head in range(count)) + "      all", flush=True)
+    for row, group in enumerate(rows):
+        found["without_head"][:, row] = np.transpose([score(group, [head])
+                                                      for head in range(count)])
+        found["without_layer"][:, row] = score(group, range(count))
+        print(f"{name_of_row(group):>8}" + "".join(
+            f"{each - scorer.whole:>+7.2f}" for each in found["without_head"][0, row])
+            + f"{found['without_layer'][0, row] - scorer.whole:>+9.2f}", flush=True)
+    return found
+
+
+def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
+    """For each row of layers that share their heads, the head that is best alone on --choose_split,
+    and the score with it alone."""
+    chosen_on = scorer.model.split(job.choose_split, job.choose_examples)
+    count, rows = scorer.encoder.config.num_attention_heads, []
+    sharing = analysis.sharing(scorer.encoder)
+    progress = Progress("scores", len(sharing) * (count + 1))
+
+    def score(group, head, split=None):
+        found = scorer.without([(layer, other) for layer in group for other in range(count)
+                                if other != head], split)
         progress()
         return found
 
-    print(f"{scorer.metric} on {scorer.examples:,} examples: {whole:.2f}; without a head, the "
-          "difference (last column: without the layer's)\n   layer"
-          + "".join(f"{head + 1:>7}" for head in range(count)) + "      all", flush=True)
-    for row, group in enumerate(rows):
-        heads[row] = [score(group, [head]) for head in range(count)]
-        layers[row] = score(group, range(count))
-        print(f"{name_of_row(group):>8}" + "".join(f"{each - whole:>+7.2f}" for each in heads[row])
-              + f"{layers[row] - whole:>+9.2f}", flush=True)
-    return whole, heads, layers
+    print(f"with one head of a layer alone, the best on {chosen_on.size:,} examples of "
+          f"{chosen_on.name}", flush=True)
+    for group in sharing:
+        scores = [score(group, head, chosen_on)[0] for head in range(count)]
+        best = int(np.argmax(scores))
+        found, chance = score(group, best)
+        print(f"{name_of_row(group):>8}  head {best + 1:>2}  {found - scorer.whole:+.2f}  "
+              f"p {chance:.3f}", flush=True)
+        rows.append({"layer": name_of_row(group), "head": best + 1, "score": found, "p": chance,
+                     "scores_to_choose": scores})
+    return rows
 
 
 def name_of_row(group: Sequence[int]) -> str:
@@ -132,13 +150,13 @@ def name_of_row(group: Sequence[int]) -> str:
 
 def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.ndarray,
          layers: Sequence[float]) -> None:
-    """Draws the differences as a table of colours, a row for each of the names `rows`; without all
-    heads of a row at the right."""
+    """Draws the differences as a table of colours, a row for each of the names `rows`, without all
+    heads of a row at the right; and how many heads have which score."""
     from bert_tf.analysis.pictures import picture
     differences = np.concatenate([heads, np.reshape(layers, (-1, 1))], 1) - whole
     most = max(np.abs(differences[:, :-1]).max(), 0.1)
-    size = (max(1.2 + 0.6 * differences.shape[1], 7), 1.2 + 0.45 * len(heads))
-    with picture(path, 1, 1, size) as (_, axes):
+    size = (max(1.2 + 0.6 * differences.shape[1], 7), max(1.2 + 0.45 * len(heads), 2.4))
+    with picture(path, 2, 1, size) as (_, axes):
         axis = axes[0, 0]
         axis.imshow(differences, cmap="RdBu", vmin=-most, vmax=most, aspect="auto")
         for (row, column), value in np.ndenumerate(differences):
@@ -148,13 +166,17 @@ def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.nda
         axis.set(title=title, xlabel="head", ylabel="layer", xticks=range(len(names)),
                  xticklabels=names, yticks=range(len(heads)),
                  yticklabels=rows)
+        axes[1, 0].hist(heads.ravel(), bins=30, color="#4269d0")
+        axes[1, 0].axvline(whole, color="gray", linestyle=":")
+        axes[1, 0].set(xlabel="score without one head", ylabel="heads")
 
 
 def main(job: HeadsFlags) -> None:
     """Runs the command."""
     make_folder(job.output_dir, "output_dir")
     scorer = Scorer(job)
-    whole, heads, layers = try_all(scorer, job.form)
+    found = try_all(scorer)
+    (heads, chances), whole = found["without_head"], scorer.whole
     rows = [name_of_row(group) for group in analysis.sharing(scorer.encoder)]
     best, worst = (np.unravel_index(index, heads.shape)
                    for index in (heads.argmax(), heads.argmin()))
@@ -162,12 +184,21 @@ def main(job: HeadsFlags) -> None:
           f"{heads[best] - whole:+.2f}; most lost without layer {rows[worst[0]]} head "
           f"{worst[1] + 1}: {heads[worst] - whole:+.2f}; "
           f"{(heads >= whole).mean():.0%} of the heads cost nothing")
-    write_json(os.path.join(job.output_dir, "heads.json"), {
-        "metric": scorer.metric, "examples": scorer.examples, "form": job.form, "score": whole,
-        "layers": rows, "without_head": heads.tolist(), "without_layer": layers.tolist()})
+    print(f"significant at p < {_RARE} (layer:head): " + (", ".join(
+        f"{rows[row]}:{head + 1} {heads[row, head] - whole:+.2f} (p {chances[row, head]:.3f})"
+        for row, head in np.argwhere(chances < _RARE)) or "none"))
+    described = {
+        "metric": scorer.model.metric, "examples": scorer.split.size, "form": job.form,
+        "score": whole, "layers": rows, "without_head": heads.tolist(),
+        "p_without_head": chances.tolist(),
+        "without_layer": found["without_layer"][0].tolist(),
+        "p_without_layer": found["without_layer"][1].tolist()}
+    if job.reverse_head_mask:
+        described["one_head_alone"] = try_alone(scorer, job)
+    write_json(os.path.join(job.output_dir, "heads.json"), described)
     draw(os.path.join(job.output_dir, "heads.png"),
-         f"{job.task}: {scorer.metric} {whole:.1f} on {scorer.examples:,} examples, change without "
-         "a head", rows, whole, heads, layers)
+         f"{job.task}: {scorer.model.metric} {whole:.1f} on {scorer.split.size:,} examples, change "
+         "without a head", rows, whole, heads, found["without_layer"][0])
 
 
 def run() -> None:

@@ -177,7 +177,7 @@ def test_heads_that_layers_share(tmp_path, eagerly):
     found = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert found["layers"] == ["1-2"] and np.shape(found["without_head"]) == (1, 2)
     for change, message in (({"task": "sts-b"}, "--task=sts-b is of the kind regression"),
-                            ({"data_dir": str(tmp_path)}, "dev.tsv"),
+                            ({"data_dir": str(tmp_path)}, "there is no train.tsv"),
                             ({"model_dir": str(tmp_path)}, "--model_dir"),
                             ({"split": "train"}, "train.tsv")):
         with pytest.raises(InputError, match=message):

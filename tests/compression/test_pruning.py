@@ -1,0 +1,186 @@
+"""Heads, units and layers: how much each is needed, and models from which some were cut."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import checkpoints, networks, objectives
+from bert_tf.analysis import disabled, p_value
+from bert_tf.checkpoints.conversion import convert
+from bert_tf.checkpoints.weights import variables
+from bert_tf.compression import cut, dead_heads, importance, normalised, order_of, steps_of
+from bert_tf.compression.importance import mask_gradients
+from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
+from bert_tf.errors import InputError
+from bert_tf.training.learner import Learner
+from bert_tf.training.run import save_model
+
+HEADS = [(layer, head) for layer in range(4) for head in range(4)]
+
+
+def classifier(config):
+    return Learner(networks.build(config), [objectives.Classification(config, num_labels=2)])
+
+
+@pytest.fixture(name="golden", scope="module")
+def fixture_golden(test_data):
+    """The golden file of the small model, and the model."""
+    golden = np.load(test_data / "golden/pruning/heads_random_seed1.npz")
+    learner = classifier(EncoderConfig.from_dict(json.loads(str(golden["config"]))))
+    for name, variable in variables(learner).items():
+        head = {"classification/dense/kernel": "output_weights",
+                "classification/dense/bias": "output_bias"}.get(name)
+        value = golden[f"w/{head or f'bert/{name}'}"]
+        variable.assign(value.T if head == "output_weights" else value)
+    return golden, learner
+
+
+def features(golden):
+    return {name: golden[name] for name in ("input_ids", "input_mask", "segment_ids", "label_ids")}
+
+
+def batches(golden):
+    size, rows = int(golden["batch_size"]), features(golden)
+    for start in range(0, 48, size):
+        yield {name: values[start:start + size] for name, values in rows.items()}
+
+
+def logits(learner, golden):
+    return learner(features(golden))["classification"].numpy()
+
+
+def test_importance_as_in_the_paper_and_in_its_code(golden, eagerly):
+    golden, learner = golden
+    found = mask_gradients(learner, "head")(
+        {name: tf.constant(values) for name, values in features(golden).items()})
+    wanted = golden["gradient_by_example"]
+    np.testing.assert_allclose(np.stack(found, 1), wanted, atol=1e-5 * np.abs(wanted).max())
+    np.testing.assert_allclose(np.stack(importance(learner, batches(golden))),
+                               golden["paper_importance"], rtol=1e-5)
+    by_code = importance(learner, batches(golden), form="code")
+    np.testing.assert_allclose(np.stack(by_code), golden["are16_importance"], rtol=1e-5)
+    np.testing.assert_allclose(np.stack(normalised(by_code)),
+                               golden["are16_importance_layer_normalised"], rtol=1e-5)
+
+
+def test_importance_of_units_is_that_of_a_slow_loop(golden, eagerly):
+    """Of two units: the loss of one example, differentiated by a factor by hand."""
+    golden, learner = golden
+    batch = {name: values[:1] for name, values in features(golden).items()}
+    found = importance(learner, [batch], "unit")
+    step = 1e-2
+
+    def loss(layer, unit, factor):
+        masks = [np.ones((1, 1, 48), "float32") for _ in range(4)]
+        masks[layer][..., unit] = factor
+        return float(learner.measure({**batch, "unit_mask": masks})["classification"]["loss"][0])
+
+    for layer, unit in ((1, 7), (3, 40)):
+        slope = (loss(layer, unit, 1 + step) - loss(layer, unit, 1 - step)) / (2 * step)
+        assert found[layer][unit] == pytest.approx(abs(slope), rel=0.02, abs=1e-4)
+
+
+@pytest.mark.parametrize("is_exact", [False, True])
+def test_iterative_pruning(is_exact, golden, eagerly):
+    golden, learner = golden
+    steps = json.loads(str(golden["iterative_exact" if is_exact else "iterative"]))
+    gone, scores = [], None
+    counts = steps_of(steps["percents"], 4, 4)[:2 if is_exact else None]
+    for count, wanted in zip(counts, steps["pruned"]):
+        if is_exact or not scores:
+            with disabled(learner.encoder, gone, "zero"):
+                scores = normalised(importance(learner, batches(golden), form="code"))
+        new = order_of(scores, gone)[:count - len(gone)]
+        assert sorted(map(list, new)) == sorted(wanted)
+        gone += new
+
+
+def test_order_with_ties_and_protected_heads(test_data):
+    for case in json.loads((test_data / "golden/pruning/what_to_prune_seed1.json").read_text()):
+        least = case["at_least_heads_a_layer"]
+        counts = steps_of(case["percents"], case["layers"], case["heads"], least)
+        assert list(np.diff([0, *counts])) == case["heads_a_step"]
+        order = order_of(case["importance"], (), least)
+        assert [sorted(map(list, order[:count])) for count in counts] == [
+            sorted(pruned) for pruned in case["pruned_after"]]
+
+
+def test_cut_equals_masked_and_golden(golden, eagerly, tmp_path):
+    """Also after a second cut, without any head, and from the file that is written."""
+    golden, learner = golden
+    heads = [(int(layer), head) for layer, of_layer in json.loads(str(golden["cut"])).items()
+             for head in of_layer]
+    smaller = cut(learner, heads)
+    np.testing.assert_allclose(logits(smaller, golden), golden["cut_logits"], atol=1e-5)
+    assert smaller.count_params() == golden["cut_parameters"]
+    assert smaller.encoder.config.to_dict()["pruned_heads"] == json.loads(str(golden["cut"]))
+    others = [pair for pair in HEADS if pair not in heads]
+    for off in (others[:5], others):
+        units = [(0, 3), (2, 47)]
+        left = cut(smaller, off, units)
+        save_model(str(tmp_path), left)
+        again = classifier(read_config(tmp_path / "bert_config.json"))
+        assert not checkpoints.load(tmp_path, again).missing
+        with disabled(learner.encoder, heads + off, "zero", units):
+            masked = logits(learner, golden)
+        np.testing.assert_allclose(logits(again, golden), masked, atol=1e-6)
+    with pytest.raises(InputError, match="no head 2 in layer 1"):
+        cut(smaller, [(0, 1)])
+    for form in ("google", "huggingface"):
+        with pytest.raises(InputError, match="pruned_heads"):
+            convert(str(tmp_path), str(tmp_path / form), form)
+
+
+def test_cut_layers_are_numbered_anew(golden, eagerly):
+    golden, learner = golden
+    left = cut(cut(learner, [(3, 1)]), layers=[0, 2])
+    config = left.encoder.config
+    assert config.num_hidden_layers == 2 and config.to_dict()["pruned_heads"] == {"1": [1]}
+    encoder, rows = learner.encoder, features(golden)
+    x = encoder.embeddings(rows["input_ids"], rows["segment_ids"])
+    for number, mask in ((1, None), (3, np.array([1, 0, 1, 1]))):
+        x, _ = encoder.layers_[number](x, encoder.make_bias(rows, None), mask)
+    np.testing.assert_allclose(left.encoder(rows)["sequence_output"], x, atol=1e-5)
+
+
+def test_heads_that_give_nothing(golden):
+    _, learner = golden
+    with disabled(learner.encoder, [(1, 2)], "zero"):
+        assert dead_heads(learner.encoder) == [(1, 2)]
+    assert not dead_heads(learner.encoder)
+
+
+def test_configuration():
+    sizes = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4,
+             "intermediate_size": 6}
+    config = EncoderConfig(**sizes, pruned_heads={"1": [3, 0], "0": []}, intermediate_sizes=[6, 2])
+    assert config.kept_heads(1) == [1, 2] and config.feed_forward_size(1) == 2
+    assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert "pruned_heads" not in EncoderConfig(**sizes, intermediate_sizes=[6, 6]).to_dict()
+    assert hash(config) != hash(dataclasses.replace(config, pruned_heads=()))
+    for change, message in (({"pruned_heads": {"2": [0]}}, "no layer 2"),
+                            ({"pruned_heads": {"0": [4]}}, "no head 4"),
+                            ({"pruned_heads": [1]}, "must map"),
+                            ({"intermediate_sizes": [6]}, "2 whole numbers"),
+                            ({"intermediate_sizes": [7, 6]}, "from 1 to")):
+        with pytest.raises(InputError, match=message):
+            EncoderConfig(**sizes, **change)
+    with pytest.raises(InputError, match="fixed places"):
+        FixedPatternConfig(**{**sizes, "hidden_size": 16, "num_attention_heads": 8},
+                           pruned_heads={"0": [0]})
+
+
+def test_p_values():
+    """Of the sign test as computed by hand; of numbers, small where one model is much better."""
+    labels = np.zeros(20, int)
+    second = np.arange(20) < 3
+    assert p_value(labels, labels, second.astype(int)) == pytest.approx(2 * 0.5**3)
+    assert p_value(labels, labels, labels) == 1.0
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=60)
+    good, bad = (numbers + scale * rng.normal(size=60) for scale in (0.1, 2.0))
+    assert p_value(numbers, good, bad, "spearman") < 0.01
+    assert p_value(numbers, good, good + 1e-9 * bad, "pearson") > 0.05
