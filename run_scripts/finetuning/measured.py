@@ -6,13 +6,13 @@ import contextlib
 import dataclasses
 import io
 import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf import data, training
-from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
 from bert_tf.tasks import named
 from bert_tf.tasks.task import SavedTask
@@ -41,6 +41,7 @@ class Measured:
 
     Attributes:
         task: `Task`.
+        batch_size: see above.
         trainer: the `Trainer`, whose learner has the weights.
         metric: name of the metric, the task's headline.
     """
@@ -69,8 +70,8 @@ class Measured:
             self._run = open_run(kind.script, self._files, flags, self._settings, options)
         self.task = self._run.plan.task
         self.metric = self.task.headline if kind.name != "span" else "f1"
-        self._batch_size = batch_size
-        self.trainer: Trainer = self._run.tuning.load(os.path.join(model_dir, keras_file.NAME))
+        self.batch_size = batch_size
+        self.trainer: Trainer = self._run.tuning.load(model_dir)
 
     @property
     def learner(self) -> Learner:
@@ -144,9 +145,21 @@ class MeasuredSplit:
 
     def answer(self, trainer: Trainer | None = None) -> Any:
         """The predictions for all examples of the model as it is, or of another."""
-        answers, _ = training.predict(trainer or self.model.trainer, self.examples,
-                                     min(self.model._batch_size, self.size), measures=False)
-        return self.predictions.decode(answers, self.examples)
+        return self.predictions.decode(self.timed(trainer, 0)[0], self.examples)
+
+    def timed(self, trainer: Trainer | None = None, runs: int = 3
+              ) -> tuple[dict[str, np.ndarray], float]:
+        """The arrays that a model answers, and the least CPU seconds an example of some runs."""
+        def answer():
+            return training.predict(trainer or self.model.trainer, self.examples,
+                                    min(self.model.batch_size, self.size), measures=False)[0]
+
+        found, seconds = answer(), []       # the first compiles
+        for _ in range(runs):
+            start = time.process_time()
+            answer()
+            seconds.append((time.process_time() - start) / self.size)
+        return found, min(seconds, default=0.0)
 
     def score(self, predicted: Any) -> float:
         """The headline of predictions, times 100."""
@@ -159,6 +172,16 @@ class MeasuredSplit:
         for start in range(0, self.size, size):
             rows = np.arange(start, min(start + size, self.size))
             yield self.examples.batch(rows, self.examples.batch_length(rows))
+
+
+def weights_bytes(folder: str) -> int:
+    """The size of the files of weights of a model's folder."""
+    sizes = [entry.stat().st_size for entry in os.scandir(folder)
+             if entry.name.endswith((".keras", ".safetensors"))]
+    if not sizes:
+        raise InputError(f"--model_dir: there are no weights in {folder}; name the --output_dir "
+                         "of a model that was fine-tuned.")
+    return sum(sizes)
 
 
 @contextlib.contextmanager

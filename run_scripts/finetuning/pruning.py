@@ -1,14 +1,12 @@
 """Scores of a fine-tuned model without some of its parts, and the smaller model that is left."""
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from bert_tf import analysis, compression, training
-from bert_tf.checkpoints import keras_file
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
@@ -18,7 +16,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from run_scripts.analysis.model import Progress
 from run_scripts.finetuning.head_masks import parse_heads
-from run_scripts.finetuning.measured import Measured
+from run_scripts.finetuning.measured import Measured, weights_bytes
 
 PARTS = ("heads", "units", "layers")
 ORDERS = ("importance", "oracle", "random", "reverse")
@@ -70,8 +68,8 @@ class Curve:
 
     def _read(self):
         """The scores that an earlier run has left."""
-        stat = os.stat(os.path.join(self.job.model_dir, keras_file.NAME))
-        self._of = {"model": [stat.st_size, stat.st_mtime], "parts": self.job.parts,
+        self._of = {"model": os.path.abspath(self.job.model_dir),
+                    "bytes": weights_bytes(self.job.model_dir), "parts": self.job.parts,
                     "split": self.split.name, "examples": self.examples}
         earlier = read_json(self._path) if os.path.exists(self._path) else {}
         return earlier.get("scores", {}) if earlier.get("of") == self._of else {}
@@ -175,17 +173,16 @@ def write_smaller(curve: Curve, order: str, task_flags: TaskFlags) -> None:
     training.save_model(folder, smaller)
     again = Measured(folder, task_flags, curve.job.output_dir, job.batch_size)
     encoder = curve.model.learner.encoder
-    whole = _timed(curve, curve.model.trainer)
-    left = _timed(curve, again.trainer)
+    whole = curve.split.timed()
+    left = curve.split.timed(again.trainer)
     found = {"off": len(off), "parameters": [curve.model.learner.count_params(),
                                              again.learner.count_params()],
              "seconds": [whole[1], left[1]],
-             "bytes": [os.path.getsize(os.path.join(path, keras_file.NAME))
-                       for path in (job.model_dir, folder)]}
+             "bytes": [weights_bytes(path) for path in (job.model_dir, folder)]}
     if job.parts != "layers":
         heads = {"heads": off, "form": "zero"} if job.parts == "heads" else {"units": off}
         with analysis.disabled(encoder, **heads):
-            masked = _timed(curve, curve.model.trainer, 0)[0]
+            masked = curve.split.timed(runs=0)[0]
         found["difference"] = max(float(np.abs(masked[name] - left[0][name]).max())
                                   for name in masked)
         print(f"its answers differ by at most {found['difference']:.1e} from those of the model "
@@ -196,17 +193,3 @@ def write_smaller(curve: Curve, order: str, task_flags: TaskFlags) -> None:
             f"{1000 * before:.2f} -> {1000 * after:.2f} ms of CPU an example")
         print(f"  {what}: {numbers} ({after / before - 1:+.1%})", flush=True)
     curve.save(None, removed=found)
-
-
-def _timed(curve, trainer, runs=3):
-    """The answers of a model, and the least CPU seconds an example of some runs."""
-    def answer():
-        return training.predict(trainer, curve.split.examples, min(
-            curve.job.batch_size, curve.examples), measures=False)[0]
-
-    found, seconds = answer(), []       # the first compiles
-    for _ in range(runs):
-        start = time.process_time()
-        answer()
-        seconds.append((time.process_time() - start) / curve.examples)
-    return found, min(seconds, default=0.0)

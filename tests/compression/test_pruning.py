@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, networks, objectives
 from bert_tf.analysis import disabled, p_value
-from bert_tf.checkpoints.conversion import convert
+from bert_tf.checkpoints.conversion import Changes, convert
 from bert_tf.checkpoints.weights import variables
 from bert_tf.compression import cut, dead_heads, importance, normalised, order_of, steps_of
 from bert_tf.compression.importance import mask_gradients
@@ -131,7 +131,7 @@ def test_cut_equals_masked_and_golden(golden, eagerly, tmp_path):
         cut(smaller, [(0, 1)])
     for form in ("google", "huggingface"):
         with pytest.raises(InputError, match="pruned_heads"):
-            convert(str(tmp_path), str(tmp_path / form), form)
+            convert(str(tmp_path), str(tmp_path / form), form, Changes(hidden_act="gelu"))
 
 
 def test_cut_layers_are_numbered_anew(golden, eagerly):

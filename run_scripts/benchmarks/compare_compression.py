@@ -1,0 +1,170 @@
+"""Compares fine-tuned models of one task: how small they are, how fast, and how good.
+
+    bert-compare-compression --task=mrpc --data_dir=glue/MRPC --output_dir=table \\
+        --models=teacher=mrpc,distilbert=small_1+small_2+small_3,q8bert=mrpc_int8
+
+Each model is a folder that one of the fine-tuning scripts, bert-distill, bert-prune or
+bert-quantise-model has written; folders with + between are the same method with other seeds. The
+first is what the others are compared with. CPU time is that of this process, the least of
+--repeats passes over the split, with --batch_size texts at a time. Beside a method stands what
+Rogers, Kovaleva and Rumshisky (arXiv:2002.12327, table 1) report of it.
+
+Writes compression.md and compression.json; a folder that the latter has is not measured again.
+"""
+
+import dataclasses
+import os
+from typing import Any
+
+import numpy as np
+
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.flags import REQUIRED, option
+from bert_tf.options import read_json
+from bert_tf.tasks.task_flags import TaskFlags
+from run_scripts.analysis.model import check_least
+from run_scripts.finetuning.measured import Measured, weights_bytes
+
+# By the name of a method: how many times smaller than its teacher, per cent of its score that are
+# kept, how many times faster; None where it is not reported.
+PUBLISHED: dict[str, tuple[float, float, float | None]] = {
+    "distilbert": (2.5, 90, 1.6), "pkd6": (1.6, 97, 1.9), "pkd3": (2.4, 92, 3.7),
+    "internal": (2, 94, None), "bert48": (62, 87, 77), "bert192": (5.7, 94, 22),
+    "tinybert": (7.5, 96, 9.4), "mobilebert": (4.3, 100, 4), "pretrained": (1.6, 98, 2.5),
+    "minibert": (6, 98, 27), "bilstm": (110, 91, 434), "qbert": (13, 99, None),
+    "q8bert": (4, 99, None), "albert_base": (9, 97, 5.6), "albert_xxlarge": (0.47, 107, 0.3),
+    "theseus": (1.6, 98, None)}
+_FILE = "compression.json"
+
+
+@dataclasses.dataclass
+class CompressionFlags:
+    """The models."""
+
+    models: list[str] = option(
+        REQUIRED, "NAME=FOLDER of each model, or NAME=FOLDER+FOLDER of several seeds; the first is "
+        f"the teacher. Of {', '.join(PUBLISHED)}, and of NAME-ANYTHING, the published figures are "
+        "shown too.")
+    output_dir: str = option(REQUIRED, "The folder to write into.")
+    split: str = option("", "The split to score on (default: the first that has labels, beside "
+                            "train).")
+    examples: int = option(0, "How many examples of it, the first; 0: all.")
+    batch_size: int = option(32, "Examples that a model reads at a time.")
+    repeats: int = option(3, "Passes over the split that are timed.")
+
+    def __post_init__(self):
+        check_least(self, examples=0, batch_size=1, repeats=1)
+
+    @property
+    def folders(self) -> dict[str, list[str]]:
+        """The folders of each method, by its name.
+
+        Raises:
+            InputError: one is not there, or a name comes twice.
+        """
+        found: dict[str, list[str]] = {}
+        for model in self.models:
+            name, _, folders = model.partition("=")
+            if not (name and folders) or name in found:
+                raise InputError(f"--models: {model!r} must be NAME=FOLDER, with another name for "
+                                 "each.")
+            for folder in folders.split("+"):
+                if not os.path.isdir(folder):
+                    raise InputError(f"--models: there is no folder {folder}.")
+                weights_bytes(folder)
+            found[name] = folders.split("+")
+        return found
+
+
+def measure(folder: str, job: CompressionFlags, task_flags: TaskFlags) -> dict[str, Any]:
+    """Size, weights, CPU seconds an example and score of one model."""
+    model = Measured(folder, task_flags, os.path.join(job.output_dir, "records"), job.batch_size)
+    split = model.split(job.split, job.examples)
+    _, seconds = split.timed(runs=job.repeats)
+    return {"bytes": weights_bytes(folder), "weights": model.learner.count_params(),
+            "seconds": seconds, "score": split.score(split.answer()), "metric": model.metric,
+            "examples": split.size}
+
+
+def summarise(runs: list[dict[str, Any]], teacher: dict[str, float], name: str) -> dict[str, Any]:
+    """The means over seeds, and how they compare with the teacher's.
+
+    Args:
+        runs: what `measure` returned for each seed.
+        teacher: the means of the teacher; {} for itself.
+        name: of the method.
+    """
+    row: dict[str, Any] = {key: float(np.mean([run[key] for run in runs]))
+                           for key in ("bytes", "weights", "seconds", "score")}
+    row |= {"name": name, "seeds": len(runs), "examples": runs[0]["examples"],
+            "spread": float(np.std([run["score"] for run in runs], ddof=1))
+            if len(runs) > 1 else None}
+    of = teacher or row
+    row |= {"smaller": of["bytes"] / row["bytes"], "fewer": of["weights"] / row["weights"],
+            "faster": of["seconds"] / row["seconds"], "kept": 100 * row["score"] / of["score"]}
+    published = PUBLISHED.get(name.partition("-")[0])
+    if published and teacher:
+        row |= {"published": published, "reaches": row["kept"] >= published[1]}
+    return row
+
+
+def table(rows: list[dict[str, Any]], metric: str) -> str:
+    """The table as Markdown."""
+    lines = [f"| method | seeds | MB | smaller | weights | CPU ms an example | faster | {metric} | "
+             "% kept | published: smaller, % kept, faster | reached |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        spread = "" if row["spread"] is None else f" ± {row['spread']:.1f}"
+        published = "-"
+        if "published" in row:
+            smaller, kept, faster = row["published"]
+            published = f"x{smaller:g}, {kept:g}, " + ("-" if faster is None else f"x{faster:g}")
+        reached = {True: "yes", False: "no", None: "-"}[row.get("reaches")]
+        lines.append(
+            f"| {row['name']} | {row['seeds']} | {row['bytes'] / 1e6:.1f} | "
+            f"x{row['smaller']:.2f} | {row['weights'] / 1e6:.2f} M | "
+            f"{1000 * row['seconds']:.2f} | x{row['faster']:.2f} | "
+            f"{row['score']:.1f}{spread} | {row['kept']:.1f} | {published} | {reached} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
+    """Runs the command."""
+    folders = job.folders
+    make_folder(job.output_dir, "output_dir")
+    path = os.path.join(job.output_dir, _FILE)
+    known = read_json(path).get("runs", {}) if os.path.exists(path) else {}
+    rows: list[dict[str, Any]] = []
+    metric = ""
+    for name, of_method in folders.items():
+        runs = []
+        for folder in of_method:
+            key = " ".join(map(str, (os.path.abspath(folder), weights_bytes(folder), job.split,
+                                     job.examples, job.batch_size, job.repeats)))
+            if key not in known:
+                known[key] = measure(folder, job, task_flags)
+                write_json(path, {"runs": known})
+            runs.append(known[key])
+            print(f"{name}: {folder}: {known[key]['metric']} {known[key]['score']:.2f}, "
+                  f"{1000 * known[key]['seconds']:.2f} ms", flush=True)
+        metric = metric or runs[0]["metric"]
+        if runs[0]["metric"] != metric:
+            raise InputError(f"--models: {name} is scored by {runs[0]['metric']}, the teacher by "
+                             f"{metric}; give models of one task.")
+        rows.append(summarise(runs, rows[0] if rows else {}, name))
+    write_json(path, {"rows": rows, "runs": known})
+    text = table(rows, metric)
+    with write_aside(os.path.join(job.output_dir, "compression.md")) as file:
+        file.write(text)
+    print(text, end="", flush=True)
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, TaskFlags, CompressionFlags)
+
+
+if __name__ == "__main__":
+    run()
