@@ -194,8 +194,7 @@ class Trainer:
             else:
                 healthy = tf.math.is_finite(self._total(step_sums)) & is_finite
             bad_step = tf.where((bad_step < 0) & ~healthy, self.step, bad_step)
-            with tf.control_dependencies([bad_step]):
-                self.step.assign_add(1)
+            self.step.assign_add(1)
             return number + 1, sums + step_sums, norms + norm, bad_step
 
         _, sums, norms, bad_step = tf.while_loop(
