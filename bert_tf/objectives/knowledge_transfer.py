@@ -1,0 +1,189 @@
+"""What MobileBERT learns of its teacher, layer by layer and then of its predictions
+(arXiv:2004.02984, section 3.4; google-research mobilebert/run_pretraining.py and distill_util.py).
+
+Shapes: B batch, S sequence, P predictions, N heads, H hidden, L layers, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch
+from bert_tf.objectives.taught import TaughtObjective, of_teacher
+
+_EPSILON = 1e-12
+
+
+def phase(step: Tensor, layer: int, phase_steps: int) -> Tensor:
+    """Which part of progressive transfer a step is in for a layer: -1 before its phase, 0 in it, 1
+    after it (int32). A phase has the steps from `phase_steps` * layer + 1 on, as in the original:
+    step 0 is in none."""
+    step = ops.cast(step, "int32")
+    begins, ends = phase_steps * layer, phase_steps * (layer + 1)
+    return ops.where(step <= begins, -1, ops.where(step <= ends, 0, 1))
+
+
+class _ProgressiveTransfer(TaughtObjective):
+    """Compares each layer with that of the same number; a layer counts in its phase of training
+    alone, and in an evaluation, where a batch has no `step`, always. The mean is over all
+    positions, those of padding too, and the layers' losses are added up and divided by L.
+
+    Args:
+        config: of the network.
+        phase_steps: how many steps each layer is trained; 0 for all layers at all steps.
+
+    Raises:
+        InputError: the teacher has another number of layers.
+    """
+
+    def __init__(self, config: Sizes, phase_steps: int = 0, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.phase_steps = phase_steps
+        self.built = True
+
+    def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        """The loss of each position, float32 [B, S], from a layer's tensors of both networks and
+        from those of all of the teacher's layers."""
+        raise NotImplementedError
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B, S]."""
+        (name,) = self.internals[-1:]
+        ours, theirs = outputs[name], batch[of_teacher(name)]
+        if len(ours) != len(theirs):
+            raise InputError(f"the teacher has {len(theirs)} layers and the student {len(ours)}: "
+                             "layers are compared one by one; give the student as many "
+                             "(num_hidden_layers).")
+        layers = [batch[of_teacher(other)] for other in self.internals[:-1]] + list(theirs)
+        gates = [1.0] * len(ours)
+        if self.phase_steps and "step" in batch:
+            gates = [ops.cast(ops.equal(phase(batch["step"], i, self.phase_steps), 0), "float32")
+                     for i in range(len(ours))]
+        found = [gate * self.compare(*pair, layers) for gate, *pair in zip(gates, ours, theirs)]
+        return sum(found[1:], start=found[0]) / len(found)
+
+    def count(self, batch: Batch) -> Tensor:
+        return ops.cast(ops.size(batch["input_ids"]), "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "phase_steps": self.phase_steps}
+
+
+@register
+class FeatureMapTransfer(_ProgressiveTransfer):
+    """The mean square of the difference of both layers' outputs, each normalised; both have the
+    width H."""
+
+    internals = ("layer_outputs",)
+
+    def __init__(self, config: Sizes, phase_steps: int = 0, name: str = "feature_map_transfer",
+                 **kwargs: Any):
+        super().__init__(config, phase_steps, name=name, **kwargs)
+
+    def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        return ops.mean(ops.square(_normalised(theirs) - _normalised(ours)), axis=-1)
+
+
+@register
+class AttentionMapTransfer(_ProgressiveTransfer):
+    """The cross-entropy of both layers' attention maps, the mean over the heads, which are as
+    many."""
+
+    internals = ("attention_scores",)
+
+    def __init__(self, config: Sizes, phase_steps: int = 0, name: str = "attention_map_transfer",
+                 **kwargs: Any):
+        super().__init__(config, phase_steps, name=name, **kwargs)
+
+    def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        if ours.shape[1] != theirs.shape[1]:
+            raise InputError(f"the teacher has {theirs.shape[1]} attention heads and the student "
+                             f"{ours.shape[1]}: heads are compared one by one; give the student "
+                             "as many (num_attention_heads).")
+        entropies = -ops.sum(ops.softmax(theirs) * ops.log_softmax(ours), axis=-1)     # [B, N, S]
+        return ops.mean(entropies, axis=1)
+
+
+class _StatisticsTransfer(_ProgressiveTransfer):
+    """Compares a statistic of the outputs' width.
+
+    Args:
+        config, phase_steps: see `_ProgressiveTransfer`.
+        of_all_layers: whether each layer is compared with all layers of the teacher, its embeddings
+            first, as the original's code does; if not, with its own, as the paper has it.
+    """
+
+    internals = ("embedding_output", "layer_outputs")
+
+    def __init__(self, config: Sizes, phase_steps: int = 0, of_all_layers: bool = True,
+                 **kwargs: Any):
+        super().__init__(config, phase_steps, **kwargs)
+        self.of_all_layers = of_all_layers
+
+    def differ(self, ours: Tensor, theirs: Tensor) -> Tensor:
+        """The loss of each position, float32 [B, S], of two outputs float32 [B, S, H]."""
+        raise NotImplementedError
+
+    def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
+        ours = ops.cast(ours, "float32")
+        found = [self.differ(ours, ops.cast(layer, "float32"))
+                 for layer in (layers if self.of_all_layers else [theirs])]
+        return sum(found[1:], start=found[0]) / len(found)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "of_all_layers": self.of_all_layers}
+
+
+@register
+class MeanTransfer(_StatisticsTransfer):
+    """The square of the difference of means."""
+
+    def __init__(self, config: Sizes, phase_steps: int = 0, of_all_layers: bool = True,
+                 name: str = "mean_transfer", **kwargs: Any):
+        super().__init__(config, phase_steps, of_all_layers, name=name, **kwargs)
+
+    def differ(self, ours: Tensor, theirs: Tensor) -> Tensor:
+        return ops.square(ops.mean(theirs, axis=-1) - ops.mean(ours, axis=-1))
+
+
+@register
+class VarianceTransfer(_StatisticsTransfer):
+    """The absolute difference of variances."""
+
+    def __init__(self, config: Sizes, phase_steps: int = 0, of_all_layers: bool = True,
+                 name: str = "variance_transfer", **kwargs: Any):
+        super().__init__(config, phase_steps, of_all_layers, name=name, **kwargs)
+
+    def differ(self, ours: Tensor, theirs: Tensor) -> Tensor:
+        return ops.abs(ops.var(theirs, axis=-1) - ops.var(ours, axis=-1))
+
+
+@register
+class PredictionTransfer(TaughtObjective):
+    """The cross-entropy of the masked LM's predictions with the teacher's, at masked positions."""
+
+    internals = ("masked_lm",)
+
+    def __init__(self, config: Sizes, name: str = "prediction_transfer", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.built = True
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [B, P]."""
+        theirs = ops.softmax(batch[of_teacher("masked_lm")])                        # [B, P, V]
+        found = -ops.sum(theirs * ops.log_softmax(outputs["masked_lm"]), axis=-1)
+        return found * ops.cast(batch["masked_lm_weights"], "float32")
+
+    def count(self, batch: Batch) -> Tensor:
+        return ops.sum(ops.cast(batch["masked_lm_weights"], "float32"))
+
+
+def _normalised(x):
+    """Outputs [B, S, H] with the mean 0 and the variance 1, float32."""
+    x = ops.cast(x, "float32")
+    x = x - ops.mean(x, axis=-1, keepdims=True)
+    return x * ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + _EPSILON)
