@@ -6,6 +6,8 @@ from bert_tf.heads import CAUSAL, HEADS
 
 _CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
             # These only help to train, beside a teacher, and are never saved.
+            "knowledge_transfer": ["AttentionMapTransfer", "FeatureMapTransfer", "MeanTransfer",
+                                   "PredictionTransfer", "VarianceTransfer"],
             "layer_transfer": ["AttentionTransfer", "HiddenTransfer"],
             "taught": ["TaughtObjective"],
             "token_distillation": ["HiddenCosine", "TokenDistillation"]}

@@ -93,13 +93,17 @@ class Distiller(Learner):
         """The features that the teacher gives a batch: its internals, without a gradient."""
         outputs = self.teacher.run_network(self.teacher_batch(batch), options=_options(
             self.internals))
-        found = internals_of(self.teacher, outputs, batch, self.internals)
+        found = internals_of(self.teacher, self.see_teacher(outputs), batch, self.internals)
         return {of_teacher(name): tree.map_structure(ops.stop_gradient, value)
                 for name, value in found.items()}
 
     def teacher_batch(self, batch: Batch) -> Batch:
         """What the teacher reads of a batch."""
         return batch
+
+    def see_teacher(self, outputs: dict[str, Any]) -> dict[str, Any]:
+        """What is compared of the outputs of the teacher's network."""
+        return outputs
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
         wanted = getattr(objective, "internals", ())

@@ -31,6 +31,11 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
         super().__init__(*args, name=name, **kwargs)
         self.phase_steps = phase_steps
 
+    def build(self, variables: list) -> None:
+        """See `AdamWeightDecay`."""
+        super().build(variables)
+        self._layers = [_LAYER.search(variable.path) for variable in variables]
+
     def factor(self, layer: int) -> Any:
         """The factor of the rate of a layer at this step, float32."""
         step = ops.cast(self.iterations, "float32")
@@ -42,12 +47,12 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one variable and its moments, which are 0 while its rate is."""
-        found = _LAYER.search(variable.path)
+        index = self._get_variable_index(variable)
+        found = self._layers[index]
         if not found:
             return
         factor = ops.cast(self.factor(int(found[1])), variable.dtype)
         super().update_step(gradient, variable, ops.cast(learning_rate, variable.dtype) * factor)
-        index = self._get_variable_index(variable)
         is_trained = ops.cast(factor > 0, variable.dtype)
         for moment in (self._momentums[index], self._velocities[index]):
             self.assign(moment, moment * is_trained)

@@ -52,8 +52,10 @@ class _Replica:
         if layers:      # replicas can't meet inside a function of their own
             self.gradients = self._compute_gradients
 
-    def _compute_gradients(self, batch, seed, counts, loss_scale):
-        """The measures of a part of a batch, its addend of the gradient, and what it carries on."""
+    def _compute_gradients(self, batch, number, seed, counts, loss_scale):
+        """The measures of a part of a batch, its addend of the gradient, and what it carries on.
+        The learner finds the number of the step among the features, as `step`."""
+        batch = {**batch, "step": number}
         with tf.GradientTape() as tape:
             logits = self._learner(batch, training=True, dropout_seed=seed)
             measures = self._learner.measure_logits(logits, batch)
@@ -107,7 +109,7 @@ class _Replica:
             seed = tf.stack([tf.cast(self._seed + part, tf.int32)
                              + tf.cast(replica, tf.int32) * parts, tf.cast(number, tf.int32)])
             measures, gradient, state = self.gradients(
-                tf.nest.pack_sequence_as(batch, piece), seed, counts, loss_scale)
+                tf.nest.pack_sequence_as(batch, piece), number, seed, counts, loss_scale)
             states.append(state)
             sums = measures if sums is None else sums + measures
             grads = gradient if grads is None else [a + b for a, b in zip(grads, gradient)]
