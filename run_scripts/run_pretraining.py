@@ -19,8 +19,9 @@ from bert_tf import checkpoints, data, flags, training
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
+from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
-from run_scripts.pretraining.network import make_learner, read_network
+from run_scripts.pretraining.network import make_learner, own_settings, read_network
 from run_scripts.pretraining.records import choose_terms, describe, open_records
 
 
@@ -48,7 +49,8 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
 
 def main(job: PretrainingFlags, settings: TrainSettings,
          generator: GeneratorSettings | None = None,
-         stack: StackingSettings | None = None) -> "training.Trainer | None":
+         stack: StackingSettings | None = None,
+         transfer: TransferSettings | None = None) -> "training.Trainer | None":
     """Checks everything, then trains and evaluates; returns the trainer of the last stage that
     was reached."""
     if not (job.do_train or job.do_eval):
@@ -74,11 +76,13 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     stack = stack or StackingSettings()
     records = schedule(job, settings, stack, records)
     terms = choose_terms(recipe, job.terms, records, config, job.n_negative_samples_batch)
+    of_learners = generator or GeneratorSettings(), transfer or TransferSettings()
     stages = [training.stacking.Stage(config, settings)]
     if job.do_train:
         learner = getattr(training, recipe.learner)
         stages = training.stacking.plan(settings, stack, config,
-                                        lambda sizes: learner.configs(sizes, generator))
+                                        lambda sizes: learner.configs(
+                                            sizes, own_settings(recipe, *of_learners)))
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)
@@ -90,9 +94,13 @@ def main(job: PretrainingFlags, settings: TrainSettings,
                 print(f"--stop_at_step={settings.stop_at_step} is before {stage.name}", flush=True)
                 break
             trainer = pretrain(job, stack, stage, functools.partial(
-                make_learner, stage.config, recipe, terms, generator=generator),
+                _make, stage.config, recipe, terms, of_learners),
                 strategy, records, eval_records)
         return trainer
+
+
+def _make(config, recipe, terms, of_learners, dtype):
+    return make_learner(config, recipe, terms, dtype, *of_learners)
 
 
 def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings,
@@ -146,7 +154,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records):
 def run() -> None:
     """The console entry point."""
     flags.run(main, PretrainingFlags, TrainSettings, GeneratorSettings, StackingSettings,
-              defaults=recipe_defaults)
+              TransferSettings, defaults=recipe_defaults)
 
 
 if __name__ == "__main__":

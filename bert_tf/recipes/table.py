@@ -116,16 +116,20 @@ RECIPES = {recipe.name: recipe for recipe in (
            defaults={"max_seq_length": 512, "optimizer": "ernie_adam", "num_warmup_steps": 4_000},
            sizes={"model_type": "ernie", "hidden_act": "gelu_erf", "layer_norm_eps": 1e-5,
                   "type_vocab_size": 4, "use_task_id": True, "task_type_vocab_size": 16}),
-    Recipe("mobilebert", "2004.02984", network="MobileBert",
-           # The original's, of its stage of pre-training.
-           defaults={"train_batch_size": 2048, "learning_rate": 1.5e-3,
-                     "num_train_steps": 500_000, "num_warmup_steps": 10_000,
-                     "end_learning_rate": 1.5e-7, "optimizer": "albert_lamb"},
-           sizes={"model_type": "mobilebert", "hidden_act": "relu", "hidden_dropout_prob": 0.0,
-                  "trigram_input": True, "use_bottleneck": True,
-                  "key_query_shared_bottleneck": True, "num_feedforward_networks": 4,
-                  "normalization_type": "no_norm", "classifier_activation": False},
-           presets=_MOBILEBERT),
+    # The stage of pre-training, and the one before it.
+    *(Recipe(name, "2004.02984", network="MobileBert", learner="KnowledgeTransfer",
+             defaults={"train_batch_size": 2048, "learning_rate": 1.5e-3, **defaults},
+             sizes={"model_type": "mobilebert", "hidden_act": "relu", "hidden_dropout_prob": 0.0,
+                    "trigram_input": True, "use_bottleneck": True,
+                    "key_query_shared_bottleneck": True, "num_feedforward_networks": 4,
+                    "normalization_type": "no_norm", "classifier_activation": False},
+             presets=_MOBILEBERT)
+      for name, defaults in (
+          ("mobilebert", {"num_train_steps": 500_000, "num_warmup_steps": 10_000,
+                          "end_learning_rate": 1.5e-7, "optimizer": "albert_lamb"}),
+          ("mobilebert_transfer", {
+              "layer_wise_warmup": True, "num_train_steps": 240_000, "num_warmup_steps": 0,
+              "learning_rate_schedule": "constant", "optimizer": "progressive_lamb"}))),
     # Table 5, "LTR & No NSP".
     Recipe("ltr", "1810.04805", corruption=MaskTokens(quota="next_token", dynamic=True),
            terms=(Term("NextTokenLM", options={"metrics_name": "next_token"}),),

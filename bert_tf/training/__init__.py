@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "distiller": ["Distiller"],
         "electra": ["Electra"],
         "finetuning": ["FineTuning", "Goal"],
+        "knowledge_transfer": ["KnowledgeTransfer"],
         "learner": ["Learner"],
         "learning_rate": ["WarmupLinearDecay"],
         "multitask": ["MultiTaskLearner"],
@@ -23,5 +24,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "settings": ["OPTIMIZERS", "POLICIES", "STRATEGIES", "FineTuneSettings",
                      "GeneratorSettings", "StackingSettings", "TrainSettings"],
         "trainer": ["Trainer", "make_trainer", "open_strategy"],
+        "transfer_settings": ["TransferSettings"],
         "transfer": ["freeze", "layer_decay_factors", "reinitialize_top"],
     })

@@ -84,6 +84,11 @@ class Learner(keras.Model):
         return [config]
 
     @property
+    def optimizer_options(self) -> dict[str, Any]:
+        """Options that the optimizer must have for this learner alone."""
+        return {}
+
+    @property
     def carries(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of one row of what each step hands to the next; see carried.py."""
         in_order = any(objective.in_order for objective in self.objectives)

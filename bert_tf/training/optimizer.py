@@ -244,6 +244,8 @@ _ELSEWHERE: dict[str, tuple[str, str, dict[str, Any]]] = {
         "epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
         "not_clipped": ("word_embeddings",)}),
     "pytorch_bert_adam": ("bert_adam", "BertAdam", {}),
+    # google-research mobilebert/lamb_optimizer.py.
+    "progressive_lamb": ("progressive_lamb", "ProgressiveLamb", {"bias_correction": False}),
     "adamax": ("adamax", "Adamax", {}),
     "adamaxw": ("adamax", "AdamaxWeightDecay", {"not_decayed": NOT_DECAYED}),
 }

@@ -12,7 +12,9 @@ from bert_tf.flags import REQUIRED, option
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
               "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam",
-              "pytorch_bert_adam", "distilbert_adam", "adamax", "adamaxw")
+              "pytorch_bert_adam", "distilbert_adam", "adamax", "adamaxw", "progressive_lamb")
+# The one that trains a layer after the other.
+PROGRESSIVE = OPTIMIZERS[-1]
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
              "xlnet_cosine", "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
 # Whose warm-up may be longer than the run: the rate is the peak there.
@@ -60,7 +62,7 @@ class TrainSettings:
         "pytorch_bert_adam, bert_adamw that clips the gradient of each variable by itself; "
         "distilbert_adam, adamw with other constants; adamax, "
         "MT-DNN's, which decays all weights and counts the steps of each from its first gradient; "
-        "or adamaxw, that of its later code.",
+        "adamaxw, that of its later code; or progressive_lamb, that of --layer_wise_warmup.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "

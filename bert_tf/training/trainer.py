@@ -18,7 +18,7 @@ from bert_tf.training import carried, distribution
 from bert_tf.training.learner import Learner
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizer import make_optimizer
-from bert_tf.training.settings import POLICIES, TrainSettings
+from bert_tf.training.settings import POLICIES, PROGRESSIVE, TrainSettings
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
@@ -353,8 +353,11 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
                                  settings.num_warmup_steps, settings.learning_rate_schedule,
                                  settings.poly_power, settings.start_warmup_step,
                                  settings.warmup_init_lr, settings.end_learning_rate)
+        if bool(learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
+            raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} go with each "
+                             "other; give both or neither.")
         optimizer = make_optimizer(
             settings.optimizer, rate, weight_decay=settings.weight_decay,
-            skip_nonfinite=settings.dtype == "float16", **factors)
+            skip_nonfinite=settings.dtype == "float16", **learner.optimizer_options, **factors)
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size)

@@ -9,7 +9,12 @@ from bert_tf import networks, recipes, training
 from bert_tf.config import EncoderConfig, Sizes, published, read_config
 from bert_tf.errors import InputError
 from bert_tf.training.settings import GeneratorSettings
+from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
+
+# For which recipes the settings of learners are.
+_RECIPES = {GeneratorSettings: "recipes with a generator, such as electra",
+            TransferSettings: "recipe mobilebert"}
 
 
 def read_network(job: PretrainingFlags) -> Sizes:
@@ -83,17 +88,31 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
 
 
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
-                 dtype: str, generator: GeneratorSettings | None = None) -> "training.Learner":
+                 dtype: str, *settings: Any) -> "training.Learner":
     """The learner of a recipe, to compute in `dtype`, a Keras policy.
 
+    Args:
+        config, recipe, terms, dtype: see above.
+        settings: objects of the `settings_class` of several learners.
+
     Raises:
-        InputError: flags are given for a generator, which the recipe has not.
+        InputError: flags are given for another learner than the recipe's.
     """
-    generator = generator or GeneratorSettings()
     learner = getattr(training, recipe.learner)
-    if learner.settings_class is None and generator != GeneratorSettings():
-        given = next(name for name, value in dataclasses.asdict(generator).items()
-                     if value != getattr(GeneratorSettings, name))
-        raise InputError(f"--{given} is for recipes with a generator, such as electra; leave it "
-                         f"out with recipe {recipe.name}.")
-    return learner.of_terms(config, terms, dtype, generator)
+    return learner.of_terms(config, terms, dtype, own_settings(recipe, *settings))
+
+
+def own_settings(recipe: recipes.Recipe, *settings: Any) -> Any:
+    """Those of the `settings` that the learner of a recipe takes, or None.
+
+    Raises:
+        InputError: others are not at their defaults.
+    """
+    wanted = getattr(training, recipe.learner).settings_class
+    for given in settings:
+        if wanted is not type(given) and given != type(given)():
+            name = next(name for name, value in dataclasses.asdict(given).items()
+                        if value != getattr(type(given), name))
+            raise InputError(f"--{name} is for {_RECIPES[type(given)]}; leave it out with recipe "
+                             f"{recipe.name}.")
+    return next((given for given in settings if type(given) is wanted), None)

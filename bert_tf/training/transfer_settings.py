@@ -1,0 +1,52 @@
+"""The settings of pre-training beside a teacher, under the flag names of google-research's
+mobilebert/run_pretraining.py."""
+
+import dataclasses
+
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+
+
+@dataclasses.dataclass(frozen=True)
+class TransferSettings:
+    """What MobileBERT learns of a teacher; for recipe mobilebert."""
+
+    teacher: str = option(
+        "", "Folder of the teacher, of any format, with its masked LM: a network as deep, with as "
+        "many heads, and as wide between its layers. Without one, masked tokens and next sentences "
+        "are learned alone.")
+    layer_wise_warmup: bool = option(
+        False, "Progressive knowledge transfer: one layer after the other learns what the "
+        "teacher's layers give, and no masked tokens.")
+    num_distill_steps: int = option(
+        240_000, "With --layer_wise_warmup, steps for all layers together.")
+    hidden_distill_factor: float = option(
+        100.0, "With --layer_wise_warmup, weight of the normalised outputs of layers.")
+    attention_distill_factor: float = option(
+        1.0, "With --layer_wise_warmup, weight of the attention maps.")
+    beta_distill_factor: float = option(
+        5000.0, "With --layer_wise_warmup, weight of the means of layers' outputs.")
+    gamma_distill_factor: float = option(
+        5.0, "With --layer_wise_warmup, weight of the variances of layers' outputs.")
+    statistics_of_all_layers: bool = option(
+        True, "With --layer_wise_warmup, means and variances of each layer are compared with those "
+        "of all of the teacher's layers, as by the original's code; if not, with those of its own, "
+        "as in the paper.")
+    distill_ground_truth_ratio: float = option(
+        0.5, "With --teacher, share of the true token in the labels of masked tokens; the rest is "
+        "the teacher's prediction.")
+    distill_temperature: float = option(
+        1.0, "With --teacher, factor of the vectors from which it predicts masked tokens.")
+
+    def __post_init__(self):
+        if self.layer_wise_warmup and not self.teacher:
+            raise InputError("--layer_wise_warmup needs a teacher; give its folder as --teacher.")
+        for name, most in (("distill_ground_truth_ratio", 1.0), ("distill_temperature", 1e6),
+                           *((f"{kind}_distill_factor", 1e9)
+                             for kind in ("hidden", "attention", "beta", "gamma"))):
+            if not 0 <= getattr(self, name) <= most:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be from 0 to "
+                                 f"{most:g}.")
+        if self.num_distill_steps < 1:
+            raise InputError(f"--num_distill_steps is {self.num_distill_steps}; it must be at "
+                             "least 1.")
