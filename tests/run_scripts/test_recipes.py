@@ -16,6 +16,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.training import distribution, resume
 from bert_tf.training.settings import FineTuneSettings, GeneratorSettings, TrainSettings
+from bert_tf.training.transfer_settings import TransferSettings
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 from run_scripts import run_pretraining, show_pretraining
@@ -208,7 +209,7 @@ def test_what_was_learned_is_shown(case, lines, folder, records, train, tmp_path
 
 def test_defaults_name_flags_and_terms_name_objectives():
     known = {field.name for kind in (PretrainingDataFlags, PretrainingFlags, StreamFlags,
-                                     TrainSettings, FineTuneSettings)
+                                     TrainSettings, FineTuneSettings, TransferSettings)
              for field in dataclasses.fields(kind)}
     for recipe in recipes.RECIPES.values():
         assert set(recipe.defaults) <= known
