@@ -63,7 +63,8 @@ class _ProgressiveTransfer(TaughtObjective):
         if self.phase_steps and "step" in batch:
             gates = [ops.cast(ops.equal(phase(batch["step"], i, self.phase_steps), 0), "float32")
                      for i in range(len(ours))]
-        found = [gate * self.compare(*pair, layers) for gate, *pair in zip(gates, ours, theirs)]
+        found = [gate * self.compare(mine, their, layers)
+                 for gate, mine, their in zip(gates, ours, theirs)]
         return sum(found[1:], start=found[0]) / len(found)
 
     def count(self, batch: Batch) -> Tensor:
