@@ -93,5 +93,6 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         if "bsz_per_host" in options:
             values |= dict.fromkeys(("train_batch_size", "eval_batch_size"),
                                     options["bsz_per_host"])
+        if "max_seq_length" in recipe.defaults or "bsz_per_host" in options:
             values["max_seq_length"] = options["max_seq_length"]
     return f"recipe {recipe.name}", values

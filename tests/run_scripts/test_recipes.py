@@ -288,6 +288,7 @@ def test_the_defaults_of_a_run_are_those_of_its_recipe_and_records(another, reco
     assert defaults({"recipe": "another"})[1]["learning_rate"] == 5e-4
     assert defaults({"input_file": [records("bert_wwm, dynamic")]}) == (
         "recipe bert_wwm", {"max_predictions_per_seq": PREDICTIONS})
+    assert defaults({"input_file": [records("roberta")]})[1]["max_seq_length"] == LENGTH
     text = flags.help_text("", [TrainSettings], defaults({"recipe": "another"})[1], "recipe x")
     assert "--learning_rate=float   (default: 0.0005, from recipe x)" in text
 
