@@ -24,6 +24,7 @@ from typing import Any
 
 from bert_tf import flags
 from bert_tf.compression.recipes import (
+    AUGMENTATIONS,
     DISTILLATIONS,
     FORMS,
     Distillation,
@@ -76,6 +77,18 @@ class DistillFlags:
     transfer_file: list[str] = option(
         [], "Texts without labels, which the teachers label: tables with the columns of the "
         "training file, or text with a sentence a line; for pairs each line goes with the next.")
+    augmentation: str | None = option(
+        None, "Further texts made of the training file's. random_words: copies in which words are "
+        "masked, or give way to others of their part of speech (arXiv:1903.12136). Default: that "
+        "of --recipe.", choices=AUGMENTATIONS)
+    augmentation_copies: int = option(
+        0, "Copies of each example; 0: 20 of a text, 10 of a pair, as in that paper.")
+    ngram_prob: float = option(
+        0.25, "Probability that a copy is cut to a window of 1 to 5 words; 0 in the paper's code.")
+    augmentation_seed: int = option(0, "Seed of the copies.")
+    pos_tagger: str = option(
+        "", "Folder of a bert-run-tagger model of parts of speech, by which --augmentation "
+        "replaces words; without one all words count as of one part of speech.")
     train_examples: bool = option(True, "Learn from the task's training file too.")
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
@@ -105,7 +118,12 @@ class DistillFlags:
         if not has_patience and (self.patience_weight, self.patience_layers) != (None, None):
             raise InputError(f"--recipe={row.name} compares no layers: leave out "
                              "--patience_weight and --patience_layers, or give --recipe=pkd.")
-        return dataclasses.replace(row, terms=tuple(
+        if not 0 <= self.ngram_prob <= 1 or self.augmentation_copies < 0:
+            raise InputError(f"--ngram_prob is {self.ngram_prob}, --augmentation_copies "
+                             f"{self.augmentation_copies}; give a probability, and a number of at "
+                             "least 0.")
+        return dataclasses.replace(
+            row, augmentation=self.augmentation or row.augmentation, terms=tuple(
             term if term.objective != "Patience" else dataclasses.replace(
                 term, weight=term.weight if self.patience_weight is None else self.patience_weight,
                 options={"layers": self.patience_layers or term.options["layers"],
@@ -144,7 +162,8 @@ class Teaching:
                         "teacher; take a student of the same width, or another recipe.")
                 layers = patience_layers(term.options["layers"], theirs.depth, config.depth)
         found = compression.Teachers(
-            tuple(compression.Teacher(folder, layers) for folder in self.flags.teacher),
+            tuple(compression.Teacher(folder, layers, self.augments)
+                  for folder in self.flags.teacher),
             self.row.average)
         found.check(plan.task)
         return found
@@ -156,13 +175,44 @@ class Teaching:
         own = plan.wanted.sources["train"]
         source = compression.TransferSource(
             **{field.name: getattr(own, field.name) for field in dataclasses.fields(own)},
-            further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples)
+            further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples,
+            augment=self._augment(own) if self.augments else None)
         source.check_files()
+        if self.augments and (plan.task.kind.needs_choices or plan.task.kind.format):
+            raise InputError(f"--augmentation makes texts, not examples of {plan.task.kind.title}; "
+                             "give --augmentation=none.")
         model = plan.model
+        tokenizer = model.tokenizer
+        if self.augments:
+            tokenizer = compression.MarkingTokenizer(tokenizer)
         return compression.TaughtRecords(
             source, plan.task.kind.record_options(model.tokenizer, model.max_seq_length,
                                                   plan.options),
-            model.tokenizer, folder, self.teachers(plan))
+            tokenizer, folder, self.teachers(plan))
+
+    @property
+    def augments(self) -> bool:
+        """Whether texts are made of those of the training file."""
+        return self.row.augmentation != "none"
+
+    def _augment(self, own):
+        """The function that makes further texts of an example."""
+        from bert_tf.compression import augmentation
+
+        job, tagger = self.flags, None
+        if job.pos_tagger:
+            import bert_tf
+
+            predictor = bert_tf.Predictor(job.pos_tagger)
+
+            def tagger(texts):
+                return [found["tags"] for found in predictor(texts)]
+
+        texts = (text for example in own.examples() for text in example.texts)
+        count = len(own.task.split(own.split).texts)
+        return augmentation.random_words(
+            texts, tagger, copies=job.augmentation_copies or (20 if count == 1 else 10),
+            ngram_prob=job.ngram_prob, seed=job.augmentation_seed)
 
     def goal(self, goal, plan):
         """The `Goal` of the student, from that of gold labels alone."""

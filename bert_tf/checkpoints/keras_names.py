@@ -80,7 +80,8 @@ NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
              "XLNet": (xlnet.keras_parts, xlnet.KERAS),
     "MobileBert": (mobilebert.keras_parts, mobilebert.KERAS),
              "Elmo": (recurrent.elmo_parts, recurrent.KERAS_ELMO),
-             "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE)}
+             "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE),
+             "BiLstm": (recurrent.bilstm_parts, recurrent.KERAS_BILSTM)}
 # For networks whose parts have lists of their own: the groups of these, a function of the
 # configuration that returns {path: name in the table}.
 LISTS = {"T5": t5.keras_lists, "Elmo": recurrent.elmo_lists}

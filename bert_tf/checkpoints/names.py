@@ -214,12 +214,20 @@ def _sequence_lstm(config):
                for name in ("kernel", "bias")}}
 
 
+def _bilstm(config):
+    """Those of `BiLstm`."""
+    return {"embeddings/word_embeddings": "VE", "pooler/dense/kernel": "FH",
+            "pooler/dense/bias": "H", **{f"encoder/{way}/{name}": _LSTM[name]
+                                         for way in ("forward", "backward")
+                                         for name in ("kernel", "bias")}}
+
+
 # The names of each network's own weights with their shapes, by the name of its configuration:
 # functions of that.
 NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
                   "GPTConfig": _gpt, "T5Config": _t5, "XLNetConfig": _xlnet,
                   "MobileBertConfig": _mobilebert, "ElmoConfig": _elmo,
-                  "SequenceLstmConfig": _sequence_lstm}
+                  "SequenceLstmConfig": _sequence_lstm, "BiLstmConfig": _bilstm}
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})

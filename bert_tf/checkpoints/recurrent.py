@@ -14,7 +14,7 @@ import lazy_loader
 from bert_tf.checkpoints import hdf5, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32
-from bert_tf.config import ElmoConfig, SequenceLstmConfig
+from bert_tf.config import BiLstmConfig, ElmoConfig, SequenceLstmConfig
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.options import read_json
@@ -45,6 +45,12 @@ def sequence_parts(config: SequenceLstmConfig) -> list[tuple[str, str]]:
             *(("Lstm", f"lstm_{i}") for i in range(config.num_hidden_layers))]
 
 
+def bilstm_parts(config: BiLstmConfig) -> list[tuple[str, str]]:
+    """The parts of `BiLstm`, likewise."""
+    return [("UniformEmbeddings", "embeddings"), *(("Lstm", way) for way in _WAYS),
+            ("Dense", "pooler")]
+
+
 def elmo_lists(config: ElmoConfig) -> dict[str, str]:
     """Keras's groups of what is in lists inside the embeddings: their names in the table."""
     def numbered(name, i):
@@ -71,6 +77,12 @@ KERAS_SEQUENCE = (
     ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
                                                ("/token_counts", "/1"))),
     *((f"encoder/lstm_{i}", f"encoder/lstm_{i}", _LSTM_VARS) for i in range(_MOST)))
+
+
+KERAS_BILSTM = (
+    ("embeddings/word_embeddings", "encoder/embeddings/vars/0", _SELF),
+    *((f"encoder/{way}", f"encoder/{way}", _LSTM_VARS) for way in _WAYS),
+    ("pooler/dense", "encoder/pooler", _DENSE))
 
 
 # bilm-tf's

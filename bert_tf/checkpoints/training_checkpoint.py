@@ -13,7 +13,7 @@ _FORMAT = Format(rows=None, ignored=(
     # That of ELECTRA's ablation which predicts replaced tokens.
     heads={"replaced_lm": "masked_lm"})
 # A learner, and in it a network by its own name.
-_NETWORK = re.compile("^learner/((bert|elmo|gpt|sequence_lstm|t5|xlnet)/)?")
+_NETWORK = re.compile("^learner/((bert|bilstm|elmo|gpt|sequence_lstm|t5|xlnet)/)?")
 
 
 def find(path: str) -> str | None:

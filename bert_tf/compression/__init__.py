@@ -6,6 +6,7 @@ Shapes in this package: B batch, S sequence, H hidden, N heads, L layers, C clas
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+    "augmentation": ["MarkingTokenizer", "RandomWords", "random_words"],
     "student": ["Student", "make_terms"],
     "recipes": ["DISTILLATIONS", "Distillation", "Term", "find_distillation", "patience_layers"],
     "soft_targets": ["Patience", "SoftTargets", "Teaching"],

@@ -7,6 +7,8 @@ from bert_tf.errors import InputError
 
 # What soft targets can be compared by; see `soft_targets.FORMS`.
 FORMS = ("kl", "cross_entropy", "mse", "log_mse")
+# What further texts are made by; see augmentation.py.
+AUGMENTATIONS = ("none", "random_words")
 # Which layers of the teacher the student's layers are compared with; see `patience_layers`.
 LAYERS = ("skip", "last")
 
@@ -38,8 +40,7 @@ class Distillation:
         teaches: whether the teacher answers beforehand, and its answers are kept ("stored"), or in
             every step ("in_step").
         average: what is averaged of several teachers: "probabilities" or "logits".
-        augmentation: a key of `augmentation.AUGMENTATIONS` that makes further examples of the
-            training file; "" for none.
+        augmentation: what makes further examples of the training file, of `AUGMENTATIONS`.
         defaults: flag -> value.
     """
 
@@ -49,7 +50,7 @@ class Distillation:
     gold_weight: float = 0.0
     teaches: str = "stored"
     average: str = "probabilities"
-    augmentation: str = ""
+    augmentation: str = "none"
     defaults: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def with_soft(self, weight: float | None = None, gold: float | None = None,
@@ -82,8 +83,10 @@ DISTILLATIONS = {row.name: row for row in (
     Distillation("pre_trained", "arXiv:1908.08962", (_soft("cross_entropy"),)),
     # Tang et al.: the student is a BiLSTM.
     Distillation("bilstm_soft", "arXiv:1903.12136", (_soft("mse", mean_over="classes"),),
-                 average="logits", augmentation="tang",
-                 defaults={"train_batch_size": 50, "num_train_epochs": 30.0}),
+                 average="logits", augmentation="random_words",
+                 defaults={"optimizer": "adadelta", "learning_rate": 1.0,
+                           "learning_rate_schedule": "constant", "train_batch_size": 50,
+                           "num_train_epochs": 30.0}),
     # A tagger: soft targets of each word.
     Distillation("minibert", "arXiv:1909.00100",
                  (_soft("cross_entropy", temperature=3.0, scales_gradient=False),)),

@@ -56,12 +56,17 @@ class Student(Learner):
         return {**batch, name: ops.cast(batch[name], "float32") * counts}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """As a Learner's, where a mean of nothing is 0."""
+        """As a Learner's, where a mean of nothing is 0. Where no teacher has answered, as in what
+        is scored, it is the loss of the gold labels."""
+        counts = {one.name: measures[one.name]["loss"][1] if counts is None else counts[one.name]
+                  for one in self.objectives}
+        taught = sum(counts[one.name] for one in self.objectives if one not in self.heads)
         total: Tensor = 0.0
         for objective in self.objectives:
-            loss, count = measures[objective.name]["loss"]
-            count = count if counts is None else counts[objective.name]
-            total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
+            count, weight = counts[objective.name], objective.loss_weight
+            if objective in self.heads:
+                weight = ops.where(taught > 0, weight, 1.0)
+            total += weight * measures[objective.name]["loss"][0] / ops.where(count > 0, count, 1.0)
         return total
 
 

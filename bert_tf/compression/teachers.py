@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import keras_file, task_heads
+from bert_tf.compression.augmentation import MarkingTokenizer
 from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
 from bert_tf.data.features import Feature
 from bert_tf.errors import InputError
@@ -32,6 +33,7 @@ class Teacher:
     Args:
         folder: of the model.
         layers: whose [CLS] vectors are wanted, from 0.
+        has_marks: whether "[MASK]" in texts is the mask token.
         batch_size: examples that it reads at a time.
 
     Raises:
@@ -42,8 +44,10 @@ class Teacher:
         config: of its network.
     """
 
-    def __init__(self, folder: str, layers: Sequence[int] = (), batch_size: int = 32):
+    def __init__(self, folder: str, layers: Sequence[int] = (), has_marks: bool = False,
+                 batch_size: int = 32):
         self.folder, self.layers, self._batch_size = folder, tuple(layers), batch_size
+        self._has_marks = has_marks
         saved = SavedTask.read(folder)
         if not saved:
             raise InputError(f"--teacher: there is no {TASK_FILE} in {folder!r}; name the "
@@ -69,7 +73,7 @@ class Teacher:
         forward = tf.function(
             lambda *ids: self._answers(learner, dict(zip(reads, ids))), autograph=False,
             input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in reads])
-        return learner, tokenizer, forward
+        return learner, MarkingTokenizer(tokenizer) if self._has_marks else tokenizer, forward
 
     def _answers(self, learner, batch):
         objective, = learner.objectives

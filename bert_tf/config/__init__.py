@@ -6,6 +6,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "encoder": ["ALBERT", "PATTERNS", "EncoderConfig", "FixedPatternConfig"],
     "gpt": ["GPTConfig"],
     "mobilebert": ["MobileBertConfig"],
+    "bilstm": ["BiLstmConfig"],
     "recurrent": ["ElmoConfig", "SequenceLstmConfig"],
     "sizes": ["ACTIVATIONS", "PRESETS", "Sizes"],
     "t5": ["T5Config"],

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.config.bilstm import BiLstmConfig
 from bert_tf.config.encoder import EncoderConfig, FixedPatternConfig
 from bert_tf.config.gpt import GPTConfig
 from bert_tf.config.mobilebert import MobileBertConfig
@@ -19,7 +20,7 @@ CONFIGS: dict[str, Any] = {
     **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
     "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig,
     "t5": T5Config, "xlnet": XLNetConfig, "elmo": ElmoConfig,
-    "sequence_lstm": SequenceLstmConfig, "mobilebert": MobileBertConfig}
+    "sequence_lstm": SequenceLstmConfig, "bilstm": BiLstmConfig, "mobilebert": MobileBertConfig}
 
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder",
             "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT",
             "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
-            "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert"}
+            "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"elmo": ["Elmo"], "encoder": ["BertEncoder", "pool"],
+    __name__, submod_attrs={"bilstm": ["BiLstm"], "elmo": ["Elmo"],
+                            "encoder": ["BertEncoder", "pool"],
                             "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"],
                             "mobilebert": ["MobileBert"],
                             "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],

@@ -246,6 +246,8 @@ _ELSEWHERE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "pytorch_bert_adam": ("bert_adam", "BertAdam", {}),
     # google-research mobilebert/lamb_optimizer.py.
     "progressive_lamb": ("progressive_lamb", "ProgressiveLamb", {"bias_correction": False}),
+    # castorini/d-bert, whose bound of 30000 clips nothing.
+    "adadelta": ("adadelta", "Adadelta", {"clip_norm": 0.0}),
     "adamax": ("adamax", "Adamax", {}),
     "adamaxw": ("adamax", "AdamaxWeightDecay", {"not_decayed": NOT_DECAYED}),
 }
@@ -260,7 +262,8 @@ def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
     the correction), "gpt_adam" (the same, and the correction is the decay's too), "adafactor"
     (T5's), "elmo_adagrad" (ELMo's), "averaged_adam" (that of semi-supervised sequence learning),
     "pytorch_bert_adam" (that of BERT-PKD and TinyBERT: each variable's gradient is clipped by
-    itself), "adamax" (MT-DNN's) or "adamaxw" (that of its later code)."""
+    itself), "adadelta" (of students that are BiLSTMs), "adamax" (MT-DNN's) or "adamaxw" (that of
+    its later code)."""
     if name in _ELSEWHERE:
         module, kind, settings = _ELSEWHERE[name]
         variant = getattr(importlib.import_module(f"bert_tf.training.{module}"), kind)

@@ -12,7 +12,8 @@ from bert_tf.flags import REQUIRED, option
 # before TensorFlow is loaded.
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
               "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam",
-              "pytorch_bert_adam", "distilbert_adam", "adamax", "adamaxw", "progressive_lamb")
+              "pytorch_bert_adam", "distilbert_adam", "adadelta", "adamax", "adamaxw",
+              "progressive_lamb")
 # The one that trains a layer after the other.
 PROGRESSIVE = OPTIMIZERS[-1]
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
@@ -60,6 +61,7 @@ class TrainSettings:
         "steps are as long as the weights and which has no decay; elmo_adagrad, without decay; "
         "averaged_adam, without decay, whose result is the average of the weights; "
         "pytorch_bert_adam, bert_adamw that clips the gradient of each variable by itself; "
+        "adadelta, without decay; "
         "distilbert_adam, adamw with other constants; adamax, "
         "MT-DNN's, which decays all weights and counts the steps of each from its first gradient; "
         "adamaxw, that of its later code; or progressive_lamb, that of --layer_wise_warmup.",

@@ -146,3 +146,19 @@ def test_configurations_survive_serialisation(optimizer):
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert type(again) is type(optimizer)
     assert keras.optimizers.serialize(again) == keras.optimizers.serialize(optimizer)
+
+
+def test_adadelta_is_that_of_its_paper():
+    """arXiv:1212.5701, algorithm 1, with PyTorch's learning rate."""
+    rng = np.random.default_rng(2)
+    variable = keras.Variable(rng.normal(size=(3, 2)).astype("float32"), name="x")
+    expected, squares, steps = variable.numpy().astype(float), 0.0, 0.0
+    optimizer = make_optimizer("adadelta", 0.5)
+    for _ in range(4):
+        gradient = 100 * rng.normal(size=(3, 2))
+        optimizer.apply([tf.constant(gradient, tf.float32)], [variable])
+        squares = 0.95 * squares + 0.05 * gradient**2
+        step = gradient * np.sqrt(steps + 1e-6) / np.sqrt(squares + 1e-6)
+        steps = 0.95 * steps + 0.05 * step**2
+        expected -= 0.5 * step
+    assert np.allclose(variable, expected, rtol=1e-5)

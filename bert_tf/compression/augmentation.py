@@ -1,0 +1,117 @@
+"""Further texts that are made of those of a training file, for a teacher to label."""
+
+import dataclasses
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+MASK = "[MASK]"
+
+
+class MarkingTokenizer:
+    """A tokenizer to which "[MASK]" in a text is the mask token: that for unknown words where there
+    is none.
+
+    Args:
+        tokenizer: any, to which it is text.
+    """
+
+    def __init__(self, tokenizer):
+        self._tokenizer = tokenizer
+        vocabulary = tokenizer.vocabulary
+        self._mark = vocabulary.unk_id if vocabulary.mask_id is None else vocabulary.mask_id
+
+    def __getattr__(self, name):
+        if name.startswith("__"):       # a copy that is not filled yet
+            raise AttributeError(name)
+        return getattr(self._tokenizer, name)
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of all lines, int32 [T], and how many each has, int [number of lines]."""
+        parts = [line.split(MASK) for line in lines]
+        ids, sizes = self._tokenizer.encode_lines([part for line in parts for part in line])
+        counts = np.array([len(line) for line in parts])
+        if len(sizes) == len(lines):
+            return ids, sizes
+        # A mark comes after each part but the last of its line.
+        follows = np.ones(len(sizes), bool)
+        follows[np.cumsum(counts) - 1] = False
+        ids = np.insert(ids, np.cumsum(sizes)[follows], self._mark)
+        firsts = np.cumsum(counts) - counts
+        return ids, np.add.reduceat(sizes, firsts) + counts - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomWords:
+    """Copies of texts in which words are masked, or give way to others of their part of speech
+    (arXiv:1903.12136, section 3.2; castorini/d-bert, run/augment_data.py).
+
+    In a copy every word draws once: below 0.1 it becomes [MASK], and from there to 0.2 a random
+    word with the same tag, by their frequency. Then, with `ngram_prob`, a window of 1 to 5 words
+    is all that is kept. Copies that are equal to others of their text are left out.
+
+    Attributes:
+        words: the words of each tag, as often as they are in the training file.
+        tags: the tag of each word.
+        copies: of a text; of a pair, of which two thirds change one text and a third both.
+        ngram_prob: 0.25 in the paper, 0 by default in the code.
+        seed: of the draws; those of an example depend on it and on the example's number alone.
+    """
+
+    words: Mapping[str, Sequence[str]]
+    tags: Mapping[str, str]
+    copies: int = 20
+    ngram_prob: float = 0.25
+    seed: int = 0
+
+    def __call__(self, texts: list, number: int) -> list[list[str]]:
+        """The texts of further examples.
+
+        Args:
+            texts: of the example.
+            number: of the example in its file.
+        """
+        draws = random.Random(f"{self.seed} {number}")
+        found = {tuple(texts): None}
+        for copy in range(self.copies):
+            changed = range(len(texts)) if len(texts) == 1 or copy % 3 == 2 else (copy % 3,)
+            found[tuple(self._copy(text, draws) if place in changed else text
+                        for place, text in enumerate(texts))] = None
+        return [list(copy) for copy in list(found)[1:]]
+
+    def _copy(self, text, draws):
+        words = [self._word(word, draws) for word in text.split()]
+        if words and draws.random() < self.ngram_prob:
+            length = draws.randint(1, 5)
+            start = draws.randint(0, max(len(words) - length, 0))
+            words = words[start:start + length]
+        return " ".join(words)
+
+    def _word(self, word, draws):
+        roll = draws.random()
+        if roll < 0.1:
+            return MASK
+        others = self.words.get(self.tags.get(word, ""), ()) if roll < 0.2 else ()
+        return draws.choice(others) if others else word
+
+
+def random_words(texts: Iterator[str], tagger: Callable[[list[str]], list[list[str]]] | None = None,
+                 **options) -> RandomWords:
+    """The `RandomWords` of a training file.
+
+    Args:
+        texts: all of its texts.
+        tagger: function of a list of texts that returns the part of speech of each word of each;
+            None if all words count as of one.
+        options: further attributes.
+    """
+    given = list(texts)
+    found = tagger(given) if tagger else [[""] * len(text.split()) for text in given]
+    words: dict[str, list[str]] = {}
+    tags: dict[str, str] = {}
+    for text, its in zip(given, found, strict=True):
+        for word, tag in zip(text.split(), its, strict=True):
+            tags.setdefault(word, tag)
+            words.setdefault(tag, []).append(word)
+    return RandomWords(words, tags, **options)

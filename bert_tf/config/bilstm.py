@@ -1,0 +1,53 @@
+"""The sizes of the bidirectional LSTM that learns from BERT."""
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.recurrent import Recurrent
+from bert_tf.config.sizes import Sizes
+
+
+@dataclasses.dataclass(frozen=True)
+class BiLstmConfig(Recurrent, Sizes):
+    """The sizes of the student of arXiv:1903.12136; the defaults are those of its authors' code
+    (castorini/d-bert).
+
+    Attributes:
+        vocab_size: V.
+        embedding_size: E.
+        lstm_size: U, the cells of each direction.
+        hidden_size: H, of the layer on what both directions end with.
+        pairs: whether two texts are read apart, by the same weights, and compared.
+
+    Raises:
+        InputError: a value has the wrong type or can't be built; names the key.
+    """
+
+    whole_numbers: ClassVar = {"vocab_size": 10_000_000, "embedding_size": 65_536,
+                               "lstm_size": 65_536, "hidden_size": 65_536}
+    fractions: ClassVar = {"initializer_range": 10}
+    choices: ClassVar = {"model_type": ("bilstm",), "pairs": (True, False)}
+    distinctive_keys: ClassVar = ("pairs",)
+    unseen_keys: ClassVar = ("pairs",)
+    type_vocab_size: ClassVar[int] = 2
+    num_hidden_layers: ClassVar[int] = 1
+    depth: ClassVar[int] = 1
+    dropout_keys: ClassVar[tuple[str, ...]] = ()
+    has_pooler: ClassVar[bool] = True
+
+    vocab_size: int
+    embedding_size: int = 300
+    lstm_size: int = 150
+    hidden_size: int = 200
+    pairs: bool = False
+    initializer_range: float = 0.02     # of heads
+    model_type: str = "bilstm"
+
+    @property
+    def embedding_width(self) -> int:
+        return self.embedding_size
+
+    @property
+    def read_width(self) -> int:
+        """The width of what is read of a text or of two."""
+        return 2 * self.lstm_size * (4 if self.pairs else 1)

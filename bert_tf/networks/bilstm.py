@@ -1,0 +1,118 @@
+"""The bidirectional LSTM that learns from BERT (arXiv:1903.12136; castorini/d-bert,
+dbert/distill/model/bi_rnn.py).
+
+Shapes: B batch, S sequence, E width of the embeddings, U cells of each direction, H hidden, V
+vocabulary.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import BiLstmConfig
+from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.lstm import Lstm
+
+_LARGEST = 0.25     # of the embeddings of words at first
+
+
+class UniformEmbeddings(FromConfig, keras.layers.Layer):
+    """Embeddings that are drawn evenly."""
+
+    def build(self, input_shape: Any = None) -> None:
+        self.word_embeddings = self.add_weight(
+            (self.config.vocab_size, self.config.embedding_size),
+            keras.initializers.RandomUniform(-_LARGEST, _LARGEST), name="word_embeddings",
+            autocast=False)
+
+    def call(self, input_ids: Tensor) -> Tensor:
+        """From integer [B, S] to float [B, S, E]."""
+        return ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
+
+
+@register
+class BiLstm(FromConfig, keras.Model):
+    """One LSTM in each direction, and a layer with ReLU on what both end with. Of two texts a and
+    b, which are read apart, it is on [a, b, |a - b|, a * b].
+
+    Args:
+        config: `BiLstmConfig`.
+
+    Attributes:
+        reads: names of the features that `call` takes; only the first is required.
+    """
+
+    reads = ("input_ids", "input_mask", "segment_ids")
+
+    def __init__(self, config: BiLstmConfig, name: str = "bilstm", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.embeddings = UniformEmbeddings(config, name="embeddings", dtype=self.dtype_policy)
+        self.lstms = [Lstm(config.embedding_size, config.lstm_size, name=way,
+                           dtype=self.dtype_policy) for way in ("forward", "backward")]
+        self.pooler = self.dense(config.hidden_size, activation="relu",
+                                 initializer=keras.initializers.GlorotUniform())
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.embeddings.build()
+        with keras.name_scope("encoder"):
+            for lstm in self.lstms:
+                lstm.build()
+        with keras.name_scope("pooler"):
+            self.pooler.build((None, self.config.read_width))
+
+    @property
+    def embedding_table(self) -> keras.Variable:
+        """The variable [V, E] of word embeddings."""
+        return self.embeddings.word_embeddings
+
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        """
+        Args:
+            inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
+                padding, all 1 if absent; `segment_ids`, 1 for the second text, all 0 if absent.
+            training, dropout_seed: not used: dropout is before the last layer, in the head.
+
+        Returns:
+            A dict: `pooled_output` [B, H]; `sequence_output` [B, S, H], the same layer on the
+            states at each token, as if it was both texts; `embedding_output` [B, S, E];
+            `layer_outputs` (list of [B, S, 2 * U]).
+        """
+        ids = inputs["input_ids"]
+        mask, segments = inputs.get("input_mask"), inputs.get("segment_ids")
+        mask = ops.ones_like(ids) if mask is None else mask
+        x = self.embeddings(ids)
+        if not self.config.pairs:
+            states, ends = self._read(x, mask)
+            texts = (ends,)
+        else:
+            second = mask * (ops.zeros_like(ids) if segments is None else segments)
+            both, ends = self._read(ops.concatenate([x, x]),
+                                    ops.concatenate([mask - second, second]))
+            first, other = ops.split(both, 2)
+            states = ops.where(ops.cast(second, "bool")[:, :, None], other, first)
+            texts = tuple(ops.split(ends, 2))
+        return {"pooled_output": self._hidden(*texts),
+                "sequence_output": self._hidden(*[states] * len(texts)),
+                "embedding_output": x, "layer_outputs": [states]}
+
+    def _read(self, x, mask):
+        """The states of both directions at each token, float [B, S, 2 * U], and those with which
+        they end, [B, 2 * U], of texts whose tokens have 1 in `mask`, integer [B, S]."""
+        is_token, units = ops.cast(mask, "bool"), self.config.lstm_size
+        forward, backward = self.lstms
+        states, end = forward(x, is_token)
+        # Steps that are no tokens leave the state as it is, also before the first token.
+        back, begin = backward(ops.flip(x, axis=1), ops.flip(is_token, axis=1))
+        return (ops.concatenate([states, ops.flip(back, axis=1)], axis=-1),
+                ops.concatenate([end[:, units:], begin[:, units:]], axis=-1))
+
+    def _hidden(self, a, b=None):
+        """The last layer on what was read of a text or of two, float [..., 2 * U]."""
+        if b is not None:
+            a = ops.concatenate([a, b, ops.abs(a - b), a * b], axis=-1)
+        return self.pooler(a)
