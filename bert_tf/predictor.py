@@ -178,7 +178,7 @@ def _check(learner, tokenizer, task):
     check_fits(tokenizer.vocabulary, learner.encoder.config.vocab_size)
     objective, = learner.objectives
     count = getattr(objective, "num_labels", 0)
-    if task.labels and count != len(task.labels):
+    if task.labels and task.kind.labels_are_classes and count != len(task.labels):
         raise InputError(f"the model has {count} labels, its task "
                          f"{len(task.labels)}: {', '.join(task.labels)}; take the "
                          f"{TASK_FILE} that it was trained with.")

@@ -12,13 +12,21 @@ from typing import Any
 from bert_tf import data, objectives, training
 from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
+from bert_tf.data.task_order import TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.heads import HEADS
 from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
+from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.model import Model, check_task, open_model, save_task
-from run_scripts.finetuning.multitask import Member, find_guests, open_members, task_order
+from run_scripts.finetuning.multitask import (
+    Member,
+    MixtureFlags,
+    find_guests,
+    open_members,
+    task_order,
+)
 
 _DEFAULTS = Defaults(128, 32, 5e-5, 5.0)
 _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
@@ -210,8 +218,8 @@ def open_run(flags, job, settings) -> MultiTaskRun:
     if job.do_train:
         goal.make_objective(model.config, dtype=None)   # an impossible head is refused here
         sets = {member.name: run.sets[member.name]["train"] for member in members}
-        settings, order = _settle(flags, settings, [one.size for one in sets.values()],
-                                  job.do_eval)
+        settings, order = settle_steps(flags, settings, [one.size for one in sets.values()],
+                                       job.do_eval)
         run.epoch_steps, run.settings = order.steps_of_epoch, settings
         run.sets["train"] = data.TaskBatches(sets, order, settings.gradient_accumulation_steps)
     run.tuning = training.FineTuning(settings, strategy, model.config, goal, model.path,
@@ -249,8 +257,16 @@ def _open_model(flags, job, settings):
     return open_model(job, "" if job.do_train and has_tasks else folder, length)
 
 
-def _settle(flags, settings, sizes, does_evaluate):
-    """The settings with the steps of the order, and the order."""
+def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[int],
+                 does_evaluate: bool) -> tuple[FineTuneSettings, TaskOrder]:
+    """The settings with the steps of the order, and the order.
+
+    Args:
+        flags: `MixtureFlags`.
+        settings: `FineTuneSettings`.
+        sizes: the number of examples of each task.
+        does_evaluate: whether the best epoch is kept.
+    """
     batch, epochs = settings.train_batch_size or 32, settings.num_train_epochs
     epochs = _DEFAULTS.num_train_epochs if epochs is None else epochs
     order = task_order(flags, sizes, batch, epochs)

@@ -18,6 +18,7 @@ from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import export_model, run_classifier, run_multitask
+from run_scripts.finetuning import multitask_run
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
 from tests.training import tiny
@@ -144,6 +145,10 @@ def check_parts(whole, first):
     # The second text comes first.
     predicted = bert_tf.Predictor(whole, task="same")(("fine", "good"))["probabilities"]
     assert np.allclose(list(predicted.values()), answer[0], atol=1e-6)
+    ranked = bert_tf.Predictor(whole, task="which")
+    one, two = (ranked(("good film", *texts)) for texts in (("bad", "fine"), ("fine", "bad")))
+    assert one["choice"] != two["choice"] and np.allclose(
+        one["probabilities"], two["probabilities"][::-1], atol=1e-6)
     with pytest.raises(InputError, match="--hypothesis_first=False"):
         export_model.resolve(export_model.ExportFlags(
             init_checkpoint=str(whole / "tasks" / "same"), output=""))
@@ -166,6 +171,17 @@ def check_going_on(whole, folder, tmp_path):
     score = json.loads((tmp_path / "own" / "metrics.json").read_text())["metrics"]
     wanted = json.loads((whole / "metrics.json").read_text())["metrics"]
     assert score["dev/accuracy"] == wanted["same_dev_accuracy"]
+
+
+def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
+    cases = json.loads((test_data / "golden" / "mtdnn" / "schedule_seed1.json").read_text())
+    case = next(case for case in cases if "--ratio" in case["flags"] and "batch_size" not in case)
+    settings = FineTuneSettings(output_dir="", train_batch_size=4, num_train_epochs=3.0)
+    settings, order = multitask_run.settle_steps(
+        MixtureFlags(ratio=0.5), settings, list(case["sizes"].values()), does_evaluate=True)
+    assert (settings.num_train_steps, settings.schedule_steps, settings.num_warmup_steps) == (
+        len(case["task_of_step"]), case["num_train_steps"], case["num_train_steps"] * 0.1)
+    assert order.steps_of_epoch * 3 == settings.num_train_steps == 39
 
 
 @pytest.mark.parametrize("changes, part", [
