@@ -168,9 +168,25 @@ class Teaching:
         found.check(plan.task)
         return found
 
+    def in_step(self, plan):
+        """The `InStep` of a plan's student.
+
+        Raises:
+            InputError: it does not fit the student.
+        """
+        from bert_tf import compression
+
+        if len(self.flags.teacher) > 1:
+            raise InputError(f"--teacher names several models, but --recipe={self.row.name} "
+                             "compares layers with those of one; name one.")
+        found = compression.InStep(self.flags.teacher[0], self.row)
+        found.check(plan.model.config, plan.model.tokenizer, plan.model.max_seq_length)
+        return found
+
     def records(self, plan, folder: str):
         """The records that the student learns from."""
         from bert_tf import compression
+        from bert_tf.tasks.split_records import SplitRecords
 
         own = plan.wanted.sources["train"]
         source = compression.TransferSource(
@@ -185,10 +201,12 @@ class Teaching:
         tokenizer = model.tokenizer
         if self.augments:
             tokenizer = compression.MarkingTokenizer(tokenizer)
-        return compression.TaughtRecords(
-            source, plan.task.kind.record_options(model.tokenizer, model.max_seq_length,
-                                                  plan.options),
-            tokenizer, folder, self.teachers(plan))
+        options = plan.task.kind.record_options(model.tokenizer, model.max_seq_length,
+                                                plan.options)
+        if self.row.teaches == "in_step":
+            self.in_step(plan)
+            return SplitRecords(source, options, tokenizer, folder)
+        return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
 
     @property
     def augments(self) -> bool:
@@ -218,14 +236,19 @@ class Teaching:
         """The `Goal` of the student, from that of gold labels alone."""
         from bert_tf import compression
 
+        in_step = self.in_step(plan) if self.row.teaches == "in_step" else None
+
         def make_objectives(config, dtype):
             head = goal.make_objective(config, dtype=dtype)
             head.loss_weight = self.row.gold_weight
-            return [head, *compression.make_terms(self.row, config, head, dtype)]
+            return [head, *(in_step.objectives(config, dtype) if in_step else
+                            compression.make_terms(self.row, config, head, dtype))]
 
+        teacher = {"teacher": compression.Teacher(in_step.folder).digest()} if in_step else {}
         return dataclasses.replace(
-            goal, make_objective=make_objectives, learner=compression.Student,
-            options={**goal.options, "distillation": dataclasses.asdict(self.row)})
+            goal, make_objective=make_objectives,
+            learner=in_step.learner if in_step else compression.Student,
+            options={**goal.options, **teacher, "distillation": dataclasses.asdict(self.row)})
 
 
 def _saved(job: DistillFlags) -> SavedTask:
@@ -260,7 +283,8 @@ def _model_flags(job: DistillFlags, saved: SavedTask, output_dir: str) -> ModelF
     vocabulary = job.vocab_file or ("" if own else find_vocabulary(job.teacher[0]) or "")
     lower = saved.do_lower_case if job.do_lower_case is None else job.do_lower_case
     return ModelFlags(
-        do_train=True, do_eval=job.do_eval, do_predict=job.do_predict, init_checkpoint=path,
+        do_train=True, do_eval=job.do_eval and job.row().trains_head,
+        do_predict=job.do_predict, init_checkpoint=path,
         bert_config_file=job.student if is_config else "", vocab_file=vocabulary,
         do_lower_case=lower, max_seq_length=job.max_seq_length or saved.max_seq_length,
         records_dir=job.records_dir)

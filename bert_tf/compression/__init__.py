@@ -7,6 +7,7 @@ import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "augmentation": ["MarkingTokenizer", "RandomWords", "random_words"],
+    "in_step": ["InStep"],
     "student": ["Student", "make_terms"],
     "recipes": ["DISTILLATIONS", "Distillation", "Term", "find_distillation", "patience_layers"],
     "soft_targets": ["Patience", "SoftTargets", "Teaching"],

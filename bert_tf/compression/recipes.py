@@ -53,6 +53,12 @@ class Distillation:
     augmentation: str = "none"
     defaults: dict[str, Any] = dataclasses.field(default_factory=dict)
 
+    @property
+    def trains_head(self) -> bool:
+        """Whether the head of the task learns, not the network's layers alone."""
+        return bool(self.gold_weight) or any(
+            term.objective == "SoftTargets" for term in self.terms)
+
     def with_soft(self, weight: float | None = None, gold: float | None = None,
                   **options: Any) -> "Distillation":
         """This row with another weight of its soft targets and of gold labels, and with other
@@ -79,6 +85,17 @@ DISTILLATIONS = {row.name: row for row in (
                   Term("Patience", 100.0, {"layers": "skip"})), 0.3,
                  defaults={"optimizer": "pytorch_bert_adam", "learning_rate": 5e-5,
                            "num_train_epochs": 4.0, "train_batch_size": 32}),
+    # huawei-noah/Pretrained-Language-Model TinyBERT/task_distill.py: the layers first, then, with
+    # the result as the student, the logits; by the mean over B x C.
+    Distillation("tinybert_layers", "arXiv:1909.10351",
+                 (Term("AttentionTransfer"), Term("HiddenTransfer")), teaches="in_step",
+                 defaults={"optimizer": "pytorch_bert_adam", "learning_rate": 5e-5,
+                           "learning_rate_schedule": "constant", "warmup_proportion": 0.0,
+                           "num_train_epochs": 20.0, "train_batch_size": 32}),
+    Distillation("tinybert", "arXiv:1909.10351",
+                 (_soft("cross_entropy", mean_over="classes", scales_gradient=False),),
+                 defaults={"optimizer": "pytorch_bert_adam", "learning_rate": 3e-5,
+                           "num_train_epochs": 3.0, "train_batch_size": 32}),
     # Turc et al.: no gold labels.
     Distillation("pre_trained", "arXiv:1908.08962", (_soft("cross_entropy"),)),
     # Tang et al.: the student is a BiLSTM.

@@ -40,7 +40,8 @@ class Goal:
         defaults: `bert_tf.tasks.task.Defaults`.
         options: what else makes the objective, by flag; a run that goes on must have the same.
         scored_on: JSON value of what `evaluate` looks at, such as identities of its examples.
-        learner: the class that trains the objectives.
+        learner: function of a network and a list of objectives that returns the Learner of both;
+            auxiliary objectives are there in training alone.
     """
 
     make_objective: Callable
@@ -49,7 +50,7 @@ class Goal:
     defaults: object
     options: dict = dataclasses.field(default_factory=dict)
     scored_on: object = None
-    learner: type[Learner] = Learner
+    learner: Callable[..., Learner] = Learner
 
 
 class _Models:
@@ -73,7 +74,10 @@ class _Models:
             if trains and settings.lm_coef:
                 heads.append(TiedLM(self._config, by_row=True, auxiliary=True, dtype=dtype,
                                     loss_weight=settings.lm_coef))
-            learner = self._goal.learner(network, heads)
+            make = self._goal.learner
+            if not trains and any(head.auxiliary for head in heads):
+                heads, make = [head for head in heads if not head.auxiliary], Learner
+            learner = make(network, heads)
             transfer.freeze(learner.encoder, settings.frozen_layers)
             return learner
 

@@ -1,0 +1,77 @@
+"""A teacher that is asked in every step: its internals, too, are compared with the student's."""
+
+import os
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import keras_file
+from bert_tf.compression.recipes import Distillation
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.objectives.base import Objective
+from bert_tf.objectives.layer_transfer import AttentionTransfer, HiddenTransfer, layer_ratio
+from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
+from bert_tf.training.distiller import Distiller
+from bert_tf.training.finetuned import read_finetuned
+
+# The terms that learn from a teacher's layers, with the sizes of the teacher that they take.
+TERMS: dict[str, tuple[type[Objective], dict[str, str]]] = {
+    "AttentionTransfer": (AttentionTransfer, {}),
+    "HiddenTransfer": (HiddenTransfer, {"teacher_width": "hidden_size"})}
+
+
+class InStep:
+    """A fine-tuned model that teaches in every step.
+
+    Args:
+        folder: of the model.
+        row: `Distillation`, what is learned.
+
+    Attributes:
+        config: of its network.
+    """
+
+    def __init__(self, folder: str, row: Distillation):
+        self.folder, self._row = folder, row
+        self.config = checkpoints.read_config(os.path.join(folder, keras_file.NAME))
+
+    def check(self, config: Sizes, tokenizer: Tokenizer, max_seq_length: int) -> None:
+        """Raises InputError if a student's layers can't be compared with the teacher's.
+
+        Args:
+            config: of the student.
+            tokenizer: its.
+            max_seq_length: of its records.
+        """
+        own = find_vocabulary(self.folder)
+        if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
+            raise InputError(f"--recipe={self._row.name} compares each token's vectors, but the "
+                             f"student's vocabulary is not that of --teacher={self.folder}; give "
+                             "--vocab_file that of the teacher, or take another recipe.")
+        if max_seq_length > self.config.max_position_embeddings:
+            raise InputError(f"--max_seq_length is {max_seq_length}, but --teacher={self.folder} "
+                             f"has {self.config.max_position_embeddings} positions.")
+        layer_ratio(config.depth, self.config.depth)    # type: ignore[attr-defined]
+        heads = config.num_attention_heads, self.config.num_attention_heads  # type: ignore
+        if heads[0] != heads[1]:
+            raise InputError(f"--recipe={self._row.name} compares attention head by head, but the "
+                             f"student has {heads[0]} heads and --teacher={self.folder} "
+                             f"{heads[1]}; give num_attention_heads that value.")
+
+    def objectives(self, config: Sizes, dtype: str | None = None) -> list[Objective]:
+        """What a student of `config` learns.
+
+        Args:
+            config: of the student.
+            dtype: a Keras policy.
+        """
+        found = []
+        for term in self._row.terms:
+            kind, sizes = TERMS[term.objective]
+            found.append(kind(config, loss_weight=term.weight, dtype=dtype, **term.options, **{
+                name: getattr(self.config, size) for name, size in sizes.items()}))
+        return found
+
+    def learner(self, network, objectives: list[Objective]) -> Distiller:
+        """The learner of a student's network and objectives."""
+        teacher, _, _ = read_finetuned(self.folder, network.dtype_policy.name)
+        return Distiller(network, objectives, teacher=teacher)
