@@ -175,6 +175,17 @@ HEADS = {head.name: head for head in (
 # Objectives of left-to-right networks, whose heads have the weights of another's: class -> name of
 # that head, module.
 CAUSAL = {"NextTokenLM": ("masked_lm", "next_token")}
+# Objectives that compare a network with a teacher, which are not saved: class -> name, module.
+TAUGHT = {
+    "AttentionMapTransfer": ("attention_map_transfer", "knowledge_transfer"),
+    "AttentionTransfer": ("attention_transfer", "layer_transfer"),
+    "FeatureMapTransfer": ("feature_map_transfer", "knowledge_transfer"),
+    "HiddenCosine": ("hidden_cosine", "token_distillation"),
+    "HiddenTransfer": ("hidden_transfer", "layer_transfer"),
+    "MeanTransfer": ("mean_transfer", "knowledge_transfer"),
+    "PredictionTransfer": ("prediction_transfer", "knowledge_transfer"),
+    "TokenDistillation": ("token_distillation", "token_distillation"),
+    "VarianceTransfer": ("variance_transfer", "knowledge_transfer")}
 # The heads by the classes of all objectives.
 OBJECTIVES = {**{head.objective: head for head in HEADS.values()},
               **{objective: HEADS[name] for objective, (name, _) in CAUSAL.items()}}

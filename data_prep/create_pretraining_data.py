@@ -105,8 +105,11 @@ class PieceWriter:
                 "the command again, finished pieces are kept.") from error
         result = {"shards": shards, "counts": counts, "line_sample": sample}
         if _draws_of_corpus(self._recipe):
-            result["token_counts"] = np.bincount(instances.counted_tokens,
-                                                 minlength=vocabulary.size).tolist()
+            # DistilBERT's code counts lines that it leaves out, too.
+            is_whole = self._recipe.corruption.quota == "of_batch"
+            result["token_counts"] = np.bincount(
+                documents.tokens if is_whole else instances.counted_tokens,
+                minlength=vocabulary.size).tolist()
         return result
 
     def _make(self, documents, seed):
@@ -145,7 +148,7 @@ class PieceWriter:
 def _draws_of_corpus(recipe):
     """Whether training needs how often the text has each token."""
     masking = recipe.corruption
-    return recipe.network == "SequenceLstm" or (
+    return recipe.network == "SequenceLstm" or masking.quota == "of_batch" or (
         masking.dynamic and masking.replace_from == "corpus")
 
 
@@ -226,7 +229,8 @@ def _describe_all(job, recipe, vocabulary, options):
                        "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
                        "mask_id": vocabulary.mask_id,
                        **({"special_ids": vocabulary.special_ids}
-                          if recipe.corruption.replace_from == "words" else {})},
+                          if recipe.corruption.replace_from == "words"
+                          or recipe.corruption.quota == "of_batch" else {})},
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
     }
 

@@ -9,14 +9,14 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.objectives.base import Objective
 from bert_tf.objectives.layer_transfer import AttentionTransfer, HiddenTransfer, layer_ratio
+from bert_tf.objectives.taught import TaughtObjective
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.training.distiller import Distiller
 from bert_tf.training.finetuned import read_finetuned
 
-# The terms that learn from a teacher's layers, with the sizes of the teacher that they take.
-TERMS: dict[str, tuple[type[Objective], dict[str, str]]] = {
-    "AttentionTransfer": (AttentionTransfer, {}),
-    "HiddenTransfer": (HiddenTransfer, {"teacher_width": "hidden_size"})}
+# The terms that learn from a teacher's layers.
+TERMS: dict[str, type[TaughtObjective]] = {"AttentionTransfer": AttentionTransfer,
+                                           "HiddenTransfer": HiddenTransfer}
 
 
 class InStep:
@@ -64,12 +64,9 @@ class InStep:
             config: of the student.
             dtype: a Keras policy.
         """
-        found = []
-        for term in self._row.terms:
-            kind, sizes = TERMS[term.objective]
-            found.append(kind(config, loss_weight=term.weight, dtype=dtype, **term.options, **{
-                name: getattr(self.config, size) for name, size in sizes.items()}))
-        return found
+        return [TERMS[term.objective](
+            config, loss_weight=term.weight, dtype=dtype, **term.options,
+            **TERMS[term.objective].of_teacher_sizes(self.config)) for term in self._row.terms]
 
     def learner(self, network, objectives: list[Objective]) -> Distiller:
         """The learner of a student's network and objectives."""

@@ -143,3 +143,32 @@ def runs(documents: Documents, stream: PythonRandom, room: int, options,
     for _ in range(options.dupe_factor):
         for start, end in cut_blocks(np.diff(documents.sentence_starts).tolist(), room, "none"):
             yield start, end - start, 0, 0, 0
+
+
+_LEAST_LINE = 12            # tokens of a sequence of DistilBERT, special ones counted
+
+
+def lines(documents: Documents, stream: PythonRandom, room: int, options,
+          segments: Segments) -> Iterator:
+    """DistilBERT's sequences: a line each (transformers examples/research_projects/distillation,
+    lm_seqs_dataset.py).
+
+    A line that is longer than `room` is cut into runs of as many tokens, its two special tokens
+    counted in the first and the last. Sequences of less than 12 tokens are left out, and those at
+    least half of whose tokens are unknown words.
+
+    Args, yields: see `full_sentences`.
+    """
+    del stream, segments
+    starts = documents.sentence_starts
+    unknown = np.concatenate([[0], np.cumsum(documents.tokens == documents.unk_id)]).tolist()
+    for _ in range(options.dupe_factor):
+        for first, end in zip(starts, starts[1:]):
+            length = end - first + 2
+            step = room if length > room + 2 else length
+            for begin in range(0, length, step):
+                start = max(first + begin - 1, first)
+                stop = min(first + begin + step - 1, end)
+                size = stop - start + 2
+                if size >= _LEAST_LINE and 2 * (unknown[stop] - unknown[start]) < size:
+                    yield start, stop - start, 0, 0, 0

@@ -172,7 +172,7 @@ class Documents:
             units but words.
         entities: uint8 [T], 1 where a token is of a tagged run or of a phrase; None as above.
         labels: uint8 [T], labels of the tokens; None if there are none.
-        sep_id: the id of the separator.
+        sep_id, unk_id: the ids of the separator and of unknown words.
     """
 
     tokens: np.ndarray
@@ -185,6 +185,7 @@ class Documents:
     entities: np.ndarray | None = None
     labels: np.ndarray | None = None
     sep_id: int | None = None
+    unk_id: int | None = None
     _placed: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     _end: int = 0
 
@@ -302,4 +303,5 @@ def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
                                tokenizer.continuations(lines, tokens, lengths))
     return Documents(tokens, starts.tolist(), ranges, files=int(file_ends.sum()),
                      is_open=blanks_separate_docs and not after.any(),
-                     sep_id=tokenizer.vocabulary.sep_id, **marks.bytes())
+                     sep_id=tokenizer.vocabulary.sep_id, unk_id=tokenizer.vocabulary.unk_id,
+                     **marks.bytes())

@@ -280,7 +280,7 @@ class DynamicMasks:
         position, and drawn, float32 [B, P]."""
         positions, used = positions_of(chosen, self.max_predictions_per_seq)
         labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
-        if self.masking.quota in ("drawn", "each"):
+        if self.masking.quota in ("drawn", "each", "of_batch"):
             die = tf.gather(die, positions, batch_dims=1)
         drawn = self._draw_ids(drawn)
         masked, random = self.masking.shares

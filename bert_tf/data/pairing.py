@@ -7,7 +7,7 @@ import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from bert_tf.data.blocks import doc_blocks, doc_sentences, full_sentences, runs
+from bert_tf.data.blocks import doc_blocks, doc_sentences, full_sentences, lines, runs
 from bert_tf.data.corpus import Documents
 from bert_tf.data.electra_segments import electra_segments
 from bert_tf.data.pair_drawing import random_sentence, truncate
@@ -142,6 +142,7 @@ PAIRINGS = {
     "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
     "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
     "runs": Pairing(runs, num_labels=0, segments=1),
+    "lines": Pairing(lines, num_labels=0, segments=1),
     "streams": Pairing(None, num_labels=2, segments=2, in_streams=True),
     **{name: Pairing(None, num_labels=0, segments=1, in_rows=True)
        for name in ("sentence_stream", "document_texts", "line_texts")},

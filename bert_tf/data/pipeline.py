@@ -44,8 +44,9 @@ class RecordSet:
         manifest: that of the records, a dict, or None; the first of several, which agree on the
             vocabulary and the recipe.
         masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens. What it hides
-            must depend on the seed and each record's number in the stream alone. Its attribute
-            `adds`, if it has one, names the features that it adds beside those of masks.
+            must depend on the seed and each record's number in the stream alone, or, if its
+            attribute `by_batch` is true, on the global batch besides. Its attribute `adds`, if it
+            has one, names the features that it adds beside those of masks.
     """
 
     paths: list[str]
@@ -197,7 +198,8 @@ class RecordSet:
         def finish(number, messages):
             return self.masks(self.format.parse(messages), seed, number)
 
-        return _deal(stream.enumerate(taken), finish, global_batch, replicas, worker, workers)
+        return _deal(stream.enumerate(taken), finish, global_batch, replicas, worker, workers,
+                     getattr(self.masks, "by_batch", False))
 
     def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
                            worker: int = 0, workers: int = 1) -> tf.data.Dataset:
@@ -217,7 +219,8 @@ class RecordSet:
             batch["is_real_example"] = tf.cast(messages != self.format.blank(), tf.float32)
             return self.masks(batch, 0, number)
 
-        return _deal(records.enumerate(), finish, global_batch, replicas, worker, workers)
+        return _deal(records.enumerate(), finish, global_batch, replicas, worker, workers,
+                     getattr(self.masks, "by_batch", False))
 
 
 def _check_records(path, record_format, most):
@@ -245,14 +248,22 @@ def _epoch(records, seed, epoch):
     return messages.shuffle(buffer, _mix(seed, epoch), reshuffle_each_iteration=False)
 
 
-def _deal(stream, finish, global_batch, replicas, worker, workers):
+def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
     """From a stream of (number, message) to the batches of one worker's replicas, made by `finish`
-    of numbers and messages [B].
+    of numbers and messages [B]; with `by_batch`, of those of the whole global batch at once.
     """
     local = replicas // workers
     batches = stream.batch(global_batch, drop_remainder=True)
-    mine = batches.map(_as_it_is(lambda *batch: tuple(
-        tf.reshape(column, [workers, local, -1])[worker] for column in batch)))
+
+    def share(*batch):
+        batch = tf.nest.map_structure(lambda column: tf.reshape(
+            column, [workers, local, global_batch // replicas, *column.shape[1:]])[worker], batch)
+        return batch[0] if by_batch else batch
+
+    if by_batch:
+        return without_autotune(batches.map(_as_it_is(finish)).map(_as_it_is(share)).unbatch()
+                                .prefetch(2 * local))
+    mine = batches.map(_as_it_is(share))
     return without_autotune(mine.unbatch().map(_as_it_is(finish)).prefetch(2 * local))
 
 

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.data import manifest
+from bert_tf.data.batch_masks import BatchMasks, token_weights
 from bert_tf.data.dynamic_masks import DynamicMasks
 from bert_tf.data.dynamic_spans import DynamicSpans
 from bert_tf.data.permutations import Permutations
@@ -39,6 +40,11 @@ def draw_masks(records: RecordSet, flag: str,
         return dataclasses.replace(records, masks=DynamicSpans(
             masking, size, slots, options["masked_lm_prob"], vocabulary["mask_id"],
             tuple(special), manifest.token_counts(record)))
+    if masking.quota == "of_batch":
+        weights = token_weights(manifest.token_counts(record), (*special, vocabulary["mask_id"]))
+        return dataclasses.replace(records, masks=BatchMasks(
+            masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
+            vocabulary["mask_id"], tuple(special), weights))
     return dataclasses.replace(records, masks=DynamicMasks(
         masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
         vocabulary["mask_id"], tuple(special)))

@@ -2,18 +2,13 @@
 
 import lazy_loader
 
-from bert_tf.heads import CAUSAL, HEADS
+from bert_tf.heads import CAUSAL, HEADS, TAUGHT
 
 _CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
-            # These only help to train, beside a teacher, and are never saved.
-            "knowledge_transfer": ["AttentionMapTransfer", "FeatureMapTransfer", "MeanTransfer",
-                                   "PredictionTransfer", "VarianceTransfer"],
-            "layer_transfer": ["AttentionTransfer", "HiddenTransfer"],
-            "taught": ["TaughtObjective"],
-            "token_distillation": ["HiddenCosine", "TokenDistillation"]}
+            "taught": ["TaughtObjective"]}
 for _head in HEADS.values():
     _CLASSES.setdefault(_head.module, []).append(_head.objective)
-for _objective, (_, _module) in CAUSAL.items():
+for _objective, (_, _module) in (CAUSAL | TAUGHT).items():
     _CLASSES.setdefault(_module, []).append(_objective)
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs=_CLASSES)

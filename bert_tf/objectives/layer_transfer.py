@@ -5,7 +5,7 @@ Shapes: B batch, S sequence, N heads, H hidden, L layers, W the teacher's width.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from keras import ops
 
@@ -106,6 +106,7 @@ class HiddenTransfer(_LayerTransfer):
     """
 
     internals = ("embedding_output", "layer_outputs")
+    sizes: ClassVar[dict[str, str]] = {"teacher_width": "hidden_size"}
 
     def __init__(self, config: Sizes, teacher_width: int, name: str = "hidden_transfer",
                  **kwargs: Any):

@@ -3,8 +3,9 @@
 Shapes: B batch, S sequence, V vocabulary.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
+from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective, ratio
 
@@ -27,14 +28,23 @@ class TaughtObjective(Objective):
     Attributes:
         internals: names of what it reads of both networks; see `internals_of` in
             training/distiller.py.
+        sizes: arguments that are sizes of the teacher: {name: field of its configuration}.
+        settings: arguments that flags give: {name: flag}.
         idle_id: the token, 0, whose vector its gradient shall leave alone: that of padding, which
             it compares too; None for no such token.
     """
 
     internals: tuple[str, ...] = ()
+    sizes: ClassVar[dict[str, str]] = {}
+    settings: ClassVar[dict[str, str]] = {}
     idle_id: int | None = None
     measures = ("loss",)
     auxiliary = True
+
+    @classmethod
+    def of_teacher_sizes(cls, teacher: Sizes) -> dict[str, Any]:
+        """The arguments `sizes`, for a teacher's configuration."""
+        return {name: getattr(teacher, size) for name, size in cls.sizes.items()}
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
         """float32 losses of any shape, whose sum is divided by the count."""

@@ -4,7 +4,7 @@ examples/research_projects/distillation, distiller.py).
 Shapes: B batch, S sequence, H hidden, V vocabulary.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from keras import ops
 
@@ -47,11 +47,13 @@ class TokenDistillation(_OfTokens):
     """
 
     internals = (TOKEN_LOGITS,)
+    settings: ClassVar[dict[str, str]] = {"temperature": "distill_temperature",
+                                          "restrict_ce_to_mask": "restrict_ce_to_mask"}
 
     def __init__(self, config: Sizes, temperature: float = 2.0, restrict_ce_to_mask: bool = False,
                  name: str = "token_distillation", **kwargs: Any):
         if not temperature > 0:
-            raise InputError(f"--temperature is {temperature}; it must be above 0.")
+            raise InputError(f"--distill_temperature is {temperature}; it must be above 0.")
         super().__init__(config, name=name, **kwargs)
         self.temperature, self.restrict_ce_to_mask = temperature, restrict_ce_to_mask
 

@@ -52,9 +52,11 @@ class MaskTokens:
             share of the units, rounded up or down at random so that their mean is exact, with
             special tokens among them (RoBERTa); "raised", a share of the text, rounded up
             (SpanBERT); "each", a coin for each unit, whose tokens are then thrown one by one
-            (ERNIE); "next_token", every token but the first, from those before it: none is hidden,
-            and the other fields have no effect; "permutation", what the records say, each from the
-            tokens before it in an order that is drawn while training (XLNet); "none", no token.
+            (ERNIE); "of_batch", a share of all tokens of a batch, drawn anew each time, rare words
+            more often (DistilBERT); "next_token", every token but the first, from those before it:
+            none is hidden, and the other fields have no effect; "permutation", what the records
+            say, each from the tokens before it in an order that is drawn while training (XLNet);
+            "none", no token.
         replace_from: what random tokens are drawn from: "vocabulary", "words": not the special
             tokens but that of mask (RoBERTa), "corpus": as often as the text has them (SpanBERT),
             or "tokens": any but padding, id 0 (ERNIE).
@@ -122,7 +124,7 @@ class MaskTokens:
             return min(int(share * max_seq_length) + 1, max_seq_length)
         if self.quota == "raised":
             return math.ceil(masked_lm_prob * (max_seq_length - 2))
-        if self.quota == "each":
+        if self.quota in ("each", "of_batch"):
             # Four standard deviations above the mean, of units of two tokens.
             spread = (2 * max_seq_length * masked_lm_prob) ** 0.5
             return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)

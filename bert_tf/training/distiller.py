@@ -4,17 +4,24 @@ Shapes: B batch, S sequence, V vocabulary.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
 from keras import ops, tree
 
+from bert_tf import checkpoints, networks, objectives
+from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import TOKEN_LOGITS, TaughtObjective, of_teacher
+from bert_tf.training import transfer
 from bert_tf.training.learner import Learner, Measures
+from bert_tf.training.transfer_settings import TransferSettings
+
+# The flags of the weights of terms.
+WEIGHTS = {"TokenDistillation": "alpha_ce", "MaskedLM": "alpha_mlm", "HiddenCosine": "alpha_cos"}
 
 
 class _Untracked:
@@ -46,6 +53,7 @@ class Distiller(Learner):
     """
 
     epsilon = 0.0
+    settings_class = TransferSettings
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
                  teacher: Learner | None = None, **kwargs: Any):
@@ -60,6 +68,32 @@ class Distiller(Learner):
         self.internals = tuple(dict.fromkeys(
             name for objective in self.objectives
             for name in getattr(objective, "internals", ())))
+
+    @classmethod
+    def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
+                 settings: Any = None) -> "Learner":
+        """See `Learner`.
+
+        Raises:
+            InputError: there is no teacher, or it lacks what terms compare.
+        """
+        settings = settings or TransferSettings()
+        teacher = read_teacher(settings.teacher, config, terms, dtype)
+        network, made = networks.build(config, dtype=dtype), []
+        for term in terms:
+            kind = getattr(objectives, term.objective)
+            taught = issubclass(kind, TaughtObjective)
+            options = {name: getattr(settings, flag) for name, flag in kind.settings.items()
+                       } if taught else {}
+            sizes = kind.of_teacher_sizes(teacher.encoder.config) if taught else {}
+            weight = getattr(settings, WEIGHTS.get(term.objective, ""), None)
+            made.append(kind(config, loss_weight=term.weight if weight is None else weight,
+                             dtype=dtype, **{**term.options, **options, **sizes}))
+        learner = cls(network, made, teacher)
+        if settings.teacher_layers:
+            transfer.begin_with(learner, teacher, settings.layer_numbers(),
+                                settings.vocab_transform)
+        return learner
 
     def _freeze_idle(self):
         """Makes heads that no loss reaches keep their weights, which would decay, and a pooler that
@@ -118,6 +152,38 @@ class Distiller(Learner):
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "teacher": digest(self.teacher)}
+
+
+def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = None) -> Learner:
+    """The teacher at `path`, with a masked LM if terms compare its predictions.
+
+    Args:
+        path: a folder or file of any format that `bert_tf.checkpoints.load` reads.
+        config: of the network that it teaches.
+        terms: `recipes.Term`s.
+        dtype: a Keras policy.
+
+    Raises:
+        InputError: there is no teacher, or it has another vocabulary or no masked LM.
+    """
+    if not path:
+        raise InputError("--teacher must be given: this recipe learns from a pre-trained model.")
+    theirs = checkpoints.read_config(path)
+    if theirs.vocab_size != config.vocab_size:      # type: ignore[attr-defined]
+        raise InputError(f"--teacher={path} has a vocabulary of {theirs.vocab_size} tokens, the "
+                         f"network one of {config.vocab_size}; both "      # type: ignore
+                         "must have the same.")
+    wanted = {name for term in terms for name in getattr(
+        getattr(objectives, term.objective), "internals", ())}
+    heads = [objectives.MaskedLM(theirs, dtype=dtype)] if (
+        wanted & {TOKEN_LOGITS, "masked_lm"}) else []
+    teacher = Learner(networks.build(theirs, dtype=dtype), heads)
+    account = checkpoints.load(path, teacher)
+    missing = [name for name in account.missing if name.startswith("masked_lm/")]
+    if missing:
+        raise InputError(f"--teacher={path} has no {', '.join(missing)}: its predictions of tokens "
+                         "are learned; name a model with its masked LM.")
+    return teacher
 
 
 def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,

@@ -1,5 +1,8 @@
 """Changes to a pre-trained network before it is fine-tuned: slower, frozen or new layers."""
 
+import re
+from collections.abc import Sequence
+
 from keras import ops
 
 from bert_tf.config import EncoderConfig
@@ -115,3 +118,42 @@ def reinitialize_top(encoder, layers: int) -> None:
             else:
                 fill = ops.ones if variable.name == "gamma" else ops.zeros
                 variable.assign(fill(variable.shape, variable.dtype))
+
+
+def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = False) -> None:
+    """Gives a network the embeddings and some layers of another, and its masked LM the bias of the
+    other's (transformers examples/research_projects/distillation, scripts/extract_distilbert.py).
+
+    Weights that the network has not, such as those of segments, are dropped; others keep their
+    values.
+
+    Args:
+        learner: with the network, of as many layers as `layers`.
+        teacher: a Learner.
+        layers: of the teacher, from 0.
+        vocab_transform: whether the masked LM's hidden layer is taken, too.
+
+    Raises:
+        InputError: the teacher has no such layers, or they have other sizes.
+    """
+    mine, theirs = learner.encoder.config, teacher.encoder.config
+    if len(layers) != mine.depth or not all(0 <= layer < theirs.depth for layer in layers):
+        raise InputError(f"--teacher_layers={','.join(map(str, layers))}: give the number of a "
+                         f"layer, from 0 to {theirs.depth - 1}, for each of the {mine.depth} of "
+                         "the network.")
+    source = {_name(variable): variable for variable in teacher.weights}
+    for variable in learner.weights:
+        name = re.sub(r"encoder/layer_(\d+)/",
+                      lambda found: f"encoder/layer_{layers[int(found[1])]}/", _name(variable))
+        if not re.match("embeddings|encoder/|masked_lm/output_bias" + (
+                "|masked_lm/transform" if vocab_transform else ""), name) or name not in source:
+            continue
+        if variable.shape != source[name].shape:
+            raise InputError(f"--teacher_layers: {name} has the shape {source[name].shape} in the "
+                             f"teacher and {variable.shape} in the network; begin without it.")
+        variable.assign(source[name])
+
+
+def _name(variable):
+    """The name of a weight without that of its network."""
+    return re.sub(r"^[^/]+/(?=embeddings|encoder)", "", variable.path)

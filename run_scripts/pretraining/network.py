@@ -14,7 +14,7 @@ from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
 
 # For which recipes the settings of learners are.
 _RECIPES = {GeneratorSettings: "recipes with a generator, such as electra",
-            TransferSettings: "recipe mobilebert"}
+            TransferSettings: "recipes with a teacher, such as distilbert and mobilebert"}
 
 
 def read_network(job: PretrainingFlags) -> Sizes:

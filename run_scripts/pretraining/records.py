@@ -7,7 +7,7 @@ from bert_tf import data, objectives, recipes
 from bert_tf.config import Sizes
 from bert_tf.data import features
 from bert_tf.errors import InputError
-from bert_tf.heads import OBJECTIVES
+from bert_tf.heads import OBJECTIVES, TAUGHT
 from run_scripts.pretraining.flags import PretrainingFlags
 
 # The flags of `create_pretraining_data` that give records what only some networks read.
@@ -15,7 +15,8 @@ _MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
               "encoder_input_tokens": "--feature_converter=encoder_decoder",
               "decoder_causal_attention": "--feature_converter=prefix_lm"}
 # The name of each objective, by its class.
-_NAMES = {objective: head.name for objective, head in OBJECTIVES.items()}
+_NAMES = {**{objective: head.name for objective, head in OBJECTIVES.items()},
+          **{objective: name for objective, (name, _) in TAUGHT.items()}}
 
 
 def _name(term):

@@ -14,7 +14,9 @@ from bert_tf import data, flags, recipes
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.training import distribution, resume
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.pretraining import MaskedLM
+from bert_tf.training import Learner, distribution, resume, save_model
 from bert_tf.training.settings import FineTuneSettings, GeneratorSettings, TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
 from data_prep import create_pretraining_data, verify_records
@@ -30,7 +32,7 @@ LENGTH, PREDICTIONS, BATCH, STEPS = 16, 3, 16, 4
 # How the records of each case are made; the rows of the table first.
 CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if recipe.tasks else {})}
             for name, recipe in recipes.RECIPES.items()},
-         **{name: {"recipe": name, "dupe_factor": 1} for name in ("gpt", "sa_lstm")},
+         **{name: {"recipe": name, "dupe_factor": 1} for name in ("gpt", "sa_lstm", "distilbert")},
          "xlnet": {"recipe": "xlnet", "dupe_factor": 1, "text": "short.txt"},
          "elmo": {"recipe": "elmo", "dupe_factor": 2},
          **{name: {"recipe": name, "dupe_factor": 1, "text": "lines.txt", "segments": "line_texts"}
@@ -100,17 +102,30 @@ def fixture_train(folder, tmp_path):
             "eval_batch_size": BATCH,
             "num_train_steps": STEPS, "num_warmup_steps": 2, "save_checkpoints_steps": 2,
             "iterations_per_loop": 2, "learning_rate": 1e-2, "random_seed": 0, **changes}
+        teacher = TransferSettings(**{n: values.pop(n) for n in ("teacher", "teacher_layers")
+                                     if n in values})
         names = {field.name for field in dataclasses.fields(PretrainingFlags)}
         run_pretraining.main(
             PretrainingFlags(**{n: v for n, v in values.items() if n in names}),
-            TrainSettings(**{n: v for n, v in values.items() if n not in names}))
+            TrainSettings(**{n: v for n, v in values.items() if n not in names}),
+            transfer=teacher)
         return checksummed.read(resume.checkpoints(values["output_dir"])[-1])[0]
     return run
 
 
+@pytest.fixture(name="teacher", scope="module")
+def fixture_teacher(folder):
+    """A model with a masked LM, of the size of those that are trained, in a folder."""
+    config = tiny.config(vocab_size=len(TOKENS), num_hidden_layers=1)
+    path = folder / "teacher"
+    path.mkdir()
+    save_model(str(path), Learner(BertEncoder(config), [MaskedLM(config)]))
+    return str(path)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_recipe_trains_goes_on_and_shares_its_work(
-        case, folder, records, train, mirrored, monkeypatch, tmp_path, capsys):
+        case, folder, records, teacher, train, mirrored, monkeypatch, tmp_path, capsys):
     path = records(case)
     verify_records.main(verify_records.VerifyRecordsFlags(
         input_file=[path.replace("tfrecord", "manifest.json")]))
@@ -123,6 +138,8 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
                "max_predictions_per_seq": slots,
                "optimizer": OPTIMIZERS.get(name, "adamw")}
+    if recipe.learner == "Distiller":
+        options["teacher"] = teacher
     assert data.RecordSet.open([path], "input_file").size <= STEPS * BATCH   # an epoch, or several
     whole = train(path, do_eval=True, **(
         {} if case in WHOLE else {"num_train_steps": 2}), **options)
@@ -207,7 +224,7 @@ def test_what_was_learned_is_shown(case, lines, folder, records, train, tmp_path
 
 # What recipes and flags have to do with each other
 
-def test_defaults_name_flags_and_terms_name_objectives():
+def test_defaults_name_flags_and_terms_name_objectives(teacher):
     known = {field.name for kind in (PretrainingDataFlags, PretrainingFlags, StreamFlags,
                                      TrainSettings, FineTuneSettings, TransferSettings)
              for field in dataclasses.fields(kind)}
@@ -215,8 +232,9 @@ def test_defaults_name_flags_and_terms_name_objectives():
         assert set(recipe.defaults) <= known
         terms = run_pretraining.choose_terms(recipe, [])
         assert terms == tuple(term for term in recipe.terms if not term.by_name)
-        sizes = tiny.config_of(recipe, **NETWORKS.get(recipe.name, {}))
-        learner = run_pretraining.make_learner(sizes, recipe, terms, "float32")
+        sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), **NETWORKS.get(recipe.name, {}))
+        learner = run_pretraining.make_learner(sizes, recipe, terms, "float32", *(
+            [TransferSettings(teacher=teacher)] if recipe.learner == "Distiller" else []))
         assert [type(objective).__name__ for objective in learner.objectives] == [
             term.objective for term in terms]
 
