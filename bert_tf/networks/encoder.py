@@ -2,7 +2,7 @@
 `modeling.py`; with shared layers arXiv:1909.11942; google-research/albert, `modeling.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -137,8 +137,8 @@ class BertEncoder(FromConfig, keras.Model):
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
-             head_mask: Any = None, return_attention: bool = False, unit_mask: Any = None
-             ) -> dict[str, Any]:
+             head_mask: Any = None, return_attention: bool = False, unit_mask: Any = None,
+             layers: Sequence[Callable] | None = None) -> dict[str, Any]:
         """
         Args:
             inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
@@ -153,6 +153,8 @@ class BertEncoder(FromConfig, keras.Model):
             return_attention: whether to return `attention_probs` and `attention_scores` too.
             unit_mask: float that broadcasts to [L, B, S, F], a factor for each unit of the
                 feed-forward networks; or a list of L such.
+            layers: L functions that are called in the place of the layers, as `TransformerLayer`
+                is.
 
         Returns:
             A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
@@ -173,7 +175,7 @@ class BertEncoder(FromConfig, keras.Model):
         x = outputs["embedding_output"]
         if self.embeddings_project:
             x = self.embeddings_project(x)
-        for i, layer in enumerate(self.layers_):                        # x: [B, S, H]
+        for i, layer in enumerate(layers or self.layers_):              # x: [B, S, H]
             x, maps = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i],
                              None if unit_mask is None else unit_mask[i])
             outputs["layer_outputs"].append(x)

@@ -248,6 +248,7 @@ _ELSEWHERE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "progressive_lamb": ("progressive_lamb", "ProgressiveLamb", {"bias_correction": False}),
     # castorini/d-bert, whose bound of 30000 clips nothing.
     "adadelta": ("adadelta", "Adadelta", {"clip_norm": 0.0}),
+    "huggingface_adamw": ("counted_adam", "CountedAdam", {}),
     "adamax": ("adamax", "Adamax", {}),
     "adamaxw": ("adamax", "AdamaxWeightDecay", {"not_decayed": NOT_DECAYED}),
 }

@@ -64,7 +64,9 @@ class TrainSettings:
         "adadelta, without decay; "
         "distilbert_adam, adamw with other constants; adamax, "
         "MT-DNN's, which decays all weights and counts the steps of each from its first gradient; "
-        "adamaxw, that of its later code; or progressive_lamb, that of --layer_wise_warmup.",
+        "adamaxw, that of its later code; huggingface_adamw, adamw with another epsilon in which "
+        "each weight counts the steps from its first gradient; or progressive_lamb, that of "
+        "--layer_wise_warmup.",
         choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
         "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "

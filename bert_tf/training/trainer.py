@@ -330,6 +330,13 @@ def open_strategy(settings: TrainSettings, trains: bool = True,
     return strategy
 
 
+def join_options(own: dict, factors: dict) -> dict:
+    """The options of an optimizer that a learner asks for, and those of the settings; of factors
+    the learner's come first."""
+    return {**factors, **own, **{name: (*own[name], *factors[name])
+                                 for name in own.keys() & factors.keys()}}
+
+
 def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
                  make_learner: Callable[[str], Learner], sums_losses: bool = False,
                  **factors: tuple) -> Trainer:
@@ -353,11 +360,12 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
                                  settings.num_warmup_steps, settings.learning_rate_schedule,
                                  settings.poly_power, settings.start_warmup_step,
                                  settings.warmup_init_lr, settings.end_learning_rate)
-        if bool(learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
+        if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
             raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} go with each "
                              "other; give both or neither.")
         optimizer = make_optimizer(
             settings.optimizer, rate, weight_decay=settings.weight_decay,
-            skip_nonfinite=settings.dtype == "float16", **learner.optimizer_options, **factors)
+            skip_nonfinite=settings.dtype == "float16",
+            **join_options(learner.optimizer_options, factors))
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
                    settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size)

@@ -1,0 +1,202 @@
+"""BERT-of-Theseus: modules of a fine-tuned network are replaced by smaller ones while these learn
+(Xu et al., arXiv:2002.02925; JetRunner/BERT-of-Theseus).
+
+Shapes: B batch, S sequence, H hidden, K layers of the successor.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf import checkpoints, networks
+from bert_tf.checkpoints import keras_file
+from bert_tf.compression.replacing import Replacing
+from bert_tf.compression.students import take_layers
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.transformer import split_seed, uniform
+from bert_tf.objectives.base import Batch, Objective
+from bert_tf.training.distiller import digest
+from bert_tf.training.finetuned import read_finetuned
+from bert_tf.training.learner import Learner
+from bert_tf.training.run import save_model
+
+# The seeds of the replicas and parts of one step differ in the low bits of their first number; see
+# bert_tf/training/trainer.py.
+_REPLICAS = 1 << 7
+
+
+def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
+    """The probability of replacing at a step, from 0, float32."""
+    rate, step = replacing.replacing_rate, ops.cast(step, "float32")
+    if replacing.scheduler_type == "linear":
+        return ops.minimum(rate + replacing.scheduler_linear_k * step, 1.0)
+    if replacing.scheduler_type == "none":
+        return ops.zeros_like(step) + rate
+    begins = ops.logical_or(step < 1, step < replacing.steps_for_replacing)
+    return ops.where(begins, rate, 1.0)
+
+
+class _Module:
+    """A layer of the successor, or the predecessor's layers that it stands for, by a coin."""
+
+    def __init__(self, successor, predecessors, coin):
+        self._successor, self._predecessors, self._coin = successor, predecessors, coin
+
+    def __call__(self, x, bias=None, head_mask=None, dropout_seed=None, unit_mask=None):
+        """See `TransformerLayer`; without maps."""
+        def successor():
+            return self._successor(x, bias, head_mask, dropout_seed, unit_mask)[0]
+
+        def predecessor():
+            y, seeds = x, split_seed(dropout_seed, len(self._predecessors))
+            for layer, seed in zip(self._predecessors, seeds):
+                y, _ = layer(y, bias, None, seed)
+            return y
+
+        return ops.cond(self._coin, successor, predecessor), {}
+
+
+class _Untracked:
+    """Holds a network out of Keras's sight: it is neither saved nor counted."""
+
+    def __init__(self, network):
+        self.network = network
+
+
+@register
+class Theseus(Learner):
+    """A network of K layers that learns in the place of modules of a larger one.
+
+    In training, each layer runs with the probability of its step for the whole batch, and else the
+    predecessor's layers that it stands for. The coins of a step are a function of its dropout seed,
+    the same on all replicas. The layers alone learn. In evaluation the network runs by itself, and
+    that is what is saved.
+
+    A batch may have `coins`, integer [K], 1 for the successor's layer; and `step`, from 0.
+
+    Args:
+        encoder: the successor.
+        objectives: the predecessor's.
+        predecessor: `BertEncoder` of a multiple of K layers.
+        replacing: `Replacing`.
+        clips_all: whether gradients of what does not learn, and of the predecessor, are part of the
+            norm by which gradients are clipped, as in the original.
+
+    Raises:
+        InputError: K does not divide the predecessor's layers.
+    """
+
+    epsilon = 0.0
+
+    def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
+                 predecessor: keras.Model | None = None, replacing: Replacing | None = None,
+                 clips_all: bool = False, **kwargs: Any):
+        super().__init__(encoder, objectives, **kwargs)
+        if predecessor is None:
+            raise InputError("this learner needs a predecessor, which no file of it holds.")
+        check_layers(predecessor.config.depth, encoder.config.depth)
+        self.replacing, self.clips_all = replacing or Replacing(), clips_all
+        self._held = _Untracked(predecessor)
+        for part in (encoder.embeddings, getattr(encoder, "embeddings_project", None),
+                     encoder.pooler, *self.objectives):
+            if part is not None and not clips_all:
+                part.trainable = False
+
+    @property
+    def predecessor(self) -> keras.Model:
+        """The predecessor."""
+        return self._held.network
+
+    @property
+    def trainable_variables(self) -> list:
+        """Those whose gradients are taken."""
+        own = super().trainable_variables
+        return [*own, *self.predecessor.trainable_variables] if self.clips_all else own
+
+    @property
+    def optimizer_options(self) -> dict[str, Any]:
+        if not self.clips_all:
+            return {}
+        return {"rate_factors": ((f"^(?!.*{self.encoder.name}/encoder/layer_)", 0.0),)}
+
+    def call(self, batch: Batch, training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
+        """See `Learner`."""
+        if training and dropout_seed is None:
+            dropout_seed = self.encoder.seed_generator.next()
+        if training and "coins" not in batch:
+            batch = {**batch, "coins": self.throw(dropout_seed, batch.get("step", 0))}
+        return super().call(batch, training, dropout_seed)
+
+    def throw(self, dropout_seed: Tensor, step: Tensor) -> Tensor:
+        """The coins of a step, bool [K], for integer [2]."""
+        first = ops.floor_divide(dropout_seed[0], _REPLICAS) * _REPLICAS
+        draws = uniform((len(self.encoder.layers_),), ops.stack([first, dropout_seed[1]]))
+        return draws < replacing_rate(self.replacing, step)
+
+    def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
+                    options: Any = None) -> dict[str, Any]:
+        if training:
+            ours, theirs = self.encoder.layers_, self.predecessor.layers_
+            every, coins = len(theirs) // len(ours), ops.cast(batch["coins"], "bool")
+            options = {**(options or {}), "layers": [
+                _Module(layer, theirs[i * every:(i + 1) * every], coins[i])
+                for i, layer in enumerate(ours)]}
+        return super().run_network(batch, training, dropout_seed, options)
+
+    def parts(self) -> dict[str, Learner]:
+        return {"model": Learner(self.encoder, self.objectives)}
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "replacing": dataclasses.asdict(self.replacing),
+                "clips_all": self.clips_all, "predecessor": digest(self.predecessor)}
+
+
+def check_layers(layers: int, kept: int) -> None:
+    """Raises InputError unless `kept` layers can take the place of `layers`."""
+    if not 0 < kept < layers or layers % kept:
+        raise InputError(f"--successor_layers is {kept}, but the predecessor has {layers} layers; "
+                         "give a smaller number that divides that one.")
+
+
+def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
+    """The network of a fine-tuned model, under a name of its own."""
+    path = os.path.join(folder, keras_file.NAME)
+    network = networks.build(checkpoints.read_config(path), name="predecessor", dtype=dtype)
+    checkpoints.load(path, network)
+    return network
+
+
+def write_successor(path: str, layers: int, folder: str) -> str:
+    """Writes the model with which a successor begins, and returns its folder: the lowest layers of
+    a fine-tuned model, its embeddings, pooler and head.
+
+    Args:
+        path: folder of that model, as the scripts that fine-tune write it.
+        layers: how many.
+        folder: where to.
+
+    Raises:
+        InputError: there is no such model, or it has not a multiple of so many layers.
+    """
+    learner, tokenizer, saved = read_finetuned(path)
+    check_layers(learner.encoder.config.depth, layers)
+    successor = take_layers(learner.encoder, range(layers))
+    heads = []
+    for objective in learner.objectives:
+        head = type(objective).from_config({**objective.get_config(),
+                                            "config": successor.config.to_dict()})
+        for mine, theirs in zip(head.weights, objective.weights):
+            mine.assign(theirs)
+        heads.append(head)
+    make_folder(folder, "output_dir")
+    save_model(folder, Learner(successor, heads))
+    saved.write(folder)
+    tokenizer.save(folder)
+    return folder

@@ -1,0 +1,133 @@
+"""Makes a fine-tuned model smaller by replacing its layers: BERT-of-Theseus.
+
+Each layer of the successor stands for several layers of the predecessor, in whose place it runs
+with a probability that grows; it begins as one of the lowest layers. The task's labels are all that
+it learns from. Once the probability is 1, the successor is trained by itself. --output_dir gets
+what bert-run-classifier writes there: the successor is a model like any other. The same command
+started again continues where it stopped.
+
+Example:
+    bert-run-theseus --predecessor=/tmp/mrpc --successor_layers=6 --task=MRPC \\
+        --data_dir=glue/MRPC --replacing_rate=0.3 --scheduler_linear_k=0.0006 \\
+        --output_dir=/tmp/mrpc_theseus
+"""
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+from bert_tf import flags
+from bert_tf.compression.replacing import SCHEDULES, Replacing
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.settings import FineTuneSettings
+from run_scripts.finetuning.model import ModelFlags
+
+# The original's settings, with which the rate falls on a line from the first step on.
+_DEFAULTS = {"optimizer": "huggingface_adamw", "weight_decay": 0.0, "warmup_proportion": 0.0,
+             "num_train_epochs": 15.0, "train_batch_size": 32, "learning_rate": 2e-5}
+
+
+@dataclasses.dataclass
+class TheseusFlags:
+    """What is replaced, and how often."""
+
+    predecessor: str = option(flags.REQUIRED, "Folder of a fine-tuned model.")
+    successor_layers: int = option(0, "Layers of the successor, a divisor of the predecessor's; "
+                                      "0: half of them.")
+    scheduler_type: str = option(
+        Replacing.scheduler_type, "How the probability of replacing grows. linear: by "
+        "--scheduler_linear_k a step, up to 1. constant: it is --replacing_rate until "
+        "--steps_for_replacing, then 1. none: it stays.", choices=SCHEDULES)
+    replacing_rate: float = option(Replacing.replacing_rate, "Probability at the first step.")
+    scheduler_linear_k: float = option(Replacing.scheduler_linear_k,
+                                       "With --scheduler_type=linear, its growth a step.")
+    steps_for_replacing: int = option(
+        Replacing.steps_for_replacing, "With --scheduler_type=constant, steps before the "
+        "probability is 1; 0: from the second step on, as in the original.")
+    clip_all_gradients: bool = option(
+        False, "Clip by the norm of all gradients, those of weights that do not learn too, as the "
+        "original does; takes more memory.")
+    do_eval: bool = option(True, "Score the successor, on the files that have labels.")
+    do_predict: bool = option(False, "Predict the test files.")
+
+    @property
+    def replacing(self) -> Replacing:
+        """The probability at each step."""
+        return Replacing(*(getattr(self, field.name) for field in dataclasses.fields(Replacing)))
+
+
+@dataclasses.dataclass
+class Teaching:
+    """How the successor of a run is trained; see `open_run`."""
+
+    flags: TheseusFlags
+
+    def records(self, plan, folder: str):
+        """The records of the task."""
+        return plan.task.kind.records(plan.wanted.sources["train"], plan.model.tokenizer,
+                                      plan.model.max_seq_length, plan.options, folder)
+
+    def goal(self, goal, plan):
+        """The `Goal` of the successor, from that of a model alone."""
+        replacing, clips_all = self.flags.replacing, self.flags.clip_all_gradients
+
+        def learner(network, heads):
+            from bert_tf.compression import theseus
+
+            return theseus.Theseus(network, heads, replacing=replacing, clips_all=clips_all,
+                                   predecessor=theseus.read_predecessor(
+                                       self.flags.predecessor, network.dtype_policy.name))
+
+        return dataclasses.replace(goal, learner=learner, options={
+            **goal.options, "predecessor": os.path.abspath(self.flags.predecessor),
+            "clip_all_gradients": clips_all, **dataclasses.asdict(replacing)})
+
+
+def _saved(job: TheseusFlags) -> SavedTask:
+    """The `SavedTask` of the predecessor."""
+    saved = SavedTask.read(job.predecessor)
+    if saved is None:
+        raise InputError(f"--predecessor: {job.predecessor} holds no fine-tuned model of one task; "
+                         "name the --output_dir of bert-run-classifier or another script.")
+    return saved
+
+
+def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -> None:
+    """Checks everything, then trains, scores and predicts."""
+    _, saved = job.replacing, _saved(job)
+    from bert_tf import checkpoints
+    from bert_tf.checkpoints import keras_file
+    from bert_tf.compression import theseus
+    from run_scripts.finetuning.run import open_run
+
+    layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
+    kept = job.successor_layers or layers // 2
+    theseus.check_layers(layers, kept)
+    start = os.path.join(settings.output_dir, "successor")
+    if SavedTask.read(start) is None:
+        theseus.write_successor(job.predecessor, kept, start)
+    model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,
+                       init_checkpoint=start, keep_head=True,
+                       max_seq_length=saved.max_seq_length)
+    open_run(saved.task.kind.script, task_flags, model, settings,
+             teaching=Teaching(job)).carry_out()
+
+
+def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The original's settings, but for those that count steps otherwise."""
+    del given
+    return "arXiv:2002.02925", _DEFAULTS
+
+
+def run() -> None:
+    """The console entry point."""
+    flags.run(main, TheseusFlags, TaskFlags, FineTuneSettings,
+              defaults=functools.partial(_defaults))
+
+
+if __name__ == "__main__":
+    run()
