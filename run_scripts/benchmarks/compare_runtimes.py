@@ -11,6 +11,7 @@ rounded when the file is written, inputs while it runs. A runtime whose package 
 left out.
 """
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -82,10 +83,8 @@ def _open_lite(job, model, length, int8=False):
     path = os.path.join(job.output_dir, "int8.tflite" if int8 else "model.tflite")
     with export.quiet():
         export.save_lite(export.IdsModel(model, length), path, int8=int8)
-    interpreter = tf.lite.Interpreter(path, num_threads=1)
-    runner = interpreter.get_signature_runner()
+        runner = tf.lite.Interpreter(path, num_threads=1).get_signature_runner()
     reads = list(runner.get_input_details())
-
     return path, lambda features: runner(**{
         name: features[name].astype(np.int32) for name in reads})
 
@@ -129,9 +128,9 @@ def main(job: RuntimesFlags) -> None:
     import tensorflow as tf
 
     from bert_tf.training.finetuned import read_finetuned
-    for set_threads in (tf.config.threading.set_intra_op_parallelism_threads,
-                        tf.config.threading.set_inter_op_parallelism_threads):
-        set_threads(1)
+    with contextlib.suppress(RuntimeError):     # it runs already, with the threads that it has
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
     learner, tokenizer, saved = read_finetuned(job.init_checkpoint)
     examples = Examples(job, _dev(job), saved, tokenizer, job.examples)
     for name in (name for name in job.runtimes if name not in found["rows"]):

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from sklearn.metrics import f1_score
 
 import bert_tf
 from bert_tf import checkpoints
@@ -24,6 +25,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.learner import Learner
 from run_scripts import measure_sensitivity, quantise_model
+from run_scripts.benchmarks import compare_runtimes
 from tests.training import tiny
 
 
@@ -147,20 +149,44 @@ def test_the_greatest_magnitude_keeps_its_sign():
     assert choose_bits([3.0, 9.0, 4.0, 1.0], (2, 4), 2) == [2, 4, 4, 2]
 
 
-def test_sensitivities_are_kept_and_flags_checked(tmp_path, capsys):
-    model = tmp_path / "model"
-    model.mkdir()
-    save(model, None)
-    (tmp_path / "train.tsv").write_text("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(
-        f"{i % 2}\t1\t2\ta b c\td {'e ' * i}\n" for i in range(8)))
+@pytest.fixture
+def mrpc(tmp_path):
+    """A folder with a float model and the files of its task."""
+    (tmp_path / "model").mkdir()
+    save(tmp_path / "model", None)
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text(
+            "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(
+                f"{i % 2}\t1\t2\ta b c\td {'e ' * i}\n" for i in range(8)))
+    return tmp_path
+
+
+def test_runtimes_are_measured_once(mrpc, capsys):
+    job = compare_runtimes.RuntimesFlags(
+        init_checkpoint=str(mrpc / "model"), task="mrpc", data_dir=str(mrpc), repeats=1,
+        output_dir=str(mrpc / "out"), runtimes=["tensorflow"])
+    compare_runtimes.main(job)
+    first = json.loads((mrpc / "out/runtimes.json").read_text())["rows"]["tensorflow"]
+    assert first["bytes"] == os.path.getsize(mrpc / "model/model.keras")
+    predicted = bert_tf.Predictor(mrpc / "model")([("a b c", f"d {'e ' * i}") for i in range(8)])
+    labels = [int(answer["label"]) for answer in predicted]
+    assert first["score"] == pytest.approx(f1_score([0, 1] * 4, labels))
+    compare_runtimes.main(job)
+    assert json.loads((mrpc / "out/runtimes.json").read_text())["rows"]["tensorflow"] == first
+    job.runtimes = ["tensorrt"]
+    with pytest.raises(InputError, match="there is no tensorrt"):
+        compare_runtimes.main(job)
+
+
+def test_sensitivities_are_kept_and_flags_checked(mrpc, capsys):
     job = measure_sensitivity.SensitivityFlags(
-        init_checkpoint=str(model), task="mrpc", data_dir=str(tmp_path), samples=1, examples=4,
-        output_dir=str(tmp_path / "out"), most_products=3)
+        init_checkpoint=str(mrpc / "model"), task="mrpc", data_dir=str(mrpc), samples=1, examples=4,
+        output_dir=str(mrpc / "out"), most_products=3)
     measure_sensitivity.main(job)
-    first = json.loads((tmp_path / "out/sensitivity.json").read_text())
+    first = json.loads((mrpc / "out/sensitivity.json").read_text())
     assert "--weight_bits=" in capsys.readouterr().out
     measure_sensitivity.main(job)
-    assert json.loads((tmp_path / "out/sensitivity.json").read_text()) == first
+    assert json.loads((mrpc / "out/sensitivity.json").read_text()) == first
     job.examples = 3
     with pytest.raises(InputError, match="other flags"):
         measure_sensitivity.main(job)

@@ -66,6 +66,21 @@ def test_onnx(task, make_model, tmp_path):
 
 
 @pytest.mark.peer
+def test_onnx_of_8_bits(make_model, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("tf2onnx")
+    model, features = make_model("classification", 50), make_features()
+    for int8 in (False, True):
+        save_onnx(IdsModel(model), tmp_path / f"{int8}.onnx", int8)
+    session = onnxruntime.InferenceSession(tmp_path / "True.onnx")
+    names = [output.name for output in session.get_outputs()]
+    difference, largest = largest_difference(dict(zip(names, session.run(names, features))),
+                                             model, features)
+    assert 1e-7 < difference < 0.05 * max(1, largest)
+    assert os.path.getsize(tmp_path / "True.onnx") < os.path.getsize(tmp_path / "False.onnx")
+
+
+@pytest.mark.peer
 def test_onnx_of_a_network_that_halts(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("tf2onnx")

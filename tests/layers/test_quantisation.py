@@ -19,12 +19,13 @@ from bert_tf.layers.quantisation import (
 )
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
+from bert_tf.training import resume
 from bert_tf.training.learner import Learner
 from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 
-QUANTISED = {"head_start_step": 2, "ema_decay": 0.9}
+QUANTISED = {"head_start_step": 1, "ema_decay": 0.9}
 
 
 @pytest.fixture(scope="module")
@@ -114,17 +115,23 @@ def batch(rows=4, seed=0):
             "label_ids": tf.constant(rng.integers(0, 3, rows), tf.int32)}
 
 
-def train(strategy, steps=3):
+def make_trainer(strategy):
     keras.utils.set_random_seed(3)
     with strategy.scope():
-        model = learner(layers=1)
-        trainer = Trainer(model, make_optimizer("adamw", 1e-2), strategy)
-    for step in range(steps):
-        one = batch(seed=step)
-        dataset = strategy.experimental_distribute_dataset(
-            tf.data.Dataset.from_tensors(one).unbatch().batch(4))
+        return Trainer(learner(layers=1), make_optimizer("adamw", 1e-2), strategy)
+
+
+def take(trainer, steps):
+    for step in steps:
+        dataset = trainer.strategy.experimental_distribute_dataset(
+            tf.data.Dataset.from_tensors(batch(seed=step)).unbatch().batch(4))
         trainer.train(iter(dataset), 1)
-    return {v.path: v.numpy() for v in model.weights if "seed" not in v.path}
+
+
+def train(strategy):
+    trainer = make_trainer(strategy)
+    take(trainer, range(2))
+    return {v.path: v.numpy() for v in trainer.learner.weights if "seed" not in v.path}
 
 
 def test_two_replicas_find_the_ranges_of_one(eagerly, mirrored):
@@ -132,6 +139,19 @@ def test_two_replicas_find_the_ranges_of_one(eagerly, mirrored):
     assert any("ranges/input_threshold" in name and value > 0 for name, value in one.items())
     for name in one:
         np.testing.assert_allclose(two[name], one[name], atol=2e-5, err_msg=name)
+
+
+def test_training_goes_on_with_its_ranges(eagerly, tmp_path):
+    whole = make_trainer(tf.distribute.get_strategy())
+    take(whole, range(2))
+    first = make_trainer(tf.distribute.get_strategy())
+    take(first, range(1))
+    path = resume.save_checkpoint(str(tmp_path), first, {}, 1)
+    second = make_trainer(tf.distribute.get_strategy())
+    resume.restore(path, second)
+    take(second, [1])
+    for one, other in zip(whole.learner.weights, second.learner.weights):
+        np.testing.assert_array_equal(one, other, err_msg=one.path)
 
 
 def test_a_model_is_saved_with_its_ranges(eagerly, tmp_path):

@@ -71,7 +71,7 @@ def test_help_names_every_flag(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bert-export-model", "--help"])
     with pytest.raises(SystemExit):
         flags.run(export_model.main, ExportFlags)
-    assert "--format={text,ids,onnx,lite,lite_int8}" in capsys.readouterr().out
+    assert "--format={text,ids,onnx,onnx_int8,lite,lite_int8}" in capsys.readouterr().out
 
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "C"]
