@@ -52,7 +52,8 @@ class PruneFlags:
     prune_percent: list[str] = option([str(share) for share in range(10, 101, 10)],
                                       "The steps: how many per cent are off after each.")
     prune_heads: list[str] = option(
-        [], "Instead of --orders: switch off these heads, layer:head, both from 1.")
+        [], "Instead of --orders: switch off these heads, layer:head, both from 1; or dead: those "
+        "that give nothing as it is, as gates leave them (bert-run-classifier --concrete_coef).")
     actually_prune: bool = option(False, "Remove what is off after the last step of the first "
                                          "order, and write the model.")
     split: str = option("", "The split to score on (default: the first that has labels, beside "

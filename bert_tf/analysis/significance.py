@@ -33,18 +33,24 @@ def p_value(labels: Sequence, first: Sequence, second: Sequence, metric: str = "
 
 
 def _permutation(labels, first, second, by_rank):
-    def correlation(answers, axis):
-        target = _scipy.stats.rankdata(labels) if by_rank else labels
-        if by_rank:
-            answers = _scipy.stats.rankdata(answers, axis=axis)
-        answers = answers - answers.mean(axis, keepdims=True)
-        spread = np.sqrt((answers ** 2).sum(axis)) * np.linalg.norm(target - target.mean())
-        return (answers * (target - target.mean())).sum(axis) / np.where(spread > 0, spread, 1.0)
+    """As both correlations are free of scale, answers are brought to one scale before they change
+    places."""
+    def standard(values):
+        values = _scipy.stats.rankdata(values) if by_rank else values
+        values = values - values.mean()
+        return values / (values.std() or 1.0)
 
+    target = standard(labels)
+
+    def difference(one, other, axis):
+        correlations = [(answers * target).mean(axis) / np.maximum(answers.std(axis), 1e-12)
+                        for answers in (one, other)]
+        return correlations[0] - correlations[1]
+
+    first, second = standard(first), standard(second)
     if np.array_equal(first, second):
         return 1.0
     found = _scipy.stats.permutation_test(
-        (first, second), lambda x, y, axis: correlation(x, axis) - correlation(y, axis),
-        permutation_type="samples", vectorized=True, n_resamples=_RESAMPLES, axis=-1,
-        random_state=np.random.default_rng(0))
+        (first, second), difference, permutation_type="samples", vectorized=True,
+        n_resamples=_RESAMPLES, axis=-1, random_state=np.random.default_rng(0))
     return float(found.pvalue)

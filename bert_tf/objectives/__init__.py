@@ -5,6 +5,7 @@ import lazy_loader
 from bert_tf.heads import CAUSAL, HEADS, TAUGHT
 
 _CLASSES = {"base": ["LabelHead", "LinearHead", "Objective", "SmoothedHead"],
+            "head_gates": ["HeadGates"],
             "taught": ["TaughtObjective"]}
 for _head in HEADS.values():
     _CLASSES.setdefault(_head.module, []).append(_head.objective)

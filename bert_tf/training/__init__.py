@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "distiller": ["Distiller"],
         "electra": ["Electra"],
         "finetuning": ["FineTuning", "Goal"],
+        "gated": ["GatedLearner"],
         "knowledge_transfer": ["KnowledgeTransfer"],
         "learner": ["Learner"],
         "learning_rate": ["WarmupLinearDecay"],

@@ -15,10 +15,12 @@ from bert_tf import checkpoints, networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_json
+from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.objectives.next_token import TiedLM
 from bert_tf.training import batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights
+from bert_tf.training.gated import GatedLearner, check_gates
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import Run, save_model, sole_writer, wait_for_workers
 from bert_tf.training.settings import FineTuneSettings
@@ -77,6 +79,9 @@ class _Models:
             make = self._goal.learner
             if not trains and any(head.auxiliary for head in heads):
                 heads, make = [head for head in heads if not head.auxiliary], Learner
+            if trains and settings.concrete_coef:
+                make = GatedLearner
+                heads.append(HeadGates(self._config, loss_weight=settings.concrete_coef))
             learner = make(network, heads)
             transfer.freeze(learner.encoder, settings.frozen_layers)
             return learner
@@ -155,6 +160,8 @@ class FineTuning(_Models):
             if trial.lm_coef and not self._config.has_tied_lm:
                 raise InputError("--lm_coef is for GPT, whose language model has no weights of its "
                                  "own; leave it out.")
+            if trial.concrete_coef:
+                check_gates(self._config, self._goal.learner)
             transfer.check(self._config, trial.frozen_layers, trial.reinit_layers,
                            trial.layer_decay)
             trial.check_replicas(self.strategy.num_replicas_in_sync,
@@ -278,7 +285,8 @@ class FineTuning(_Models):
 def _load_all(path, learner):
     """Loads a checkpoint that must hold the head too; returns its `Account`."""
     account = checkpoints.load(path, learner)
-    heads = tuple(f"{objective.name}/" for objective in learner.objectives)
+    heads = tuple(f"{objective.name}/" for objective in learner.objectives
+                  if not objective.auxiliary)
     missing = [name for name in account.missing if name.startswith(heads)]
     if missing:
         raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "

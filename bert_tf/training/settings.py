@@ -247,6 +247,10 @@ class FineTuneSettings(TrainSettings):
     lm_coef: float = option(
         0.0, "Weight of the loss of the next token, which GPT may learn beside the task; in its "
         "code 0.5.")
+    concrete_coef: float = option(
+        0.0, "Give each head of attention a gate, and let the number of gates that are open count "
+        "so much in the loss, mean over layers (arXiv:1905.09418); bert-prune --prune_heads=dead "
+        "then removes the heads whose gates are closed.")
     label_smoothing: float = option(0.0, "Probability that is spread evenly over all labels.")
     class_weights: list[str] = option(
         [], "Weight of each label in the loss, in the order of the labels; or balanced, by which "
@@ -264,7 +268,8 @@ class FineTuneSettings(TrainSettings):
     def check(self) -> None:
         self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
                           "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1,
-                          "layer_decay_top": 0, "lm_coef": 0, "schedule_steps": 0})
+                          "layer_decay_top": 0, "lm_coef": 0, "concrete_coef": 0,
+                          "schedule_steps": 0})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
                            ("random_seed", (1 << 31) - self.num_trials)):
             if not 0 <= getattr(self, name) <= most:

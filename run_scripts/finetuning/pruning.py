@@ -138,7 +138,9 @@ class Curve:
     def points(self, order: str) -> Iterator[dict]:
         """Yields {"off", "parts", "score", "p"} of each step of an order."""
         if order == "given":
-            off = parse_heads(self.job.prune_heads, self.config, "prune_heads")
+            off = (compression.dead_heads(self.model.learner.encoder)
+                   if self.job.prune_heads == ["dead"] else
+                   parse_heads(self.job.prune_heads, self.config, "prune_heads"))
             self.last = off
             yield {"off": len(off), "parts": off, **self.measure(off)}
             return

@@ -1,0 +1,60 @@
+"""The objective that closes gates of attention heads (Voita et al., arXiv:1905.09418)."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.head_gates import gates, open_gates
+from bert_tf.objectives.base import Batch, Objective
+
+
+@register
+class HeadGates(Objective):
+    """The number of open gates of a layer, mean over layers; it holds what the gates learn.
+
+    Shapes: L layers, N heads. It is an auxiliary objective: a model that is saved has no gates,
+    see `training.GatedLearner`.
+
+    Attributes:
+        log_a: variable [L, N].
+    """
+
+    measures = ("loss",)
+    auxiliary = True
+
+    def __init__(self, config: Sizes, name: str = "head_gates", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        heads = self.config.num_attention_heads
+        limit = math.sqrt(3 / heads)        # Glorot's for the original's shape, [1, N, 1, 1]
+        self.log_a = self.add_weight(
+            (self.config.num_hidden_layers, heads), keras.initializers.RandomUniform(-limit, limit),
+            name="bias", autocast=False)    # as biases, it is not decayed
+
+    def call(self, outputs: Mapping[str, Tensor], batch: Batch,
+             embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
+        """float32 [L], how many gates of each layer are expected to be open."""
+        return open_gates(ops.cast(self.log_a, "float32"))
+
+    def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Zeros and ones, [L]."""
+        ones = ops.ones((self.config.num_hidden_layers,), "float32")
+        return ops.zeros_like(ones), ones
+
+    def count(self, batch: Batch) -> Tensor:
+        return ops.ones((), "float32")
+
+    def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
+                ) -> dict[str, tuple[Tensor, Tensor]]:
+        """See `Objective`; there is no accuracy."""
+        return {"loss": (ops.mean(logits), ops.ones((), "float32"))}
+
+    def answers(self, logits: Tensor) -> dict[str, Tensor]:
+        return {"gates": gates(ops.cast(self.log_a, "float32"))}

@@ -1,0 +1,61 @@
+"""A learner whose network's attention heads have gates that learn to close (Voita et al.,
+arXiv:1905.09418)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras import ops
+
+from bert_tf import networks
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.head_gates import draw_gates, gates
+from bert_tf.layers.transformer import split_seed, uniform
+from bert_tf.objectives.base import Batch
+from bert_tf.objectives.head_gates import HeadGates
+from bert_tf.training.learner import Learner
+
+
+@register
+class GatedLearner(Learner):
+    """A Learner one of whose objectives is `HeadGates`; its gates multiply the heads' outputs.
+
+    In training the gates of a step are drawn once, for the whole part of a batch on one device.
+    What is saved is a plain Learner in whose values the gates are factors: a head whose gate is
+    closed gives nothing, and can be removed (`compression.dead_heads`).
+    """
+
+    @property
+    def head_gates(self) -> HeadGates:
+        """The objective."""
+        return next(one for one in self.objectives if isinstance(one, HeadGates))
+
+    def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
+                    options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        log_a = ops.cast(self.head_gates.log_a, "float32")
+        mask = gates(log_a)
+        if training and dropout_seed is not None:
+            dropout_seed, own = split_seed(dropout_seed, 2)
+            mask = draw_gates(log_a, uniform(log_a.shape, own))
+        return super().run_network({**batch, "head_mask": mask}, training, dropout_seed, options)
+
+    def parts(self) -> dict[str, Learner]:
+        encoder = networks.build(self.encoder.config, name=self.encoder.name,
+                                 dtype=self.encoder.dtype_policy)
+        encoder.set_weights(self.encoder.get_weights())
+        for layer, of_layer in zip(encoder.layers_, gates(self.head_gates.log_a)):
+            value = layer.attention.value
+            factors = ops.repeat(of_layer, self.encoder.config.head_size)
+            value.kernel.assign(value.kernel * factors)
+            value.bias.assign(value.bias * factors)
+        return {"model": Learner(encoder, [one for one in self.objectives if not one.auxiliary])}
+
+
+def check_gates(config: Any, learner: type[Learner]) -> None:
+    """Raises InputError unless heads of a network can have gates in the training by a learner."""
+    if type(config) is not EncoderConfig or config.shares_layers or config.pruned_heads:
+        raise InputError("--concrete_coef is for BERT's encoder whose layers have all their heads, "
+                         "and weights of their own; leave it out.")
+    if learner is not Learner:
+        raise InputError("--concrete_coef is for one task without a teacher; leave it out.")

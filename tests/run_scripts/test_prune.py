@@ -1,0 +1,88 @@
+"""bert-prune and bert-compare-compression on a tiny model: what they measure and write."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+from bert_tf.analysis import switch_off
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.tasks.task_flags import TaskFlags
+from run_scripts import prune
+from run_scripts.benchmarks import compare_compression
+from run_scripts.finetuning.head_masks import mask, masked_heads
+from run_scripts.finetuning.pruning import Curve
+from tests.run_scripts.test_analysis import TOKENS, write_task
+
+
+@pytest.fixture(name="model", scope="module")
+def fixture_model(tmp_path_factory):
+    """A fine-tuned model of 2 layers with 2 heads, beside its task's file."""
+    folder = tmp_path_factory.mktemp("prune") / "model"
+    config = EncoderConfig.preset("tiny", vocab_size=len(TOKENS), hidden_size=32,
+                                  intermediate_size=32, max_position_embeddings=24,
+                                  initializer_range=0.5)
+    write_task(folder, "sts-b", config, [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])
+    (folder / "train.tsv").write_bytes((folder / "dev.tsv").read_bytes())
+    return folder
+
+
+def flags(model, output, **change):
+    return TaskFlags(task="sts-b", data_dir=str(model)), prune.PruneFlags(
+        model_dir=str(model), output_dir=str(output), **change)
+
+
+def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
+    """The smaller model answers as the masked one; scores that are known are not measured again."""
+    job = {"orders": ["importance", "oracle"], "prune_percent": ["50", "100"]}
+    prune.main(*flags(model, tmp_path / "out", **job, actually_prune=True))
+    found = json.loads((tmp_path / "out" / "prune.json").read_text())
+    assert found["removed"]["difference"] <= 1e-6
+    assert found["removed"]["parameters"][1] < found["removed"]["parameters"][0]
+    assert [point["off"] for point in found["curves"]["importance"]] == [2, 4]
+    alone = [found["scores"][f"{layer}:{head}"]["score"] for layer in (1, 2) for head in (1, 2)]
+    first_off = found["curves"]["oracle"][0]["parts"]
+    assert sorted(first_off) == sorted([[place // 2, place % 2]
+                                        for place in np.argsort(alone, kind="stable")[::-1][:2]])
+    assert (tmp_path / "out" / "prune.png").stat().st_size > 5_000
+    monkeypatch.setattr(Curve, "chance", None)      # it would fail if it measured
+    prune.main(*flags(model, tmp_path / "out", **job))
+    monkeypatch.undo()
+    compare_compression.main(flags(model, "")[0], compare_compression.CompressionFlags(
+        models=[f"teacher={model}", f"q8bert-x={model}+{model}"],
+        output_dir=str(tmp_path / "table"), repeats=1))
+    rows = json.loads((tmp_path / "table" / "compression.json").read_text())["rows"]
+    assert rows[0]["kept"] == 100 and rows[0]["smaller"] == 1 and rows[1]["seeds"] == 2
+    assert rows[1]["weights"] == found["removed"]["parameters"][0]
+    assert "x4, 99, - |" in (tmp_path / "table" / "compression.md").read_text()
+
+
+def test_masks_by_flag():
+    config = EncoderConfig.preset("tiny", vocab_size=9, hidden_size=16, num_attention_heads=4,
+                                  pruned_heads={"1": [0]})
+
+    def given(*heads, reverse=False):
+        return types.SimpleNamespace(attention_mask_heads=list(heads), reverse_head_mask=reverse)
+
+    assert masked_heads(given("1:2", "2:4"), config) == [(0, 1), (1, 3)]
+    assert masked_heads(given("2:4", reverse=True), config) == [(1, 1), (1, 2)]
+    for wrong in ("3:1", "1:5", "2:1", "1", "0:1"):
+        with pytest.raises(InputError, match="names no head"):
+            masked_heads(given(wrong), config)
+    mask(given(), types.SimpleNamespace(config=config))
+    with pytest.raises(InputError, match="no head 1 any more"):
+        from bert_tf.networks.encoder import BertEncoder
+        switch_off(BertEncoder(config), [(1, 0)])
+
+
+def test_flags_that_make_no_sense():
+    for change, message in (({"orders": ["size"]}, "--orders=size"),
+                            ({"orders": ["importance"], "parts": "layers"}, "choose from oracle"),
+                            ({"prune_percent": ["120"]}, "0 to 100"),
+                            ({"prune_heads": ["1:1"], "parts": "units"}, "is for heads")):
+        with pytest.raises(InputError, match=message):
+            flags("model", "out", **change)
+    with pytest.raises(InputError, match="NAME=FOLDER"):
+        _ = compare_compression.CompressionFlags(models=["folder"], output_dir="out").folders
