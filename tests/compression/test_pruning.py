@@ -184,3 +184,4 @@ def test_p_values():
     good, bad = (numbers + scale * rng.normal(size=60) for scale in (0.1, 2.0))
     assert p_value(numbers, good, bad, "spearman") < 0.01
     assert p_value(numbers, good, good + 1e-9 * bad, "pearson") > 0.05
+    assert p_value(numbers, good, 1 + 9 * good, "pearson") == 1.0       # scale is no difference
