@@ -79,10 +79,17 @@ class DistillFlags:
         "training file, or text with a sentence a line; for pairs each line goes with the next.")
     augmentation: str | None = option(
         None, "Further texts made of the training file's. random_words: copies in which words are "
-        "masked, or give way to others of their part of speech (arXiv:1903.12136). Default: that "
+        "masked, or give way to others of their part of speech (arXiv:1903.12136). masked_words: "
+        "copies in which words give way to those of --masked_lm (arXiv:1909.10351). Default: that "
         "of --recipe.", choices=AUGMENTATIONS)
+    masked_lm: str = option(
+        "", "With --augmentation=masked_words, a pre-trained model with its masked LM.")
+    glove_embs: str = option(
+        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, by which "
+        "words of several pieces give way; without one they stay.")
     augmentation_copies: int = option(
-        0, "Copies of each example; 0: 20 of a text, 10 of a pair, as in that paper.")
+        0, "Copies of each example; 0: 20 of a text, 10 of a pair, as in that paper; of each text "
+        "30 with masked_words.")
     ngram_prob: float = option(
         0.25, "Probability that a copy is cut to a window of 1 to 5 words; 0 in the paper's code.")
     augmentation_seed: int = option(0, "Seed of the copies.")
@@ -215,6 +222,22 @@ class Teaching:
 
     def _augment(self, own):
         """The function that makes further texts of an example."""
+        return {"random_words": self._random_words, "masked_words": self._masked_words}[
+            self.row.augmentation](own)
+
+    def _masked_words(self, own):
+        del own
+        from bert_tf.compression.masked_words import MaskedWords, WordModel, WordVectors
+
+        job = self.flags
+        if not job.masked_lm:
+            raise InputError("--augmentation=masked_words needs --masked_lm, a pre-trained model "
+                             "with its masked LM.")
+        return MaskedWords(
+            WordModel(job.masked_lm), WordVectors(job.glove_embs).near if job.glove_embs else None,
+            job.augmentation_copies or 30, seed=job.augmentation_seed)
+
+    def _random_words(self, own):
         from bert_tf.compression import augmentation
 
         job, tagger = self.flags, None

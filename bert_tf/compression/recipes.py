@@ -8,7 +8,7 @@ from bert_tf.errors import InputError
 # What soft targets can be compared by; see `soft_targets.FORMS`.
 FORMS = ("kl", "cross_entropy", "mse", "log_mse")
 # What further texts are made by; see augmentation.py.
-AUGMENTATIONS = ("none", "random_words")
+AUGMENTATIONS = ("none", "random_words", "masked_words")
 # Which layers of the teacher the student's layers are compared with; see `patience_layers`.
 LAYERS = ("skip", "last")
 

@@ -1,0 +1,208 @@
+"""Copies of texts in which words give way to what a masked language model would put there
+(arXiv:1909.10351, algorithm 1; huawei-noah/Pretrained-Language-Model, TinyBERT/
+data_augmentation.py).
+
+Shapes: K words of a text, S sequence, V vocabulary.
+"""
+
+import dataclasses
+import random
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from bert_tf import checkpoints, networks
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked
+from bert_tf.objectives.pretraining import MaskedLM
+from bert_tf.tokenization import find_vocabulary, open_tokenizer
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
+from bert_tf.training.learner import Learner
+
+CANDIDATES = 15                 # M of the original
+_LETTERS = re.compile(r"[a-z]+")
+_LONGEST = 512
+_VECTORS = 100_000
+
+
+class WordModel:
+    """A masked language model that names words for a place in a text.
+
+    Args:
+        path: of the model with its masked LM, of any format, with its vocabulary.
+        do_lower_case: whether its tokenizer lower-cases.
+
+    Raises:
+        InputError: it has no masked LM, or another kind of tokenizer than WordPiece.
+    """
+
+    def __init__(self, path: str, do_lower_case: bool = True):
+        vocabulary = find_vocabulary(path)
+        self.tokenizer = open_tokenizer(vocabulary, do_lower_case) if vocabulary else None
+        if not isinstance(self.tokenizer, WordpieceTokenizer):
+            raise InputError(f"--masked_lm: {path} has no vocabulary of WordPiece, as words are "
+                             "found by; name another model.")
+        config = checkpoints.read_config(path)
+        self._longest = min(_LONGEST, config.max_position_embeddings)  # type: ignore[attr-defined]
+        learner = Learner(networks.build(config), [MaskedLM(config)])   # type: ignore[arg-type]
+        missing = [name for name in checkpoints.load(path, learner).missing
+                   if name.startswith("masked_lm/")]
+        if missing:
+            raise InputError(f"--masked_lm: {path} has no {', '.join(missing)}; name a model with "
+                             "its masked LM.")
+        names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+        self._forward = tf.function(
+            lambda *rows: tf.math.top_k(learner(dict(zip(names, rows)))["masked_lm"][:, 0],
+                                        CANDIDATES).indices,
+            autograph=False, input_signature=[tf.TensorSpec([None, None], tf.int32)] * len(names))
+
+    def words(self, text: str) -> tuple[list[str], list[list[int]]]:
+        """The words of a text, and the ids of each one's pieces."""
+        tokenizer = self.tokenizer
+        words = split_words(text, tokenizer.do_lower_case)
+        ids, sizes = tokenizer.encode_lines(words)
+        return words, [part.tolist() for part in np.split(ids, np.cumsum(sizes)[:-1])]
+
+    def candidates(self, pieces: Sequence[Sequence[int]], places: Sequence[int]
+                   ) -> list[list[str]]:
+        """The most probable words at some places of a text, by their probability.
+
+        The model reads the text with [MASK] there, and then the text as it is.
+
+        Args:
+            pieces: the ids of each word.
+            places: numbers of words of one piece.
+
+        Returns:
+            For each place at most `CANDIDATES` tokens, without those that go on with a word.
+        """
+        vocabulary = self.tokenizer.vocabulary
+        ids = [token for word in pieces for token in word]
+        starts = np.cumsum([0, *map(len, pieces)])
+        rows, masked = [], []
+        for place in places:
+            position = 1 + int(starts[place])
+            row = [vocabulary.cls_id, *ids, vocabulary.sep_id, *ids, vocabulary.sep_id]
+            row[position] = vocabulary.mask_id
+            rows.append(row[:self._longest])
+            masked.append(position)
+        kept = [i for i, position in enumerate(masked) if position < self._longest]
+        found: list[list[str]] = [[] for _ in places]
+        if kept:
+            batch = np.array([rows[i] for i in kept], np.int32)
+            segments = np.broadcast_to(np.arange(batch.shape[1]) > len(ids) + 1, batch.shape)
+            tops = self._forward(batch, np.ones_like(batch), segments.astype(np.int32),
+                                 np.array(masked, np.int32)[kept, None]).numpy()
+            for i, row in zip(kept, tops):
+                tokens = (vocabulary.tokens[index] for index in row)
+                found[i] = [token for token in tokens if not token.startswith("##")]
+        return found
+
+
+class WordVectors:
+    """Words that are near each other, such as those of GloVe.
+
+    Args:
+        path: a word and its numbers a line, plain or gzip; the first 100,000 are read.
+
+    Raises:
+        InputError: a line is none.
+    """
+
+    def __init__(self, path: str):
+        words, rows = [], []
+        with open_unpacked(path) as file:
+            for number, line in zip(range(1, _VECTORS + 1), file):
+                word, *values = line.decode("utf-8").rstrip().split(" ")
+                try:
+                    rows.append(np.array(values, np.float32))
+                except ValueError:
+                    rows.append(np.zeros(0, np.float32))
+                if not len(rows[-1]) or len(rows[-1]) != len(rows[0]):
+                    raise InputError(f"--glove_embs: {path}, line {number} is no word with "
+                                     f"{len(rows[0])} numbers.")
+                words.append(word)
+        table = np.stack(rows)
+        self._words, self._places = words, {word: place for place, word in enumerate(words)}
+        self._table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
+
+    def near(self, word: str) -> list[str]:
+        """The `CANDIDATES` words nearest to a word by the cosine; [] for an unknown one."""
+        if word not in self._places:
+            return []
+        place = self._places[word]
+        scores = self._table @ self._table[place]
+        scores[place] = -np.inf
+        return [self._words[i] for i in np.argsort(-scores)[:CANDIDATES]]
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedWords:
+    """Copies of texts, in each of which every word that has letters alone and is no stop word gives
+    way to one of its candidates with some probability.
+
+    A word of one piece has the candidates of the masked language model, any other those of the
+    vectors; one without any is its own. Of a pair, copies change one text, and those of the second
+    have the last copy of the first. Copies that are equal to others of their text are left out. The
+    stop words are those of scikit-learn; the original's are NLTK's.
+
+    Attributes:
+        model: `WordModel`, or what has its methods.
+        near: function of a word that returns words near it; None for none.
+        copies: of a text.
+        share: the probability of each word.
+        seed: of the draws; those of an example depend on it and on the example's number alone.
+    """
+
+    model: WordModel
+    near: Callable[[str], list[str]] | None = None
+    copies: int = 30
+    share: float = 0.4
+    seed: int = 0
+    _known: dict[str, tuple[list[str], dict[int, list[str]]]] = dataclasses.field(
+        default_factory=dict, compare=False)
+
+    def __call__(self, texts: list, number: int) -> list[list[str]]:
+        """The texts of further examples.
+
+        Args:
+            texts: of the example.
+            number: of the example in its file.
+        """
+        draws, found, current = random.Random(f"{self.seed} {number}"), [], list(texts)
+        for place, text in enumerate(texts):
+            for copy in self.augment(text, draws):
+                current[place] = copy
+                found.append(list(current))
+        return [copy for copy in found if copy != list(texts)]
+
+    def candidates(self, text: str) -> tuple[list[str], dict[int, list[str]]]:
+        """The words of a text, and the candidates of those that may give way, by their place."""
+        if text not in self._known:
+            words, pieces = self.model.words(text)
+            places = [place for place, word in enumerate(words)
+                      if _LETTERS.fullmatch(word) and word not in ENGLISH_STOP_WORDS]
+            single = [place for place in places if len(pieces[place]) == 1]
+            found = dict(zip(single, self.model.candidates(pieces, single)))
+            for place in places:
+                others = found.get(place) if place in found else (
+                    self.near(words[place]) if self.near else [])
+                found[place] = others or [words[place]]
+            self._known[text] = words, {place: found[place] for place in places}
+        return self._known[text]
+
+    def augment(self, text: str, draws: random.Random) -> list[str]:
+        """The text, and its copies."""
+        words, options = self.candidates(text)
+        found = {text: None}
+        for _ in range(self.copies):
+            copy = list(words)
+            for place, others in options.items():
+                word = draws.choice(others)
+                if draws.random() < self.share:
+                    copy[place] = word
+            found[" ".join(copy)] = None
+        return list(found)
