@@ -3,6 +3,7 @@ $BERT_TF_TEST_DATA)."""
 
 import json
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,7 +15,7 @@ from bert_tf.compression.theseus import Theseus, replacing_rate
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.objectives import Classification
-from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer
+from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer, resume
 from bert_tf.training.trainer import Trainer, join_options
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -144,6 +145,33 @@ def test_rates_are_the_originals(golden):
     first = np.array(replacing_rate(Replacing(), np.arange(2000)))
     assert np.flatnonzero(first == 1)[0] == 1167
     close(replacing_rate(Replacing("none", 0.4), np.arange(9)), 0.4, 1e-6)
+
+
+def tiny_trainer():
+    """A small Theseus with dropout, with the same weights at every call."""
+    keras.utils.set_random_seed(5)
+    sizes = EncoderConfig(vocab_size=20, hidden_size=8, num_hidden_layers=4, num_attention_heads=2,
+                          intermediate_size=8, max_position_embeddings=8, type_vocab_size=2)
+    small = EncoderConfig(**{**sizes.to_dict(), "num_hidden_layers": 2})
+    learner = Theseus(networks.build(small), [Classification(small, 2)],
+                      networks.build(sizes, name="predecessor"), Replacing("linear", 0.3, 0.2))
+    return Trainer(learner, make_optimizer("huggingface_adamw", 1e-2),
+                   tf.distribute.get_strategy(), seed=3)
+
+
+def test_a_run_that_was_stopped_throws_the_same_coins(tmp_path):
+    ids = np.random.default_rng(1).integers(1, 20, (6, 4, 8)).astype("int32")
+    batches = [{"input_ids": tf.constant(row), "label_ids": tf.constant([0, 1, 1, 0])}
+               for row in ids]
+    whole, first, second = tiny_trainer(), tiny_trainer(), tiny_trainer()
+    whole.train(iter(batches), 6)
+    first.train(iter(batches[:3]), 3)
+    resume.save_checkpoint(str(tmp_path), first, {}, 1)
+    resume.restore(resume.checkpoints(str(tmp_path))[-1], second)
+    second.train(iter(batches[3:]), 3)
+    ours, theirs = resume.variables(whole), resume.variables(second)
+    assert ours.keys() == theirs.keys() and not any("predecessor" in name for name in ours)
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_coins_are_a_function_of_seed_and_step_alone():
