@@ -13,7 +13,7 @@ from bert_tf.flags import REQUIRED, option
 OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
               "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam",
               "pytorch_bert_adam", "distilbert_adam", "adadelta", "adamax", "adamaxw",
-              "progressive_lamb")
+              "huggingface_adamw", "progressive_lamb")
 # The one that trains a layer after the other.
 PROGRESSIVE = OPTIMIZERS[-1]
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",

@@ -16,7 +16,9 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.objectives import Classification
 from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer, resume
+from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
 from bert_tf.training.trainer import Trainer, join_options
+from run_scripts import run_theseus
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 SCC = "bert.encoder.scc_layer."
@@ -197,3 +199,9 @@ def test_coins_are_a_function_of_seed_and_step_alone():
         with pytest.raises(InputError, match=message):
             Replacing(**values)
     assert join_options({"a": (1,), "b": 2}, {"a": (3,), "c": 4}) == {"a": (1, 3), "b": 2, "c": 4}
+
+
+def test_the_command_knows_its_defaults():
+    source, values = run_theseus._defaults({})
+    assert source == "arXiv:2002.02925" and values["optimizer"] in OPTIMIZERS
+    assert FineTuneSettings(output_dir="x", **values).num_train_epochs == 15
