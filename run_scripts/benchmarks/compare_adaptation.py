@@ -19,11 +19,10 @@ import functools
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import ClassVar
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
@@ -31,7 +30,7 @@ from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
 from run_scripts import run_classifier
-from run_scripts.benchmarks.programs import KeptResults
+from run_scripts.benchmarks.programs import KeptComparison
 from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from run_scripts.finetuning.model import ModelFlags
 
@@ -46,7 +45,7 @@ PUBLISHED = {
 
 
 @dataclasses.dataclass
-class AdaptationFlags:
+class AdaptationFlags(KeptComparison):
     """The task, the two starting points, and how they are trained."""
 
     data_dir: str = option(REQUIRED, "Folder in which the task's official files have a folder.")
@@ -67,11 +66,12 @@ class AdaptationFlags:
     num_train_epochs: float = option(5.0, "Times through the examples.")
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 
+    positive: ClassVar = ("num_trials", "train_batch_size", "num_train_epochs")
+    free: ClassVar = ("num_trials", "train_fractions", "save_checkpoints_steps")
+
     def check(self) -> None:
         """Raises InputError for values that can't work."""
-        for name in ("num_trials", "train_batch_size", "num_train_epochs"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
+        super().check()
         if not self.fractions:
             raise InputError("--train_fractions must be given: shares above 0, at most 1.")
 
@@ -90,15 +90,6 @@ class AdaptationFlags:
             raise InputError(f"--train_fractions is {','.join(self.train_fractions)}; give shares "
                              "above 0, at most 1.")
         return found
-
-    def settings(self) -> dict[str, Any]:
-        """What must be equal for results to be comparable."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if name not in (
-            "output_dir", "num_trials", "train_fractions", "save_checkpoints_steps")}
-
-    def path(self, *parts: str) -> str:
-        """A path in the output folder."""
-        return os.path.join(self.output_dir, *parts)
 
 
 def adapt(job: AdaptationFlags, start: str, fraction: float, seed: int) -> float:
@@ -171,8 +162,7 @@ def main(job: AdaptationFlags) -> None:
     """Runs what is missing, prints the table and draws the curve."""
     fractions, task = job.fractions, find_task(job.task)
     job.check()
-    make_folder(job.output_dir, "output_dir")
-    results = KeptResults(job.path("results.json"), job.settings())
+    results = job.open_results()
     cut_files(task, job.data_dir, job.path("data"), {"train": 0, "dev": job.max_eval_examples})
     count = sum(1 for _ in read_examples(task, "train", task.path(job.path("data"), "train")))
     found: dict[tuple[str, int], list[float]] = {}

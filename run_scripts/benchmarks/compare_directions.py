@@ -20,10 +20,10 @@ import dataclasses
 import functools
 import os
 import statistics
+from typing import ClassVar
 
 from bert_tf import flags
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
@@ -34,7 +34,7 @@ from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from data_prep import build_vocab, create_pretraining_data
 from run_scripts import run_classifier, run_pretraining, run_squad
-from run_scripts.benchmarks.programs import KeptResults
+from run_scripts.benchmarks.programs import KeptComparison, check_width
 from run_scripts.finetuning.model import ModelFlags
 
 # arXiv:1810.04805, table 5: accuracy on MRPC and SST-2, F1 on SQuAD; the dev sets, BERT-Base.
@@ -51,7 +51,7 @@ _QUERY = 24         # most tokens of a question
 
 
 @dataclasses.dataclass
-class DirectionsFlags:
+class DirectionsFlags(KeptComparison):
     """The material, the sizes, and how long to train."""
 
     input_file: list[str] = option(REQUIRED, "Text to pre-train on, as create_pretraining_data "
@@ -74,22 +74,12 @@ class DirectionsFlags:
     squad_epochs: float = option(1.0, "Epochs of the questions.")
     num_trials: int = option(1, "Seeds of each fine-tuning; the table has their mean.")
 
+    positive: ClassVar = ("num_hidden_layers", "num_train_steps", "train_batch_size", "num_trials")
+
     def check(self) -> None:
         """Raises InputError for values that can't work."""
-        for name in ("num_hidden_layers", "num_train_steps", "train_batch_size", "num_trials"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
-        if self.hidden_size % 64 or self.hidden_size < 64:
-            raise InputError(f"--hidden_size is {self.hidden_size}; it must be a multiple of 64.")
-
-    def settings(self) -> dict:
-        """What must be equal for results to be comparable."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("output_dir", "num_trials")}
-
-    def path(self, *parts: str) -> str:
-        """The path of a file of the run."""
-        return os.path.join(self.output_dir, *parts)
+        super().check()
+        check_width(self.hidden_size)
 
 
 def prepare(job: DirectionsFlags) -> None:
@@ -191,8 +181,7 @@ def print_table(table: dict[str, dict[str, list[float]]]) -> None:
 def main(job: DirectionsFlags) -> None:
     """Runs what is missing, and prints the table."""
     job.check()
-    make_folder(job.output_dir, "output_dir")
-    results = KeptResults(job.path("results.json"), job.settings())
+    results = job.open_results()
     prepare(job)
     table: dict[str, dict[str, list[float]]] = {}
     for system in SYSTEMS:

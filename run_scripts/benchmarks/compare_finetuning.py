@@ -21,6 +21,7 @@ import functools
 import os
 import shutil
 import sys
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,7 +41,7 @@ WEIGHT_DECAY = 0.01
 
 
 @dataclasses.dataclass
-class FinetuningComparisonFlags:
+class FinetuningComparisonFlags(programs.KeptComparison):
     """What both sides train on, and how."""
 
     task: list[str] = option(REQUIRED, "Names of tasks.")
@@ -59,21 +60,17 @@ class FinetuningComparisonFlags:
     warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
     num_threads: int = option(1, "Threads of each program.")
 
+    positive: ClassVar = ("num_trials", "train_batch_size", "eval_batch_size", "num_threads")
+    free: ClassVar = ("task", "peer_python", "num_trials")
+
     def check(self):
         """Raises InputError for values that can't work, or a peer that can't be run."""
-        for name in ("num_trials", "train_batch_size", "eval_batch_size", "num_threads"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
+        super().check()
         if not os.path.isfile(os.path.join(self.init_checkpoint, "config.json")):
             raise InputError(f"--init_checkpoint: there is no config.json in "
                              f"{self.init_checkpoint!r}; give a Hugging Face folder, which the "
                              "peer can read.")
         programs.check_peer(self.peer_python)
-
-    def settings(self):
-        """What must be equal for results to be comparable."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("task", "output_dir", "peer_python", "num_trials")}
 
 
 class Comparison:
@@ -206,9 +203,8 @@ def print_table(table):
 
 def main(job):
     """Runs what is missing, and prints the table."""
-    make_folder(job.output_dir, "output_dir")
     job.check()
-    results = programs.KeptResults(os.path.join(job.output_dir, "results.json"), job.settings())
+    results = job.open_results()
     comparisons = [Comparison(job, find_task(name)) for name in job.task]
     table = {c.task.name: {OURS: [], PEER: []} for c in comparisons}
     for seed in range(1, job.num_trials + 1):

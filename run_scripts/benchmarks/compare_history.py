@@ -220,8 +220,7 @@ def print_table(table: dict[str, dict[str, list[float]]]) -> None:
 def main(job: HistoryFlags) -> None:
     """Runs what is missing, and prints the table."""
     job.check()
-    make_folder(job.output_dir, "output_dir")
-    results = KeptResults(job.path("results.json"), job.settings())
+    results = job.open_results()
     write_tasks(job)
     table: dict[str, dict[str, list[float]]] = {}
     for system in job.systems or SYSTEMS:

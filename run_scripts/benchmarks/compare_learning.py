@@ -25,9 +25,9 @@ Example:
 import dataclasses
 import functools
 import math
-import os
 import shutil
 import sys
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,7 +49,7 @@ WEIGHT_DECAY = 0.01
 
 
 @dataclasses.dataclass
-class LearningComparisonFlags:
+class LearningComparisonFlags(programs.KeptComparison):
     """What both sides train on, and how."""
 
     input_file: list[str] = option(REQUIRED, "Text, one sentence a line, a blank line between "
@@ -74,22 +74,16 @@ class LearningComparisonFlags:
     held_out_every: int = option(20, "Hold out the first of every this many documents.")
     num_threads: int = option(1, "Threads of each program.")
 
+    positive: ClassVar = ("num_train_steps", "train_batch_size", "num_threads")
+    free: ClassVar = ("peer_python", "num_seeds")
+
     def check(self):
         """Raises InputError for values that can't work, or a peer that can't be run."""
-        for name, least in (("num_seeds", 2), ("num_train_steps", 1), ("train_batch_size", 1),
-                            ("held_out_every", 2), ("num_threads", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+        super().check()
+        for name in ("num_seeds", "held_out_every"):
+            if getattr(self, name) < 2:
+                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 2.")
         programs.check_peer(self.peer_python)
-
-    def path(self, name, seed=None):
-        """A path in the output folder, or in that of a seed."""
-        return os.path.join(self.output_dir, "" if seed is None else f"seed{seed}", name)
-
-    def settings(self):
-        """What must be equal for results to be comparable."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("output_dir", "peer_python", "num_seeds")}
 
 
 def split_documents(paths, held_out_every, training, held_out):
@@ -137,7 +131,7 @@ def dump_training(job, seed):
     schedule = training.WarmupLinearDecay(job.learning_rate, job.num_train_steps,
                                           job.num_warmup_steps)
     rates = np.asarray(schedule(np.arange(job.num_train_steps)))
-    _save(job.path("training.npz", seed), {
+    _save(job.path(f"seed{seed}", "training.npz"), {
         "learning_rates": rates,
         **{name: np.stack([batch[name] for batch in batches]) for name in batches[0]}})
 
@@ -149,10 +143,10 @@ def training_flags(job, seed):
     return {"bert_config_file": job.path("bert_config.json"),
             "input_file": job.path("training.tfrecord*"),
             "eval_input_file": job.path("held_out.tfrecord*"),
-            "output_dir": job.path(OURS, seed), "do_train": True, "do_eval": True,
+            "output_dir": job.path(f"seed{seed}", OURS), "do_train": True, "do_eval": True,
             "eval_batch_size": job.train_batch_size, "max_eval_steps": 0, "random_seed": seed,
             "optimizer": "adamw", "weight_decay": WEIGHT_DECAY, "iterations_per_loop": 50,
-            **({"init_checkpoint": job.path("initial", seed)}
+            **({"init_checkpoint": job.path(f"seed{seed}", "initial")}
                if job.initial_weights == "shared" else {}),
             **{name: getattr(job, name) for name in shared}}
 
@@ -160,21 +154,22 @@ def training_flags(job, seed):
 def run_ours(job, seed):
     """Trains and evaluates with run_pretraining; returns metrics and seconds."""
     # A run that was stopped would go on, and only the seconds of its rest would be measured.
-    shutil.rmtree(job.path(OURS, seed), ignore_errors=True)
+    shutil.rmtree(job.path(f"seed{seed}", OURS), ignore_errors=True)
     if job.initial_weights == "shared":
-        _run_peer_program(job, seed, "save_initial", initial=job.path("initial", seed))
+        _run_peer_program(job, seed, "save_initial", initial=job.path(f"seed{seed}", "initial"))
     seconds = programs.run_own_program("run_pretraining", training_flags(job, seed),
-                                       job.path(f"{OURS}.log", seed), job.num_threads)
-    return {**training.read_metrics(job.path(OURS, seed), "eval")[-1], **seconds}
+                                       job.path(f"seed{seed}", f"{OURS}.log"), job.num_threads)
+    return {**training.read_metrics(job.path(f"seed{seed}", OURS), "eval")[-1], **seconds}
 
 
 def run_peer(job, seed):
     """Trains and evaluates the peer on the same batches; returns metrics and seconds."""
     dump_training(job, seed)
-    metrics = job.path(f"{PEER}.json", seed)
+    metrics = job.path(f"seed{seed}", f"{PEER}.json")
     seconds = _run_peer_program(
         job, seed, "pretrain", weight_decay=WEIGHT_DECAY, batch_size=job.train_batch_size,
-        metrics=metrics, training=job.path("training.npz", seed), held_out=job.path("held_out.npz"))
+        metrics=metrics, training=job.path(f"seed{seed}", "training.npz"),
+        held_out=job.path("held_out.npz"))
     return {**read_json(metrics), **seconds}
 
 
@@ -182,7 +177,7 @@ def _run_peer_program(job, seed, function, **arguments):
     """Runs a function of transformers_peer.py; returns the seconds that it took."""
     arguments |= {"config_file": job.path("bert_config.json"), "seed": seed}
     return programs.run_peer_program(job.peer_python, function, arguments,
-                                     job.path(f"{PEER}.log", seed), job.num_threads)
+                                     job.path(f"seed{seed}", f"{PEER}.log"), job.num_threads)
 
 
 def _print_row(seed, name, cells):
@@ -197,15 +192,14 @@ def judge(losses):
 
 def main(job):
     """Runs what is missing, and prints the table and the verdict."""
-    make_folder(job.output_dir, "output_dir")
     job.check()
-    results = programs.KeptResults(job.path("results.json"), job.settings())
+    results = job.open_results()
     prepare(job)
     seeds = [str(seed) for seed in range(1, job.num_seeds + 1)]
     _print_row("seed", "", METRICS)
     found = {}
     for seed in seeds:
-        make_folder(job.path("", seed), "output_dir")
+        make_folder(job.path(f"seed{seed}"), "output_dir")
         for name, measure in ((OURS, run_ours), (PEER, run_peer)):
             found[name, seed] = results.get("seeds", seed, name, measure=functools.partial(
                 measure, job, int(seed)))

@@ -18,19 +18,17 @@ import dataclasses
 import functools
 import importlib
 import math
-import os
-from typing import Any
+from typing import ClassVar
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.benchmarks.programs import KeptResults
+from run_scripts.benchmarks.programs import KeptComparison
 from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
@@ -44,7 +42,7 @@ _PUBLISHED = {"mnli": "86.3, 86.6, 87.1", "qqp": "88.0, 88.4, 89.2", "rte": "71.
 
 
 @dataclasses.dataclass
-class MultitaskComparisonFlags:
+class MultitaskComparisonFlags(KeptComparison):
     """The tasks, the start of all runs, and how they are trained."""
 
     tasks: list[str] = option(REQUIRED, "Names of tasks.")
@@ -66,11 +64,12 @@ class MultitaskComparisonFlags:
     num_train_epochs: float = option(5.0, "Times through the examples.")
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 
+    positive: ClassVar = ("num_trials", "train_batch_size", "num_train_epochs")
+    free: ClassVar = ("num_trials", "save_checkpoints_steps")
+
     def check(self) -> None:
         """Raises InputError for values that can't work."""
-        for name in ("num_trials", "train_batch_size", "num_train_epochs"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
+        super().check()
         known = [find_task(task).name for task in self.tasks]
         for name in known:
             if known.count(name) > 1:
@@ -90,15 +89,6 @@ class MultitaskComparisonFlags:
                                  "task, = and a number.")
             found[find_task(name).name if name else ""] = int(number)
         return found
-
-    def settings(self) -> dict[str, Any]:
-        """What must be equal for results to be comparable."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("output_dir", "num_trials", "save_checkpoints_steps")}
-
-    def path(self, *parts: str) -> str:
-        """A path in the output folder."""
-        return os.path.join(self.output_dir, *parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,8 +184,7 @@ def tabulate(tasks: tuple[Task, ...], found: dict[str, dict[str, list[dict]]]
 def main(job: MultitaskComparisonFlags) -> None:
     """Runs what is missing, and prints the table."""
     job.check()
-    make_folder(job.output_dir, "output_dir")
-    results = KeptResults(job.path("results.json"), job.settings())
+    results = job.open_results()
     tasks = tuple(find_task(name) for name in job.tasks)
     for task in tasks:
         cut_files(task, job.data_dir, job.path("data", task.name), {

@@ -1,16 +1,16 @@
 """The systems of the table of history: their sizes, and the flags that make and train them."""
 
 import dataclasses
-import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
+from run_scripts.benchmarks.programs import KeptComparison, check_width
 
 
 @dataclasses.dataclass
-class HistoryFlags:
+class HistoryFlags(KeptComparison):
     """The material, the sizes, and how long to train."""
 
     input_file: list[str] = option(REQUIRED, "Text to pre-train on, as create_pretraining_data "
@@ -30,26 +30,17 @@ class HistoryFlags:
     num_train_epochs: float = option(3.0, "Epochs of each task.")
     num_trials: int = option(1, "Seeds of each fine-tuning; the table has their mean.")
 
+    positive: ClassVar = ("num_hidden_layers", "train_batch_size", "num_trials", "max_examples")
+    free: ClassVar = ("num_trials", "systems")
+
     def check(self) -> None:
         """Raises InputError for values that can't work."""
-        for name in ("num_hidden_layers", "train_batch_size", "num_trials", "max_examples"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
-        if self.hidden_size % 64 or self.hidden_size < 64:
-            raise InputError(f"--hidden_size is {self.hidden_size}; it must be a multiple of 64.")
+        super().check()
+        check_width(self.hidden_size)
         for name in self.systems:
             if name not in SYSTEMS:
                 raise InputError(f"--systems: there is no {name!r}; choose from "
                                  f"{', '.join(SYSTEMS)}.")
-
-    def settings(self) -> dict:
-        """What must be equal for results to be comparable."""
-        return {name: value for name, value in dataclasses.asdict(self).items()
-                if name not in ("output_dir", "num_trials", "systems")}
-
-    def path(self, *parts: str) -> str:
-        """The path of a file of the run."""
-        return os.path.join(self.output_dir, *parts)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,7 +47,7 @@ def test_one_in_so_many_documents_is_held_out(tmp_path, pack):
 
 
 def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatch):
-    compare_learning.make_folder(job.path("", 5), "output_dir")
+    compare_learning.make_folder(job.path("seed5"), "output_dir")
     compare_learning.prepare(job)
     compare_learning.dump_training(job, 5)
     batches, rates = [], []
@@ -70,7 +70,7 @@ def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatc
                 if field.name in values})
         for kind in (run_pretraining.PretrainingFlags, TrainSettings)))
 
-    dump = dict(np.load(job.path("training.npz", 5)))
+    dump = dict(np.load(job.path("seed5", "training.npz")))
     np.testing.assert_array_equal(dump.pop("learning_rates"), np.float32(rates))
     assert rates[0] == 0 and max(rates) > 0 and len(rates) == STEPS
     assert dump.keys() == batches[0].keys()
