@@ -8,7 +8,8 @@
 Heads are switched off step by step, and the model is scored after each, without any training
 (Michel, Levy, Neubig, arXiv:1905.10650). --parts takes units of the feed-forward networks or whole
 layers instead. Each score has the probability that a difference as large is chance. Writes
-prune.json and the curve, prune.png; scores that prune.json has are not measured again.
+prune.json and the curve, prune.png, and keeps each score in scores.json, from which the same
+command goes on.
 
 --actually_prune removes what is off after the last step, and writes the smaller model into the
 folder "model" of --output_dir, for everything that takes a fine-tuned model. Its answers are
@@ -54,7 +55,7 @@ class PruneFlags:
     prune_heads: list[str] = option(
         [], "Instead of --orders: switch off these heads, layer:head, both from 1; or dead: those "
         "that give nothing as it is, as gates leave them (bert-run-classifier --concrete_coef).")
-    actually_prune: bool = option(False, "Remove what is off after the last step of the first "
+    actually_prune: bool = option(False, "Remove what is off after the last step of the last "
                                          "order, and write the model.")
     split: str = option("", "The split to score on (default: the first that has labels, beside "
                             "train).")
@@ -132,7 +133,7 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
     if np.size(list(lines.values())):
         draw(os.path.join(job.output_dir, "prune.png"), curve, lines)
     if job.actually_prune:
-        write_smaller(curve, next(iter(lines)), task_flags)
+        write_smaller(curve, lines, task_flags)
 
 
 def run() -> None:

@@ -6,7 +6,8 @@ A head is switched off in one of two ways: it looks at all tokens alike (Kovalev
 arXiv:1908.08593), or gives nothing (Michel et al., arXiv:1905.10650). Each head is tried alone,
 then each layer as a whole; with --reverse_head_mask each layer with one head alone, too, the best
 of which is chosen on --choose_split. Each difference has the probability that it is chance. A head
-that layers share, as ALBERT's do, is off in all of them. Writes heads.json and heads.png.
+that layers share, as ALBERT's do, is off in all of them. Writes heads.json and heads.png, and keeps
+each score in scores.json, from which the same command goes on.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import Progress, check_least
-from run_scripts.finetuning.measured import Measured
+from run_scripts.finetuning.measured import KeptScores, Measured
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper
 
@@ -74,6 +75,7 @@ class Scorer:
             raise InputError(f"--model_dir: some heads of {job.model_dir} look at fixed places, "
                              "whatever their queries are; give --form=zero.")
         self.split = self.model.split(job.split, job.examples)
+        self._kept = KeptScores(job.output_dir, job.model_dir, self.split, form=job.form)
         self._answers = self.split.answer()
         self.whole = self.split.score(self._answers)
 
@@ -81,12 +83,17 @@ class Scorer:
                 ) -> tuple[float, float]:
         """The score without some heads, and the probability of the difference (1 where answers are
         not compared); on another split, the score alone is of use."""
-        with analysis.disabled(self.encoder, heads, self._form):
-            found = (split or self.split).answer()
-        if split or self.split.targets is None:
-            return (split or self.split).score(found), 1.0
-        return self.split.score(found), analysis.p_value(
-            self.split.targets, self._answers, found, self.model.metric)
+        def measure():
+            with analysis.disabled(self.encoder, heads, self._form):
+                found = (split or self.split).answer()
+            if split or self.split.targets is None:
+                return {"score": (split or self.split).score(found), "p": 1.0}
+            return {"score": self.split.score(found), "p": analysis.p_value(
+                self.split.targets, self._answers, found, self.model.metric)}
+
+        key = " ".join(f"{layer + 1}:{head + 1}" for layer, head in sorted(heads))
+        kept = self._kept(f"{split.name} {split.size} {key}" if split else key, measure)
+        return kept["score"], kept["p"]
 
 
 def try_all(scorer: Scorer) -> dict[str, np.ndarray]:

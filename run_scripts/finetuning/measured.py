@@ -7,13 +7,15 @@ import dataclasses
 import io
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf import data, training
 from bert_tf.errors import InputError
+from bert_tf.files import write_json
+from bert_tf.options import read_json
 from bert_tf.tasks import named
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
@@ -172,6 +174,31 @@ class MeasuredSplit:
         for start in range(0, self.size, size):
             rows = np.arange(start, min(start + size, self.size))
             yield self.examples.batch(rows, self.examples.batch_length(rows))
+
+
+class KeptScores:
+    """Scores that are written to `scores.json` as soon as they are known, and not measured again.
+
+    Args:
+        folder: where the file is.
+        model_dir: of the model; the scores of another one, or of other examples, are forgotten.
+        split: the examples.
+        more: what else the scores depend on.
+    """
+
+    def __init__(self, folder: str, model_dir: str, split: MeasuredSplit, **more: Any) -> None:
+        self._path = os.path.join(folder, "scores.json")
+        self._of = {"model": os.path.abspath(model_dir), "bytes": weights_bytes(model_dir),
+                    "split": split.name, "examples": split.size, **more}
+        earlier = read_json(self._path) if os.path.exists(self._path) else {}
+        self._found = earlier.get("scores", {}) if earlier.get("of") == self._of else {}
+
+    def __call__(self, key: str, measure: Callable[[], dict]) -> dict:
+        """What is known under `key`, else what `measure` returns."""
+        if key not in self._found:
+            self._found[key] = measure()
+            write_json(self._path, {"of": self._of, "scores": self._found})
+        return self._found[key]
 
 
 def weights_bytes(folder: str) -> int:

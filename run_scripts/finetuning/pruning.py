@@ -1,5 +1,6 @@
 """Scores of a fine-tuned model without some of its parts, and the smaller model that is left."""
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,13 +11,12 @@ from bert_tf import analysis, compression, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
-from bert_tf.options import read_json
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from run_scripts.analysis.model import Progress
 from run_scripts.finetuning.head_masks import parse_heads
-from run_scripts.finetuning.measured import Measured, weights_bytes
+from run_scripts.finetuning.measured import KeptScores, Measured, weights_bytes
 
 PARTS = ("heads", "units", "layers")
 ORDERS = ("importance", "oracle", "random", "reverse")
@@ -28,8 +28,7 @@ _BATCH = 32
 class Curve:
     """Scores of a model with more and more parts switched off.
 
-    A part is a pair: (layer, head or unit), from 0; of a layer (layer, 0). Every score is kept in
-    prune.json as soon as it is known.
+    A part is a pair: (layer, head or unit), from 0; of a layer (layer, 0). Every score is kept.
 
     Args:
         job: the flags of the command.
@@ -42,7 +41,7 @@ class Curve:
     """
 
     def __init__(self, job: Any, task_flags: TaskFlags) -> None:
-        self.job, self._path = job, os.path.join(job.output_dir, _FILE)
+        self.job = job
         self.model = Measured(job.model_dir, task_flags, job.output_dir, job.batch_size)
         self.config = self.model.learner.encoder.config
         if type(self.config) is not EncoderConfig or self.config.shares_layers:
@@ -52,7 +51,7 @@ class Curve:
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
         self.name = os.path.basename(os.path.normpath(job.model_dir))
-        self._kept = self._read()
+        self._kept = KeptScores(job.output_dir, job.model_dir, self.split, parts=job.parts)
         self._answer_of_all = self.split.answer()
         self.whole = self.split.score(self._answer_of_all)
         self.total = sum(map(len, self._every()))
@@ -66,20 +65,11 @@ class Curve:
             return [list(range(self.config.feed_forward_size(layer))) for layer in layers]
         return [self.config.kept_heads(layer) for layer in layers]
 
-    def _read(self):
-        """The scores that an earlier run has left."""
-        self._of = {"model": os.path.abspath(self.job.model_dir),
-                    "bytes": weights_bytes(self.job.model_dir), "parts": self.job.parts,
-                    "split": self.split.name, "examples": self.examples}
-        earlier = read_json(self._path) if os.path.exists(self._path) else {}
-        return earlier.get("scores", {}) if earlier.get("of") == self._of else {}
-
-    def save(self, lines: dict[str, list[dict]] | None = None, **more: Any) -> None:
-        """Writes what is known."""
-        self._lines = lines or getattr(self, "_lines", {})
-        write_json(self._path, {
-            "metric": self.metric, "score": self.whole, "of": self._of, "total": self.total,
-            "curves": self._lines, **more, "scores": self._kept})
+    def save(self, lines: dict[str, list[dict]], **more: Any) -> None:
+        """Writes the points of each order."""
+        write_json(os.path.join(self.job.output_dir, _FILE), {
+            "metric": self.metric, "score": self.whole, "examples": self.examples,
+            "total": self.total, "curves": lines, **more})
 
     def options(self, off: Sequence[tuple[int, int]]) -> dict[str, list]:
         """`off` as an argument of `compression.cut`."""
@@ -88,19 +78,23 @@ class Curve:
 
     def measure(self, off: Sequence[tuple[int, int]]) -> dict:
         """The score without some parts, and the probability that the difference is chance."""
-        key = " ".join(f"{layer + 1}:{part + 1}" for layer, part in sorted(off))
-        if key not in self._kept:
+        def measure():
             if self.job.parts == "layers":
                 left = compression.cut(self.model.learner, layers=[layer for layer, _ in off])
                 found = self.split.answer(self.model.trainer_of(left))
             else:
-                heads = {"heads": off, "form": "zero"} if self.job.parts == "heads" else {}
-                with analysis.disabled(self.model.learner.encoder, **(heads or {"units": off})):
+                with analysis.disabled(self.model.learner.encoder, **self.switched(off)):
                     found = self.split.answer()
-            self._kept[key] = {"score": self.split.score(found), "p": self.chance(found)}
-            if self.job.parts != "units":       # of which there are too many to be kept
-                self.save()
-        return self._kept[key]
+            return {"score": self.split.score(found), "p": self.chance(found)}
+
+        key = " ".join(f"{layer + 1}:{part + 1}" for layer, part in sorted(off))
+        # Units are too many to be written down.
+        return self._kept(hashlib.sha256(key.encode()).hexdigest() if len(key) > 1000 else key,
+                          measure)
+
+    def switched(self, off):
+        """`off` as arguments of `analysis.disabled`."""
+        return {"heads": off, "form": "zero"} if self.job.parts == "heads" else {"units": off}
 
     def chance(self, found: Any) -> float | None:
         """See `analysis.p_value`; None where answers are not compared one by one."""
@@ -113,8 +107,7 @@ class Curve:
         if not hasattr(self, "_train"):
             self._train = self.model.split("train", self.job.importance_examples)
         encoder = self.model.learner.encoder
-        heads = {"heads": off, "form": "zero"} if self.job.parts == "heads" else {"units": off}
-        with analysis.disabled(encoder, **heads):
+        with analysis.disabled(encoder, **self.switched(off)):
             found = compression.importance(self.model.learner, self._train.batches(_BATCH),
                                            self.job.parts[:-1], self.job.importance)
         return compression.normalised(found) if self.job.normalize_pruning_by_layer else found
@@ -162,8 +155,14 @@ class Curve:
                    **self.measure(off)}
 
 
-def write_smaller(curve: Curve, order: str, task_flags: TaskFlags) -> None:
-    """Removes what was off after the last step of an order, writes the model, and compares."""
+def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFlags) -> None:
+    """Removes what was off after the last step of the last order, writes the model, and compares.
+
+    Args:
+        curve: with that step.
+        lines: the points of each order.
+        task_flags: the task and its files.
+    """
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = curve.last
     smaller = compression.cut(curve.model.learner, **curve.options(off))
@@ -174,7 +173,6 @@ def write_smaller(curve: Curve, order: str, task_flags: TaskFlags) -> None:
     open_tokenizer(job.model_dir, saved.do_lower_case).save(folder)
     training.save_model(folder, smaller)
     again = Measured(folder, task_flags, curve.job.output_dir, job.batch_size)
-    encoder = curve.model.learner.encoder
     whole = curve.split.timed()
     left = curve.split.timed(again.trainer)
     found = {"off": len(off), "parameters": [curve.model.learner.count_params(),
@@ -182,8 +180,7 @@ def write_smaller(curve: Curve, order: str, task_flags: TaskFlags) -> None:
              "seconds": [whole[1], left[1]],
              "bytes": [weights_bytes(path) for path in (job.model_dir, folder)]}
     if job.parts != "layers":
-        heads = {"heads": off, "form": "zero"} if job.parts == "heads" else {"units": off}
-        with analysis.disabled(encoder, **heads):
+        with analysis.disabled(curve.model.learner.encoder, **curve.switched(off)):
             masked = curve.split.timed(runs=0)[0]
         found["difference"] = max(float(np.abs(masked[name] - left[0][name]).max())
                                   for name in masked)
@@ -194,4 +191,4 @@ def write_smaller(curve: Curve, order: str, task_flags: TaskFlags) -> None:
         numbers = f"{before:,} -> {after:,}" if what != "seconds" else (
             f"{1000 * before:.2f} -> {1000 * after:.2f} ms of CPU an example")
         print(f"  {what}: {numbers} ({after / before - 1:+.1%})", flush=True)
-    curve.save(None, removed=found)
+    curve.save(lines, removed=found)

@@ -42,7 +42,8 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
     assert found["removed"]["difference"] <= 1e-6
     assert found["removed"]["parameters"][1] < found["removed"]["parameters"][0]
     assert [point["off"] for point in found["curves"]["importance"]] == [2, 4]
-    alone = [found["scores"][f"{layer}:{head}"]["score"] for layer in (1, 2) for head in (1, 2)]
+    known = json.loads((tmp_path / "out" / "scores.json").read_text())["scores"]
+    alone = [known[f"{layer}:{head}"]["score"] for layer in (1, 2) for head in (1, 2)]
     first_off = found["curves"]["oracle"][0]["parts"]
     assert sorted(first_off) == sorted([[place // 2, place % 2]
                                         for place in np.argsort(alone, kind="stable")[::-1][:2]])
