@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "augmentation": ["MarkingTokenizer", "RandomWords", "random_words"],
     "in_step": ["InStep"],
     "student": ["Student", "make_terms"],
+    "multitask_student": ["MultiTaskStudent"],
     "recipes": ["DISTILLATIONS", "Distillation", "Term", "find_distillation", "patience_layers"],
     "soft_targets": ["Patience", "SoftTargets", "Teaching"],
     "cutting": ["cut", "dead_heads"],

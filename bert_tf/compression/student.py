@@ -74,8 +74,8 @@ class Student(Learner):
 TERMS = {"SoftTargets": SoftTargets, "Patience": Patience}
 
 
-def make_terms(row: Distillation, config: Sizes, head: Objective,
-               dtype: str | None = None) -> list[Teaching]:
+def make_terms(row: Distillation, config: Sizes, head: Objective, dtype: str | None = None,
+               name: str = "") -> list[Teaching]:
     """What a student learns from a teacher beside gold labels.
 
     Numbers are compared by "mse" whatever the row has; where an example may have several labels,
@@ -86,10 +86,12 @@ def make_terms(row: Distillation, config: Sizes, head: Objective,
         config: of the student.
         head: the student's.
         dtype: a Keras policy.
+        name: of a single term, if not its own.
     """
-    made = []
+    made: list[Teaching] = []
     for term in row.terms:
         options = {**term.options, "loss_weight": term.weight, "dtype": dtype}
+        options |= {"name": name} if name else {}
         if term.objective == "SoftTargets":
             options["head"] = head.name
             if isinstance(head, Regression):

@@ -14,21 +14,41 @@ from bert_tf.data.example_set import ExampleSet
 from bert_tf.data.features import without_autotune
 from bert_tf.data.task_order import TaskOrder
 
+# Features of records that teachers have answered, and whether those of a batch are.
+_TAUGHT = ("teacher_logits", "is_labelled")
+IS_TAUGHT = "is_taught"
 
-def of_task(batch: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
+
+def of_task(batch: Mapping[str, np.ndarray], number: int, soft_labels: int = 0
+            ) -> dict[str, np.ndarray]:
     """A batch of an `ExampleSet` as batches of all tasks are: features int32 [B, C, L], and
-    `label_ids` float32, `is_real_example` and `task_number` int32, [B, 1]."""
+    `label_ids` float32, `is_real_example` and `task_number` int32, [B, 1].
+
+    Args:
+        batch: of one task.
+        number: that of the task.
+        soft_labels: the most labels of a task with teachers. If there are any, there are also
+            `teacher_logits` float32 [B, soft_labels], and `is_labelled` and `is_taught` [B, 1].
+    """
     rows = len(batch["is_real_example"])
     features = {name: values if values.ndim == 3 else values[:, None]
-                for name, values in batch.items() if name not in ("label_ids", "is_real_example")}
+                for name, values in batch.items()
+                if name not in ("label_ids", "is_real_example", *_TAUGHT)}
+    if soft_labels:
+        logits = batch.get(_TAUGHT[0], np.zeros([rows, 0], np.float32))
+        features |= {
+            _TAUGHT[0]: np.pad(logits, ((0, 0), (0, soft_labels - logits.shape[1]))),
+            _TAUGHT[1]: batch.get(_TAUGHT[1], np.ones([rows, 1], np.int32)),
+            IS_TAUGHT: np.full([rows, 1], _TAUGHT[0] in batch, np.int32)}
     return {**features, "label_ids": batch["label_ids"].astype(np.float32),
             "is_real_example": batch["is_real_example"],
             "task_number": np.full([rows, 1], number, np.int32)}
 
 
 def _dataset(generate, like, ahead):
-    spec = {name: tf.TensorSpec([None] * (values.ndim - 1) + [None if values.ndim == 3 else 1],
-                                values.dtype) for name, values in like.items()}
+    spec = {name: tf.TensorSpec([None, None, None] if values.ndim == 3 else
+                                [None, values.shape[1]], values.dtype)
+            for name, values in like.items()}
     return without_autotune(tf.data.Dataset.from_generator(
         generate, output_signature=spec).prefetch(2 * ahead))
 
@@ -81,12 +101,14 @@ class TaskBatches:
         accumulation: parts in which a replica takes its share of a batch. Batches are filled up, by
             examples without weight, so that all parts are alike.
         step: that at which `training_batches` begins.
+        soft_labels: see `of_task`.
     """
 
     def __init__(self, sets: Mapping[str, ExampleSet], order: TaskOrder,
-                 accumulation: int = 1, step: int = 0) -> None:
+                 accumulation: int = 1, step: int = 0, soft_labels: int = 0) -> None:
         self._sets, self._order = sets, order
         self._accumulation, self._step = accumulation, step
+        self._soft_labels = soft_labels
 
     @property
     def size(self) -> int:
@@ -103,7 +125,7 @@ class TaskBatches:
 
     def from_step(self, step: int) -> "TaskBatches":
         """The same records, whose training batches begin at a step."""
-        return TaskBatches(self._sets, self._order, self._accumulation, step)
+        return TaskBatches(self._sets, self._order, self._accumulation, step, self._soft_labels)
 
     def _batches(self, seed, parts) -> Iterator[list[dict[str, np.ndarray]]]:
         """Yields the parts of each batch."""
@@ -113,7 +135,7 @@ class TaskBatches:
             missing = -len(rows) % (parts * self._accumulation)
             rows = np.append(rows, np.full(missing, ~rows[0]))
             length = sets[task].batch_length(rows)
-            yield [of_task(sets[task].batch(part, length), task)
+            yield [of_task(sets[task].batch(part, length), task, self._soft_labels)
                    for part in np.split(rows, parts)]
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
@@ -133,5 +155,5 @@ class TaskBatches:
                 yield from batch[worker * local:(worker + 1) * local]
 
         first = next(iter(self._sets.values()))
-        like = of_task(first.batch(np.zeros(1, int), first.max_seq_length), 0)
+        like = of_task(first.batch(np.zeros(1, int), first.max_seq_length), 0, self._soft_labels)
         return _dataset(generate, like, local)

@@ -17,7 +17,8 @@ from run_scripts.finetuning.model import Model
 KINDS = ("classification", "regression", "multiple_choice", "ranking")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
-_OWN_KEYS = ("dropout_p", "loss_weight", "answer_opt")
+_NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
+_OWN_KEYS = (*_NUMBERS, "teachers")
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
 
 
@@ -35,7 +36,9 @@ class MixtureFlags:
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
         '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
         "bert-run-classifier that describe files; dropout_p, before the head's last layer "
-        "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt.")
+        "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, a list of "
+        "folders of models of the task, from whose mean probabilities it learns too "
+        "(arXiv:1904.09482).")
     task_sampling: str = option(
         "batches", "batches: every batch of every task once an epoch, in a random order. "
         "consecutive: the same with batches of rows that follow each other. The task "
@@ -79,7 +82,7 @@ class MixtureFlags:
                     row, dict) else repr(row)
                 raise InputError(f"{self.task_config_path}: the row of {name} has {wrong}; its "
                                  f"keys may be {', '.join((*_OWN_KEYS, *_FILES))}.")
-            for key in _OWN_KEYS:
+            for key in _NUMBERS:
                 if not isinstance(row.get(key, 0), (int, float)):
                     raise InputError(f"{self.task_config_path}: {key} of {name} is {row[key]!r}; "
                                      "give a number.")
@@ -117,6 +120,7 @@ class Member:
         wanted: its files.
         options: of input and head, see `Kind.options`.
         loss_weight, dropout_rate: of its head.
+        teachers: folders of models that it learns from.
     """
 
     task: Task
@@ -125,6 +129,7 @@ class Member:
     options: dict
     loss_weight: float = 1.0
     dropout_rate: float = 0.1
+    teachers: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -218,9 +223,20 @@ def open_members(flags: MixtureFlags, job, model: Model) -> list[Member]:
         rate = row.get("dropout_p", job.classifier_dropout)
         members.append(Member(
             task, len(members), wanted, options, float(row.get("loss_weight", 1.0)),
-            float(_DROPOUT.get(name, 0.1) if rate is None else rate)))
+            float(_DROPOUT.get(name, 0.1) if rate is None else rate),
+            _teachers(row, name, task) if job.do_train else ()))
         _check(members[-1], flags.task_config_path)
     return members
+
+
+def _teachers(row, name, task):
+    """The folders of a task's teachers."""
+    given = row.get("teachers", ())
+    given = (given,) if isinstance(given, str) else tuple(given)
+    takes_one = all(feature.axis != "C*S" for feature in task.kind.features)
+    if given and not takes_one or not all(isinstance(one, str) for one in given):
+        raise InputError(f"teachers of {name}: give folders of models for labels or numbers.")
+    return given
 
 
 def _turns(flags, row, task):

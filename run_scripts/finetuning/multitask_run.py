@@ -9,7 +9,7 @@ import os
 import shutil
 from typing import Any
 
-from bert_tf import data, objectives, training
+from bert_tf import compression, data, objectives, training
 from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.data.task_order import TaskOrder
@@ -221,7 +221,9 @@ def open_run(flags, job, settings) -> MultiTaskRun:
         settings, order = settle_steps(flags, settings, [one.size for one in sets.values()],
                                        job.do_eval)
         run.epoch_steps, run.settings = order.steps_of_epoch, settings
-        run.sets["train"] = data.TaskBatches(sets, order, settings.gradient_accumulation_steps)
+        soft = [len(member.task.labels) or 1 for member in members if member.teachers]
+        run.sets["train"] = data.TaskBatches(sets, order, settings.gradient_accumulation_steps,
+                                             soft_labels=max(soft, default=0))
     run.tuning = training.FineTuning(settings, strategy, model.config, goal, model.path,
                                      job.keep_head)
     if job.do_train:
@@ -296,8 +298,10 @@ def _make_records(run, strategy):
         kind, sources = member.task.kind, member.wanted.sources
         of_input = run.model.tokenizer, run.model.max_seq_length, member.options
         own = os.path.join(folder, member.name)
-        made[member.name] = {split: kind.records(source, *of_input, own)
-                             for split, source in sources.items()}
+        made[member.name] = {
+            split: _taught(member, source, of_input, own)
+            if split == "train" and member.teachers else kind.records(source, *of_input, own)
+            for split, source in sources.items()}
         run.predictions[member.name] = {
             split: kind.predictions(sources[split], *of_input,
                                     is_scored=split in member.wanted.eval_splits)
@@ -314,13 +318,32 @@ def _make_records(run, strategy):
                                    settings.pad_to_max_length) for split in records}
 
 
+def _taught(member, source, of_input, folder):
+    """The records of a task whose teachers have answered them."""
+    tokenizer, length, options = of_input
+    teachers = compression.Teachers(tuple(map(compression.Teacher, member.teachers)))
+    teachers.check(member.task)
+    own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
+    return compression.TaughtRecords(
+        compression.TransferSource(**own), member.task.kind.record_options(
+            tokenizer, length, options), tokenizer, folder, teachers)
+
+
 def _make_goal(run):
     """The `Goal` of a run."""
     heads = {member.name: member.head() for member in run.members}
 
+    row = compression.find_distillation("mtdnn_kd")
+    taught = {member.name for member in run.members if member.teachers}
+
     def make_objectives(config, dtype):
-        return [getattr(objectives, HEADS[head].objective)(config, dtype=dtype, **arguments)
+        made = [getattr(objectives, HEADS[head].objective)(config, dtype=dtype, **arguments)
                 for head, arguments in heads.values()]
+        for head in [one for one in made if one.name in taught]:
+            soft, = compression.make_terms(row, config, head, dtype, f"{head.name}_soft")
+            soft.loss_weight *= head.loss_weight
+            made.append(soft)
+        return made
 
     scored_on = {member.name: [run.sets[member.name][split].identity()
                                for split in member.wanted.eval_splits] for member in run.members}
@@ -328,4 +351,5 @@ def _make_goal(run):
         make_objectives, run.evaluate if run.job.do_eval else None, "average", _DEFAULTS,
         {"tasks": {name: list(head) for name, head in heads.items()},
          "input": {member.name: member.options for member in run.members},
-         "best_of": run.deciding}, scored_on, training.MultiTaskLearner)
+         "best_of": run.deciding}, scored_on,
+        compression.MultiTaskStudent if taught else training.MultiTaskLearner)

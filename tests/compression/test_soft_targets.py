@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.compression import Patience, SoftTargets, Student, patience_layers
+from bert_tf.compression import (
+    MultiTaskStudent,
+    Patience,
+    SoftTargets,
+    Student,
+    patience_layers,
+)
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
@@ -164,3 +170,38 @@ def test_examples_without_labels_or_teacher_have_no_part():
     assert float(measures["soft_targets"]["loss"][1]) == 0
     assert np.isfinite(float(learner.total_loss(measures)))
     assert [one.name for one in learner.parts()["model"].objectives] == ["classification"]
+
+
+def test_tasks_with_and_without_teachers():
+    sizes = EncoderConfig.preset("tiny", vocab_size=20, hidden_size=8, num_attention_heads=2,
+                                 intermediate_size=8, max_position_embeddings=8)
+    heads = [Classification(sizes, labels, name=name, dropout_rate=0.0)
+             for name, labels in (("three", 3), ("two", 2))]
+    learner = MultiTaskStudent(BertEncoder(sizes), [*heads, SoftTargets(
+        sizes, "two", name="two_soft")])
+    logits = np.array([[1.0, -1.0, 0.0], [0.5, 0.0, 0.0]], "float32")
+
+    def loss(task, **taught):
+        batch = {"input_ids": np.arange(1, 9).reshape(2, 1, 4), "label_ids": [[1.0], [0.0]],
+                 "is_real_example": np.ones([2, 1], "int32"),
+                 "task_number": np.full([2, 1], task, "int32"), **taught}
+        batch = {name: tf.constant(value) for name, value in batch.items()}
+        found = learner(batch)
+        measures = learner.measure_logits(found, batch)
+        counts = {name: float(count) for name, count in learner.counts(batch).items()}
+        assert counts == {name: float(part["loss"][1]) for name, part in measures.items()}
+        return float(learner.total_loss(measures)), {
+            name: tf.nn.log_softmax(found[name]).numpy() for name in ("three", "two")}, counts
+
+    ones = np.ones([2, 1], "int32")
+    taught = {"teacher_logits": logits, "is_labelled": ones, "is_taught": ones}
+    found, student, counts = loss(1, **taught)
+    log_q, log_p = student["two"], tf.nn.log_softmax(logits[:, :2]).numpy()
+    hard = -(log_q[0, 1] + log_q[1, 0]) / 2
+    assert found == pytest.approx(hard + np.sum(np.exp(log_p) * (log_p - log_q)) / 2, abs=1e-5)
+    assert counts == {"three": 0, "two": 2, "two_soft": 2}
+    plain, student, counts = loss(0, **{**taught, "is_taught": 0 * ones})
+    assert plain == pytest.approx(-(student["three"][0, 1] + student["three"][1, 0]) / 2, abs=1e-5)
+    assert counts == {"three": 2, "two": 0, "two_soft": 0}
+    scored, *_ = loss(1)
+    assert scored == pytest.approx(hard, abs=1e-5)

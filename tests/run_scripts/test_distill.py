@@ -14,8 +14,9 @@ from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import distill, run_classifier, run_tagger
+from run_scripts import distill, run_classifier, run_multitask, run_tagger
 from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.multitask import MixtureFlags
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -117,6 +118,20 @@ def test_taggers_with_other_tokenizers_answer_together(data, tmp_path):
     tags = [tag for line in predictions(tmp_path / "both") for tag in line["tags"]]
     assert tags == [task.labels[index] for index in likely.argmax(-1)]
 
+    distill.main(
+        distill.DistillFlags(
+            teacher=models[1:], student=str(data / "small.json"), recipe="minibert",
+            vocab_file=str(data / "words.txt"), transfer_file=[str(data / "tags_dev.txt")]),
+        TaskFlags(data_dir=str(data), **files),
+        FineTuneSettings(output_dir=str(tmp_path / "small"), **SETTINGS))
+    records = ExampleSet(str(tmp_path / "small" / "records" / "train.manifest.json"))
+    batch = records.batch(np.arange(records.size), records.max_seq_length)
+    is_word = batch["label_weights"] > 0
+    expected = found[1].answer(task, [task.kind.example(text, 0) for text in [
+        *texts(4, 10), *texts(5, 5)]])["logits"]
+    assert np.allclose(np.moveaxis(batch["teacher_logits"], 1, 2)[is_word], expected, atol=1e-5)
+    assert batch["is_labelled"][is_word].sum() == len(" ".join(texts(4, 10)).split())
+
 
 def distilled(data, models, folder, **changes):
     distill.main(
@@ -162,6 +177,20 @@ def test_labelling_goes_on_where_it_was_killed(data, models, tmp_path, monkeypat
     rows = np.arange(whole.size)
     for name, values in whole.batch(rows, whole.max_seq_length).items():
         assert (values == records.batch(rows, whole.max_seq_length)[name]).all(), name
+
+
+def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, tmp_path, capsys):
+    files = {**TABLES, "data_dir": str(data)}
+    (tmp_path / "tasks.json").write_text(json.dumps(
+        {"taught": {**files, "teachers": models}, "plain": files}))
+    run_multitask.main(
+        MixtureFlags(task_config_path=str(tmp_path / "tasks.json")),
+        ModelFlags(do_train=True, do_eval=True, vocab_file=str(data / "words.txt"),
+                   bert_config_file=str(data / "small.json"), max_seq_length=40, num_workers=1),
+        FineTuneSettings(output_dir=str(tmp_path / "out"), **SETTINGS))
+    assert "taught_soft loss" in capsys.readouterr().out
+    assert set(bert_tf.Predictor(str(tmp_path / "out"), task="taught")("good")) == {
+        "label", "probabilities"}
 
 
 @pytest.mark.parametrize("changes, message", [
