@@ -185,7 +185,8 @@ TAUGHT = {
     "MeanTransfer": ("mean_transfer", "knowledge_transfer"),
     "PredictionTransfer": ("prediction_transfer", "knowledge_transfer"),
     "TokenDistillation": ("token_distillation", "token_distillation"),
-    "VarianceTransfer": ("variance_transfer", "knowledge_transfer")}
+    "VarianceTransfer": ("variance_transfer", "knowledge_transfer"),
+    "WeightProjection": ("weight_projection", "weight_projection")}
 # The heads by the classes of all objectives.
 OBJECTIVES = {**{head.objective: head for head in HEADS.values()},
               **{objective: HEADS[name] for objective, (name, _) in CAUSAL.items()}}

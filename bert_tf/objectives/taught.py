@@ -11,6 +11,8 @@ from bert_tf.objectives.base import Batch, Objective, ratio
 
 # The internal that is the masked LM's logits of every token, float32 [B, S, V].
 TOKEN_LOGITS = "token_logits"
+# The internal that is a dict of the weights of all layers, by their names.
+LAYER_WEIGHTS = "layer_weights"
 
 
 def of_teacher(name: str) -> str:

@@ -154,6 +154,11 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"hidden_act": "gelu_erf"},
            presets={"4x312": {**_size(4, 312, 12), "intermediate_size": 1200},
                     "6x768": _size(6, 768, 12)}),
+    # Without dual training: the teacher keeps its weights.
+    Recipe("small_vocabulary", "1909.11687", learner="Distiller",
+           terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
+                  Term("WeightProjection")),
+           presets={str(width): _size(12, width, 12) for width in (48, 96, 192)}),
     Recipe("universal", "1807.03819", network="UniversalTransformer",
            terms=(Term("MaskedLM"), Term("SentencePrediction"), Term("PonderTime")),
            sizes={"model_type": "universal"},

@@ -15,7 +15,8 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.taught import TOKEN_LOGITS, TaughtObjective, of_teacher
+from bert_tf.objectives.taught import LAYER_WEIGHTS, TOKEN_LOGITS, TaughtObjective, of_teacher
+from bert_tf.objectives.weight_projection import layer_weights
 from bert_tf.training import transfer
 from bert_tf.training.learner import Learner, Measures
 from bert_tf.training.transfer_settings import TransferSettings
@@ -125,9 +126,11 @@ class Distiller(Learner):
 
     def teach(self, batch: Batch) -> dict[str, Any]:
         """The features that the teacher gives a batch: its internals, without a gradient."""
-        outputs = self.teacher.run_network(self.teacher_batch(batch), options=_options(
-            self.internals))
-        found = internals_of(self.teacher, self.see_teacher(outputs), batch, self.internals)
+        outputs: dict[str, Any] = {}
+        if set(self.internals) - {LAYER_WEIGHTS}:
+            outputs = self.see_teacher(self.teacher.run_network(
+                self.teacher_batch(batch), options=_options(self.internals)))
+        found = internals_of(self.teacher, outputs, batch, self.internals)
         return {of_teacher(name): tree.map_structure(ops.stop_gradient, value)
                 for name, value in found.items()}
 
@@ -169,12 +172,12 @@ def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = 
     if not path:
         raise InputError("--teacher must be given: this recipe learns from a pre-trained model.")
     theirs = checkpoints.read_config(path)
-    if theirs.vocab_size != config.vocab_size:      # type: ignore[attr-defined]
+    wanted = {name for term in terms for name in getattr(
+        getattr(objectives, term.objective), "internals", ())}
+    if wanted - {LAYER_WEIGHTS} and theirs.vocab_size != config.vocab_size:      # type: ignore[attr-defined]
         raise InputError(f"--teacher={path} has a vocabulary of {theirs.vocab_size} tokens, the "
                          f"network one of {config.vocab_size}; both "      # type: ignore
                          "must have the same.")
-    wanted = {name for term in terms for name in getattr(
-        getattr(objectives, term.objective), "internals", ())}
     heads = [objectives.MaskedLM(theirs, dtype=dtype)] if (
         wanted & {TOKEN_LOGITS, "masked_lm"}) else []
     teacher = Learner(networks.build(theirs, dtype=dtype), heads)
@@ -195,7 +198,7 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
         outputs: what the network returned.
         batch: what it had read.
         names: of the network's outputs, such as "layer_outputs" and "attention_scores"; of the
-            learner's objectives, whose logits are meant; or `TOKEN_LOGITS`.
+            learner's objectives, whose logits are meant; or `TOKEN_LOGITS` or `LAYER_WEIGHTS`.
 
     Raises:
         InputError: the network has no such tensor, or the learner no head for it.
@@ -205,6 +208,9 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
     for name in names:
         if name in outputs:
             found[name] = outputs[name]
+        elif name == LAYER_WEIGHTS:
+            found[name] = layer_weights({weight.path: ops.convert_to_tensor(weight)
+                                         for weight in learner.encoder.weights})
         elif name == TOKEN_LOGITS and "masked_lm" in heads:
             found[name] = heads["masked_lm"].predict(outputs["sequence_output"], table)
         elif name in heads:

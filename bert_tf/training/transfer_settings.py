@@ -9,7 +9,8 @@ from bert_tf.flags import option
 
 @dataclasses.dataclass(frozen=True)
 class TransferSettings:
-    """What is learned of a teacher; for recipes distilbert, tinybert and mobilebert."""
+    """What is learned of a teacher; for recipes distilbert, tinybert, small_vocabulary and
+    mobilebert."""
 
     teacher: str = option(
         "", "Folder of the teacher, of any format, with its masked LM. For MobileBERT a network as "
@@ -51,6 +52,10 @@ class TransferSettings:
     distill_temperature: float = option(
         1.0, "With --teacher, factor of the vectors from which it predicts masked tokens; for "
         "distilbert the temperature by which logits are divided (its default: 2).")
+
+    project_up: bool = option(
+        False, "For small_vocabulary: project the network's weights up to the teacher's width, not "
+        "the teacher's down.")
 
     def layer_numbers(self) -> list[int]:
         """--teacher_layers as numbers.

@@ -72,3 +72,30 @@ def test_examples_that_fill_a_batch_up_do_not_count():
 def test_networks_that_can_not_be_compared(change, match):
     with pytest.raises(InputError, match=match):
         make_distiller(dataclasses.replace(STUDENT, **change))(make_batch())
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_weights_are_projected_to_the_other_width(up):
+    student = dataclasses.replace(STUDENT, num_hidden_layers=4, intermediate_size=32)
+    teacher = dataclasses.replace(TEACHER, intermediate_size=64)
+    projection = objectives.WeightProjection(student, 32, up=up)
+    learner = Distiller(networks.build(student), [projection],
+                        teacher=Learner(networks.build(teacher), []))
+    u, v = (np.array(matrix) for matrix in (projection.before, projection.after))
+    expected = 0.0
+    for mine, theirs in zip(learner.encoder.layers_, learner.teacher.encoder.layers_):
+        for one, other in zip(mine.weights, theirs.weights):
+            small, large = np.array(one), np.array(other)
+            if up:
+                small, large = large, small
+            blocks = [axis // 32 if not up else axis // 16 for axis in large.shape]
+            for block in np.ndindex(*blocks):
+                width, to = (16, 32) if up else (32, 16)
+                cut = large[tuple(np.s_[i * width:(i + 1) * width] for i in block)]
+                image = u @ cut @ v if cut.ndim == 2 else cut @ v
+                goal = small[tuple(np.s_[i * to:(i + 1) * to] for i in block)]
+                expected += np.square(image - goal).sum()
+    batch = make_batch()
+    total, count = learner.measure(batch)["weight_projection"]["loss"]
+    np.testing.assert_allclose(float(total) / float(count), expected, rtol=1e-5)
+    assert float(count) == float(learner.counts(batch)["weight_projection"]) == 4

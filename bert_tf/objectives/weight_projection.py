@@ -1,0 +1,102 @@
+"""Weights that are to be those of a teacher, projected to another width (Zhao et al.,
+arXiv:1909.11687, section 3.2).
+
+Shapes: H width of the network, W that of the teacher.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from keras import ops
+
+from bert_tf.config import Sizes
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.objectives.base import Batch
+from bert_tf.objectives.taught import LAYER_WEIGHTS, TaughtObjective, of_teacher
+
+
+@register
+class WeightProjection(TaughtObjective):
+    """The squared differences of all weights of the layers from those of a teacher with as many,
+    through two matrices U and V that all layers share.
+
+    Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is V's image of it.
+    Projected up, the network's are brought to the teacher's shape. The paper does not say how
+    matrices of the feed-forward network are projected: here by blocks of [W, W], so that both
+    networks' are as many times wider than their vectors.
+
+    Args:
+        config: of the network.
+        teacher_width: W.
+        up: whether the network's weights are projected, not the teacher's.
+
+    Raises:
+        InputError: the networks do not have the same number of layers, or of blocks.
+    """
+
+    internals = (LAYER_WEIGHTS,)
+    sizes: ClassVar[dict[str, str]] = {"teacher_width": "hidden_size"}
+    settings: ClassVar[dict[str, str]] = {"up": "project_up"}
+
+    def __init__(self, config: Sizes, teacher_width: int, up: bool = False,
+                 name: str = "weight_projection", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        self.teacher_width, self.up = teacher_width, up
+        width = self.config.hidden_size
+        first, last = (width, teacher_width) if up else (teacher_width, width)
+        self.before = self.add_weight((last, first), "glorot_uniform", name="before")
+        self.after = self.add_weight((first, last), "glorot_uniform", name="after")
+        self.built = True
+
+    def losses(self, outputs: Any, batch: Batch) -> Tensor:
+        """float32 [number of weights], times the rows of the batch."""
+        ours, theirs = outputs[LAYER_WEIGHTS], batch[of_teacher(LAYER_WEIGHTS)]
+        if ours.keys() != theirs.keys():
+            raise InputError("the weights of the network's layers are not those of the teacher's: "
+                             "weights are compared one by one; give the network as many layers "
+                             "(num_hidden_layers).")
+        if self.up:
+            ours, theirs = theirs, ours
+        widths = [self.teacher_width, self.config.hidden_size][:: -1 if self.up else 1]
+        found = [ops.sum(ops.square(self._project(name, theirs[name], widths)
+                                    - _blocks(name, ours[name], widths[1]))) for name in ours]
+        return ops.stack(found) * self.count(batch)
+
+    def _project(self, name: str, value: Tensor, widths: list[int]) -> Tensor:
+        """The blocks of a weight, projected from the first width to the second."""
+        blocks = _blocks(name, value, widths[0])
+        if len(value.shape) == 1:
+            return ops.matmul(blocks, ops.cast(self.after, "float32"))
+        before, after = (ops.cast(matrix, "float32") for matrix in (self.before, self.after))
+        return ops.matmul(ops.matmul(before, blocks), after)
+
+    def count(self, batch: Batch) -> Tensor:
+        """The rows of the batch, each of which has the whole loss, so that devices may share it."""
+        return ops.cast(ops.shape(batch["input_ids"])[0], "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "teacher_width": self.teacher_width, "up": self.up}
+
+
+def _blocks(name: str, value: Tensor, width: int) -> Tensor:
+    """A weight as float32 [blocks, width, width], or [blocks, width] if it is a vector."""
+    value = ops.cast(value, "float32")
+    if any(size % width for size in value.shape):
+        raise InputError(f"{name} has the shape {tuple(value.shape)}, which is not made of blocks "
+                         f"of {width}; give intermediate_size a multiple of hidden_size.")
+    if len(value.shape) == 1:
+        return ops.reshape(value, (-1, width))
+    rows, columns = (size // width for size in value.shape)
+    value = ops.reshape(value, (rows, width, columns, width))
+    return ops.reshape(ops.transpose(value, (0, 2, 1, 3)), (-1, width, width))
+
+
+def layer_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of `weights` that are of layers, by the names within the network."""
+    found = {}
+    for path, value in weights.items():
+        _, marker, name = path.partition("encoder/layer_")
+        if marker:
+            found[marker + name] = value
+    return found
