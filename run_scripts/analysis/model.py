@@ -39,6 +39,9 @@ def open_model(job: ModelFlags) -> tuple["networks.BertEncoder", Tokenizer]:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} is of the type "
                          f"{config.model_type}, but what is shown here are the layers of BERT's "
                          "encoder; take a model of that.")
+    if config.is_pruned:
+        raise InputError(f"--init_checkpoint: {job.init_checkpoint} lacks heads or units in some "
+                         "layers, which are not shown side by side; take the whole model.")
     make_folder(job.output_dir, "output_dir")
     encoder = networks.build(config)
     checkpoints.load(job.init_checkpoint, encoder)

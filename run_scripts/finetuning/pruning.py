@@ -141,7 +141,7 @@ class Curve:
         least = {"heads": job.at_least_x_heads_per_layer, "units": 1, "layers": 0}[job.parts]
         counts = compression.steps_of(job.percents, len(every), self.total / len(every), least)
         if job.parts == "layers":
-            counts = list(range(1, self.total))
+            counts = [count for count in dict.fromkeys(counts) if 0 < count < self.total]
         scores, off = None, []
         for count in counts:
             if scores is None or (job.exact_pruning and order in ("importance", "reverse")):
@@ -164,7 +164,9 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
         task_flags: the task and its files.
     """
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
-    off = curve.last
+    off = getattr(curve, "last", [])
+    if not off:
+        raise InputError("--actually_prune: nothing is off; give a larger --prune_percent.")
     smaller = compression.cut(curve.model.learner, **curve.options(off))
     make_folder(folder, "output_dir")
     saved = SavedTask.read(job.model_dir)
