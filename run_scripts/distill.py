@@ -29,7 +29,6 @@ from bert_tf.compression.recipes import (
     FORMS,
     Distillation,
     find_distillation,
-    patience_layers,
 )
 from bert_tf.errors import InputError
 from bert_tf.flags import option
@@ -137,143 +136,6 @@ class DistillFlags:
                          "normalizes": self.normalize_patience}) for term in row.terms))
 
 
-@dataclasses.dataclass
-class Teaching:
-    """What the student of a run learns from; see `open_run`.
-
-    Attributes:
-        flags: `DistillFlags`.
-        row: `Distillation`.
-    """
-
-    flags: DistillFlags
-    row: Distillation
-
-    def teachers(self, plan):
-        """The `Teachers` of a plan's student.
-
-        Raises:
-            InputError: they do not fit the task, or the student.
-        """
-        from bert_tf import compression
-
-        layers: tuple[int, ...] = ()
-        for term in self.row.terms:
-            if term.objective == "Patience":
-                config = plan.model.config
-                theirs = compression.Teacher(self.flags.teacher[0]).config
-                if config.hidden_size != theirs.hidden_size:
-                    raise InputError(
-                        f"--recipe={self.row.name} compares vectors of layers, which are "
-                        f"{config.hidden_size} wide in the student and {theirs.hidden_size} in the "
-                        "teacher; take a student of the same width, or another recipe.")
-                layers = patience_layers(term.options["layers"], theirs.depth, config.depth)
-        found = compression.Teachers(
-            tuple(compression.Teacher(folder, layers, self.augments)
-                  for folder in self.flags.teacher),
-            self.row.average)
-        found.check(plan.task)
-        return found
-
-    def in_step(self, plan):
-        """The `InStep` of a plan's student.
-
-        Raises:
-            InputError: it does not fit the student.
-        """
-        from bert_tf import compression
-
-        if len(self.flags.teacher) > 1:
-            raise InputError(f"--teacher names several models, but --recipe={self.row.name} "
-                             "compares layers with those of one; name one.")
-        found = compression.InStep(self.flags.teacher[0], self.row)
-        found.check(plan.model.config, plan.model.tokenizer, plan.model.max_seq_length)
-        return found
-
-    def records(self, plan, folder: str):
-        """The records that the student learns from."""
-        from bert_tf import compression
-        from bert_tf.tasks.split_records import SplitRecords
-
-        own = plan.wanted.sources["train"]
-        source = compression.TransferSource(
-            **{field.name: getattr(own, field.name) for field in dataclasses.fields(own)},
-            further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples,
-            augment=self._augment(own) if self.augments else None)
-        source.check_files()
-        if self.augments and (plan.task.kind.needs_choices or plan.task.kind.format):
-            raise InputError(f"--augmentation makes texts, not examples of {plan.task.kind.title}; "
-                             "give --augmentation=none.")
-        model = plan.model
-        tokenizer = model.tokenizer
-        if self.augments:
-            tokenizer = compression.MarkingTokenizer(tokenizer)
-        options = plan.task.kind.record_options(model.tokenizer, model.max_seq_length,
-                                                plan.options)
-        if self.row.teaches == "in_step":
-            self.in_step(plan)
-            return SplitRecords(source, options, tokenizer, folder)
-        return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
-
-    @property
-    def augments(self) -> bool:
-        """Whether texts are made of those of the training file."""
-        return self.row.augmentation != "none"
-
-    def _augment(self, own):
-        """The function that makes further texts of an example."""
-        return {"random_words": self._random_words, "masked_words": self._masked_words}[
-            self.row.augmentation](own)
-
-    def _masked_words(self, own):
-        del own
-        from bert_tf.compression.masked_words import MaskedWords, WordModel, WordVectors
-
-        job = self.flags
-        if not job.masked_lm:
-            raise InputError("--augmentation=masked_words needs --masked_lm, a pre-trained model "
-                             "with its masked LM.")
-        return MaskedWords(
-            WordModel(job.masked_lm), WordVectors(job.glove_embs).near if job.glove_embs else None,
-            job.augmentation_copies or 30, seed=job.augmentation_seed)
-
-    def _random_words(self, own):
-        from bert_tf.compression import augmentation
-
-        job, tagger = self.flags, None
-        if job.pos_tagger:
-            import bert_tf
-
-            predictor = bert_tf.Predictor(job.pos_tagger)
-
-            def tagger(texts):
-                return [found["tags"] for found in predictor(texts)]
-
-        texts = (text for example in own.examples() for text in example.texts)
-        count = len(own.task.split(own.split).texts)
-        return augmentation.random_words(
-            texts, tagger, copies=job.augmentation_copies or (20 if count == 1 else 10),
-            ngram_prob=job.ngram_prob, seed=job.augmentation_seed)
-
-    def goal(self, goal, plan):
-        """The `Goal` of the student, from that of gold labels alone."""
-        from bert_tf import compression
-
-        in_step = self.in_step(plan) if self.row.teaches == "in_step" else None
-
-        def make_objectives(config, dtype):
-            head = goal.make_objective(config, dtype=dtype)
-            head.loss_weight = self.row.gold_weight
-            return [head, *(in_step.objectives(config, dtype) if in_step else
-                            compression.make_terms(self.row, config, head, dtype))]
-
-        teacher = {"teacher": compression.Teacher(in_step.folder).digest()} if in_step else {}
-        return dataclasses.replace(
-            goal, make_objective=make_objectives,
-            learner=in_step.learner if in_step else compression.Student,
-            options={**goal.options, **teacher, "distillation": dataclasses.asdict(self.row)})
-
-
 def _saved(job: DistillFlags) -> SavedTask:
     """The `SavedTask` of the first teacher."""
     saved = SavedTask.read(job.teacher[0])
@@ -328,6 +190,7 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     """Checks everything, then labels, trains, scores and predicts."""
     row, saved = job.row(), _saved(job)
     from run_scripts.finetuning.run import open_run
+    from run_scripts.finetuning.teaching import Teaching
 
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
     open_run(saved.task.kind.script, _task_flags(task_flags, saved),
