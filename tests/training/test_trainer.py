@@ -90,8 +90,8 @@ def test_replicas_parts_and_steps_have_different_dropout(eagerly, records, mirro
     trainer = tiny.trainer(mirrored, dropout=0.5, accumulation=2)
     seeds = []
     gradients = trainer.replica.gradients
-    trainer.replica.gradients = lambda batch, seed, *rest: (seeds.append(seed), gradients(
-        batch, seed, *rest))[1]
+    trainer.replica.gradients = lambda batch, number, seed, *rest: (
+        seeds.append(seed), gradients(batch, number, seed, *rest))[1]
 
     @tf.function(autograph=False)
     def step(batch, number):
