@@ -2,9 +2,10 @@
 to another domain (arXiv:1901.11504, figure 2 and table 5).
 
 BERT (--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-run-multitask) are
-fine-tuned with a new linear head on shares of the training file. With one seed, a smaller share is
-a part of a larger one; seeds differ in what is drawn, for both in the same way. The table has mean
-and standard deviation over the seeds, beside published figures; curve.png shows both.
+fine-tuned by bert-run-multitask with a new linear head on shares of the training file. With one
+seed, a smaller share is a part of a larger one; seeds differ in what is drawn, for both in the same
+way. Of each run the best epoch counts. The table has mean and standard deviation over the seeds,
+beside published figures; curve.png shows both.
 
 Results are kept in results.json as they arrive, and the table in table.md. The same command started
 again goes on where it was stopped, and runs only what is missing.
@@ -16,23 +17,23 @@ Example:
 
 import dataclasses
 import functools
-import os
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from bert_tf import flags
 from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.task import Task
-from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
-from run_scripts import run_classifier
+from run_scripts import run_multitask
 from run_scripts.benchmarks.programs import KeptComparison
 from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from run_scripts.finetuning.model import ModelFlags
+from run_scripts.finetuning.multitask import MixtureFlags
 
 BERT, MTDNN = STARTS = "BERT", "MT-DNN"
 # Accuracy of base models on development sets by the number of examples: table 5.
@@ -62,7 +63,7 @@ class AdaptationFlags(KeptComparison):
     max_seq_length: int = option(128, "Length of the longest sequence.")
     train_batch_size: int = option(32, "Examples a step.")
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    optimizer: str = option("adamax", "See bert-run-classifier.", choices=OPTIMIZERS)
+    optimizer: str = option("adamax", "See bert-run-multitask.", choices=OPTIMIZERS)
     num_train_epochs: float = option(5.0, "Times through the examples.")
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 
@@ -94,13 +95,15 @@ class AdaptationFlags(KeptComparison):
 
 def adapt(job: AdaptationFlags, start: str, fraction: float, seed: int) -> float:
     """The accuracy of a starting point after training on a share of the examples."""
-    task = find_task(job.task)
-    folder = job.path(f"{start.lower()}-{fraction:g}-seed{seed}")
+    name = f"{start.lower()}-{fraction:g}-seed{seed}"
+    folder, rows = job.path(name), job.path("rows", f"{name}.json")
+    make_folder(job.path("rows"), "output_dir")
+    write_json(rows, {job.task: {"data_dir": job.path("data"), "train_fraction": fraction,
+                                 "train_fraction_seed": seed}})
     path = {BERT: job.init_checkpoint, MTDNN: job.mtdnn_checkpoint}[start]
-    return run_trial(
-        run_classifier.main, job.path("logs", f"{os.path.basename(folder)}.txt"), folder,
-        TaskFlags(task=task.name, data_dir=job.path("data"), train_fraction=fraction,
-                  train_fraction_seed=seed),
+    found = run_trial(
+        run_multitask.main, job.path("logs", f"{name}.txt"), folder,
+        MixtureFlags(tasks=[job.task], task_config_path=rows, answer_opt=0),
         ModelFlags(do_train=True, do_eval=True, init_checkpoint=path, num_workers=1,
                    vocab_file=job.vocab_file, do_lower_case=job.do_lower_case,
                    max_seq_length=job.max_seq_length),
@@ -108,7 +111,8 @@ def adapt(job: AdaptationFlags, start: str, fraction: float, seed: int) -> float
             output_dir=folder, random_seed=seed, train_batch_size=job.train_batch_size,
             eval_batch_size=64, learning_rate=job.learning_rate, optimizer=job.optimizer,
             num_train_epochs=job.num_train_epochs,
-            save_checkpoints_steps=job.save_checkpoints_steps))[f"dev/{task.headline}"]
+            save_checkpoints_steps=job.save_checkpoints_steps))
+    return found[f"{job.task}_dev_{find_task(job.task).headline}"]
 
 
 def tabulate(task: Task, found: Mapping[tuple[str, int], Sequence[float]]) -> list[list[str]]:

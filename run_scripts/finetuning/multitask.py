@@ -1,6 +1,7 @@
 """The tasks of a model of several: their flags, their files, their heads."""
 
 import dataclasses
+import math
 import os
 from typing import Any
 
@@ -10,13 +11,15 @@ from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.options import read_json
 from bert_tf.tasks.named import TASKS, find_task
-from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.task import Defaults, SavedTask, Task
 from bert_tf.tasks.task_flags import TaskFlags, Wanted
+from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import Model
 
 KINDS = ("classification", "regression", "multiple_choice", "ranking")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
+DEFAULTS = Defaults(128, 32, 5e-5, 5.0)
 _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
 _OWN_KEYS = (*_NUMBERS, "teachers")
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
@@ -257,6 +260,36 @@ def task_order(flags: MixtureFlags, sizes: list[int], batch_size: int, epochs: f
     """The `TaskOrder` of the flags."""
     return TaskOrder(tuple(sizes), batch_size, epochs, 0, flags.task_sampling,
                      flags.mix_opt, flags.ratio, flags.temperature, flags.examples_cap)
+
+
+def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[int],
+                 does_evaluate: bool) -> tuple[FineTuneSettings, TaskOrder]:
+    """The settings with the steps of the order, and the order.
+
+    Args:
+        flags: `MixtureFlags`.
+        settings: `FineTuneSettings`.
+        sizes: the number of examples of each task.
+        does_evaluate: whether the best epoch is kept.
+    """
+    batch, epochs = settings.train_batch_size or 32, settings.num_train_epochs
+    epochs = DEFAULTS.num_train_epochs if epochs is None else epochs
+    order = task_order(flags, sizes, batch, epochs)
+    if settings.num_train_steps:
+        epochs = settings.num_train_steps / order.steps_of_epoch
+        order = dataclasses.replace(order, epochs=epochs)
+    steps = settings.num_train_steps or len(order.steps())
+    # With a ratio, the rate is scheduled for more steps than there are, as in the original.
+    scheduled = settings.schedule_steps or (
+        steps if settings.num_train_steps else max(order.total_steps, steps))
+    return dataclasses.replace(
+        settings, num_train_steps=steps, train_batch_size=batch, num_train_epochs=epochs,
+        schedule_steps=scheduled if scheduled != steps else 0,
+        # Not rounded, as in the original.
+        num_warmup_steps=settings.num_warmup_steps or scheduled * settings.warmup_proportion,
+        eval_steps=settings.eval_steps or order.steps_of_epoch,
+        early_stopping=(settings.early_stopping or math.ceil(epochs) + 1) if does_evaluate else 0,
+    ), order
 
 
 def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]:

@@ -12,23 +12,20 @@ from typing import Any
 from bert_tf import compression, data, objectives, training
 from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
-from bert_tf.data.task_order import TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.heads import HEADS
-from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
-from bert_tf.training.settings import FineTuneSettings
+from bert_tf.tasks.task import TASK_FILE, SavedTask
 from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.model import Model, check_task, open_model, save_task
 from run_scripts.finetuning.multitask import (
+    DEFAULTS,
     Member,
-    MixtureFlags,
     find_guests,
     open_members,
-    task_order,
+    settle_steps,
 )
 
-_DEFAULTS = Defaults(128, 32, 5e-5, 5.0)
 _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
                 "label_smoothing": 0.0}
 
@@ -207,7 +204,7 @@ def open_run(flags, job, settings) -> MultiTaskRun:
                        member.options)
     guest = find_guests(flags, job, members)
     run = MultiTaskRun(members, guest, model, {}, {}, job, settings, deciding)
-    strategy = training.open_strategy(settings.resolve(_DEFAULTS, 1), trains=job.do_train)
+    strategy = training.open_strategy(settings.resolve(DEFAULTS, 1), trains=job.do_train)
     if training.needs_static_shapes(strategy):
         raise InputError("several tasks are not trained together on TPUs, where all batches must "
                          "have one shape; give another --distribution_strategy.")
@@ -255,38 +252,8 @@ def _open_model(flags, job, settings):
     trained = job.init_checkpoint or folder
     saved = [SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained)
              if job.keep_head or not job.do_train]
-    length = next((one.max_seq_length for one in saved if one), _DEFAULTS.max_seq_length)
+    length = next((one.max_seq_length for one in saved if one), DEFAULTS.max_seq_length)
     return open_model(job, "" if job.do_train and has_tasks else folder, length)
-
-
-def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[int],
-                 does_evaluate: bool) -> tuple[FineTuneSettings, TaskOrder]:
-    """The settings with the steps of the order, and the order.
-
-    Args:
-        flags: `MixtureFlags`.
-        settings: `FineTuneSettings`.
-        sizes: the number of examples of each task.
-        does_evaluate: whether the best epoch is kept.
-    """
-    batch, epochs = settings.train_batch_size or 32, settings.num_train_epochs
-    epochs = _DEFAULTS.num_train_epochs if epochs is None else epochs
-    order = task_order(flags, sizes, batch, epochs)
-    if settings.num_train_steps:
-        epochs = settings.num_train_steps / order.steps_of_epoch
-        order = dataclasses.replace(order, epochs=epochs)
-    steps = settings.num_train_steps or len(order.steps())
-    # With a ratio, the rate is scheduled for more steps than there are, as in the original.
-    scheduled = settings.schedule_steps or (
-        steps if settings.num_train_steps else max(order.total_steps, steps))
-    return dataclasses.replace(
-        settings, num_train_steps=steps, train_batch_size=batch, num_train_epochs=epochs,
-        schedule_steps=scheduled if scheduled != steps else 0,
-        # Not rounded, as in the original.
-        num_warmup_steps=settings.num_warmup_steps or scheduled * settings.warmup_proportion,
-        eval_steps=settings.eval_steps or order.steps_of_epoch,
-        early_stopping=(settings.early_stopping or math.ceil(epochs) + 1) if does_evaluate else 0,
-    ), order
 
 
 def _make_records(run, strategy):
@@ -348,7 +315,7 @@ def _make_goal(run):
     scored_on = {member.name: [run.sets[member.name][split].identity()
                                for split in member.wanted.eval_splits] for member in run.members}
     return training.Goal(
-        make_objectives, run.evaluate if run.job.do_eval else None, "average", _DEFAULTS,
+        make_objectives, run.evaluate if run.job.do_eval else None, "average", DEFAULTS,
         {"tasks": {name: list(head) for name, head in heads.items()},
          "input": {member.name: member.options for member in run.members},
          "best_of": run.deciding}, scored_on,

@@ -18,9 +18,8 @@ from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import export_model, run_classifier, run_multitask
-from run_scripts.finetuning import multitask_run
 from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.multitask import MixtureFlags
+from run_scripts.finetuning.multitask import MixtureFlags, settle_steps
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -177,7 +176,7 @@ def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
     cases = json.loads((test_data / "golden" / "mtdnn" / "schedule_seed1.json").read_text())
     case = next(case for case in cases if "--ratio" in case["flags"] and "batch_size" not in case)
     settings = FineTuneSettings(output_dir="", train_batch_size=4, num_train_epochs=3.0)
-    settings, order = multitask_run.settle_steps(
+    settings, order = settle_steps(
         MixtureFlags(ratio=0.5), settings, list(case["sizes"].values()), does_evaluate=True)
     assert (settings.num_train_steps, settings.schedule_steps, settings.num_warmup_steps) == (
         len(case["task_of_step"]), case["num_train_steps"], case["num_train_steps"] * 0.1)
