@@ -35,8 +35,8 @@ class Predictor:
     - tagging: a text, which is split at white space, or a tuple of words; `words`, `tags`, and
       `entities`, each with its `type`, its `text` and its `first` and `last` word, from 0. A long
       text is seen in windows, as in training; none of it is left out.
-    - multiple_choice: a tuple of the context and the choices; `choice`, from 0, and
-      `probabilities`.
+    - multiple_choice, ranking: a tuple of the context and the choices, or of a question and its
+      candidates; `choice`, from 0, and `probabilities`.
     - span: a tuple of a question and a passage, long or short; `answer`, its `probability`, and
       `n_best`, each with `text`, `probability`, `start_logit` and `end_logit`. A model of SQuAD 2.0
       may answer "", by the threshold in its task.json, and gives `null_odds`. As in the original's

@@ -176,9 +176,11 @@ def find_folder(data_dir, task):
     """
     def plain(name):
         return name.lower().replace("-", "")
-    for name in sorted(os.listdir(data_dir)) if os.path.isdir(data_dir) else ():
-        if plain(name) == plain(task.folder_of or task.name):
-            return os.path.join(data_dir, name)
+    entries = sorted(os.listdir(data_dir)) if os.path.isdir(data_dir) else []
+    for wanted in (task.name, task.folder_of or task.name):
+        for name in entries:
+            if plain(name) == plain(wanted):
+                return os.path.join(data_dir, name)
     raise InputError(f"--data_dir: there is no folder {task.name} in {data_dir!r}.")
 
 

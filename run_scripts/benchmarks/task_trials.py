@@ -49,14 +49,16 @@ def cut_files(task: Task, data_dir: str, folder: str, most: Mapping[str, int]) -
                              "out --max_train_examples and --max_eval_examples.")
         lines = [line for _, line in read_lines(path)]
         with write_aside(copy) as file:
-            file.writelines(f"{line}\n" for line in _some(lines, split, limit))
+            file.writelines(f"{line}\n" for line in _some(
+                lines, split.header, task.kind.lines, limit))
 
 
-def _some(lines, split, limit):
-    """The header, and at most `limit` of the other lines in their order."""
-    header, rows = lines[:split.header], lines[split.header:]
-    order = np.random.default_rng(_SEED).permutation(len(rows))[:limit]
-    return [*header, *(rows[row] for row in sorted(order))]
+def _some(lines, header, count, limit):
+    """The header, and at most `limit` examples, of `count` lines each, in their order."""
+    starts = range(header, len(lines), count)
+    chosen = np.random.default_rng(_SEED).permutation(len(starts))[:limit]
+    return [*lines[:header], *(
+        line for number in sorted(chosen) for line in lines[starts[number]:starts[number] + count])]
 
 
 def run_trial(main: Callable[..., None], log: str, output_dir: str, *arguments: Any,

@@ -152,9 +152,9 @@ class Member:
 
 def _folder(data_dir, name):
     """The folder of a named task."""
-    plain = (TASKS[name].folder_of or name).replace("-", "")
-    found = [entry for entry in sorted(os.listdir(data_dir) if os.path.isdir(data_dir) else [])
-             if entry.lower().replace("-", "").replace("_", "") == plain]
+    entries = sorted(os.listdir(data_dir) if os.path.isdir(data_dir) else [])
+    found = [entry for one in (name, TASKS[name].folder_of or name) for entry in entries
+             if entry.lower().replace("-", "").replace("_", "") == one.replace("-", "")]
     if not found:
         raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
                          "its official files there, or name their folder as data_dir in "

@@ -30,6 +30,7 @@ class Kind:
             take them.
         format: of a user's own files; None if the file's ending shows it.
         default_columns: the columns of text and label of own files that no flag needs to name.
+        lines: how many lines of a table an example has.
         needs_choices: whether own files must have columns of choices.
         has_labels: whether labels are from a list of names, which is kept with the model.
         labels_are_classes: whether these names are what a model tells apart, so that any order of
@@ -46,6 +47,7 @@ class Kind:
     reads: tuple[str, ...] = ()
     format: str | None = None
     default_columns: tuple = ("", "")
+    lines = 1
     needs_choices = has_labels = False
     labels_are_classes = smooths = measures = True
 

@@ -11,8 +11,6 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.labelled import label_id, with_label_ids
 from bert_tf.tasks.kinds.sentence import MultipleChoice, write_submission
 
-CANDIDATES = 2      # of a question, in lines that follow each other
-
 
 class Ranking(MultipleChoice):
     """The candidate that answers a question. An example's texts are the question and its
@@ -24,6 +22,7 @@ class Ranking(MultipleChoice):
 
     name, title = "ranking", "relevance ranking"
     own_metrics = ("candidate_accuracy", "precision_at_1", "mrr")
+    lines = 2       # one for each candidate, after each other
     needs_choices = labels_are_classes = False
     has_labels = True
     texts = (3, None, "a tuple of the question and two candidates or more")
@@ -44,7 +43,7 @@ class Ranking(MultipleChoice):
                 count += 1
                 yield line, [*texts, other[1][1]], raw and [raw, other[2]], document
             else:
-                omissions.unpaired += CANDIDATES
+                omissions.unpaired += self.lines
         if not count:
             raise InputError(f"{path} has no two lines of one question and of other labels after "
                              "each other; take such a file, or a task of classification.")
@@ -53,7 +52,7 @@ class Ranking(MultipleChoice):
         return 0 if raw is None else [label_id(one, ids, where) for one in raw].index(0)
 
     def counted(self, label):
-        return range(CANDIDATES)        # each label once
+        return range(self.lines)        # each label once
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
         if not (options or {}).get("hypothesis_first"):

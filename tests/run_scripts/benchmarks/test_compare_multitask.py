@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
+from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.benchmarks import compare_adaptation, compare_multitask, task_trials
@@ -78,6 +79,13 @@ def test_files_are_cut_at_random_but_alike(data, tmp_path):
     assert one == two and len(one) == 8 and one[0] == whole[0] and len(whole) == 42
     assert [line for line in whole if line in one] == one
     assert len((tmp_path / "one" / "snli_1.0_dev.txt").read_text().splitlines()) == 5
+    # Two lines that are ranked stay together.
+    (data / "QNLI").mkdir()
+    (data / "QNLI" / "train.tsv").write_text("index\tquestion\tsentence\tlabel\n" + "".join(
+        f"{i}\tq{i // 2}\ts{i}\t{('', 'not_')[i % 2]}entailment\n" for i in range(12)))
+    ranking = find_task("qnnli")
+    task_trials.cut_files(ranking, str(data), str(tmp_path / "q"), {"train": 3, "dev": 0})
+    assert len(list(read_examples(ranking, "train", str(tmp_path / "q" / "train.tsv")))) == 3
 
 
 def test_four_rows_of_all_seeds_are_run_once(data, tmp_path, runs, capsys):
