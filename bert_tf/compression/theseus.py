@@ -19,7 +19,7 @@ from bert_tf.compression.students import take_layers
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import split_seed, uniform
+from bert_tf.layers.seeds import split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.training.distiller import digest
 from bert_tf.training.finetuned import read_finetuned

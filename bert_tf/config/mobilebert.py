@@ -49,7 +49,7 @@ class MobileBertConfig(EncoderSizes):
         "intra_bottleneck_size": 65_536, "num_feedforward_networks": MOST_FEED_FORWARDS}
     fractions: ClassVar = FRACTIONS
     choices: ClassVar = {
-        "hidden_act": (*ACTIVATIONS, "relu6"), "model_type": ("mobilebert",),
+        "hidden_act": ACTIVATIONS, "model_type": ("mobilebert",),
         "normalization_type": ("layer_norm", "no_norm", "manual_layer_norm"),
         **dict.fromkeys(("trigram_input", "use_bottleneck", "use_bottleneck_attention",
                          "key_query_shared_bottleneck", "classifier_activation"), (False, True))}

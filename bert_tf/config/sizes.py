@@ -15,7 +15,7 @@ S = TypeVar("S", bound="Sizes")
 
 # "gelu" is the tanh approximation of google-research/bert, whatever other libraries mean by it;
 # the exact form, which Hugging Face calls "gelu", is "gelu_erf" here.
-ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
+ACTIVATIONS = ("gelu", "gelu_erf", "relu", "relu6", "tanh", "linear")
 
 # name: layers, width. Heads are 64 wide and the feed-forward layer is four times the width
 # (arXiv:1908.08962, table 1; base and large as in arXiv:1810.04805).

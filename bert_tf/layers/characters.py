@@ -11,8 +11,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor
-from bert_tf.layers.transformer import ACTIVATIONS
 from bert_tf.spelling import BITS, EACH
 
 # Ids of characters but the mask, 0: 256 bytes, the begin and end of sentence and of word, padding.

@@ -11,8 +11,10 @@ import keras
 from keras import ops
 
 from bert_tf.config import PATTERNS, FixedPatternConfig
+from bert_tf.layers.attention import mask_heads
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import TransformerLayer, dropout, mask_heads
+from bert_tf.layers.seeds import dropout
+from bert_tf.layers.transformer import TransformerLayer
 
 _LOOK_BACK = ("previous", "left")
 

@@ -11,14 +11,11 @@ import keras
 from keras import ops
 
 from bert_tf.config import MobileBertConfig
+from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.attention import mask_heads
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import (
-    ACTIVATIONS,
-    LayerNorm,
-    dropout,
-    mask_heads,
-    split_seed,
-)
+from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.transformer import LayerNorm
 
 # What the score of a token becomes that may not be attended to: small enough for fixed-point
 # numbers, so that padding keeps a weight of its own.

@@ -13,8 +13,9 @@ import numpy as np
 from keras import ops
 
 from bert_tf.config import T5Config
+from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import ACTIVATIONS, dropout, split_seed
+from bert_tf.layers.seeds import dropout, split_seed
 
 HIDDEN = -1e9           # added to the score of a key that a query does not see
 

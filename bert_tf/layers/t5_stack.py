@@ -11,8 +11,8 @@ from keras import ops
 
 from bert_tf.config import T5Config
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.layers.t5 import HIDDEN, RelativeBias, RMSNorm, T5Layer, normal
-from bert_tf.layers.transformer import dropout, split_seed
 
 
 def hide(visible: Tensor) -> Tensor:

@@ -5,118 +5,17 @@ head, F width of the feed-forward layer, V vocabulary. Variables have the names 
 google-research/bert.
 """
 
-import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
 from bert_tf.config import EncoderConfig, Sizes
+from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.attention import SelfAttention
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.quantisation import Ranges, fake_weights
-
-_C, _K = math.sqrt(2 / math.pi), 0.044715
-
-
-def _gelu(twice_phi_and_slope: Callable) -> Callable:
-    """The function x * phi(x) (arXiv:1606.08415), from a function that returns 2 phi(x) and a
-    function of its slope.
-
-    The derivative is written out: this is a little faster than the derivatives of the single
-    steps, and there is no sum of three gradients, whose order TensorFlow may choose.
-    """
-
-    @ops.custom_gradient
-    def gelu(x):
-        twice_phi, slope = twice_phi_and_slope(x)
-
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
-            return (0.5 * upstream) * (twice_phi + x * slope())
-
-        # LiteRT recognizes the product in this order as one operation.
-        return (0.5 * x) * twice_phi, gradient
-
-    return gelu
-
-
-def _tanh_form(x):
-    """google-research/bert's approximation: phi(x) = (1 + tanh(c (x + k x^3))) / 2."""
-    square = x * x
-    tanh = ops.tanh(x * (_C + (_C * _K) * square))
-    return 1.0 + tanh, lambda: (1.0 - tanh * tanh) * (_C + (3 * _C * _K) * square)
-
-
-def _erf_form(x):
-    """The cumulative function of the normal distribution."""
-    return 1.0 + ops.erf(x * math.sqrt(0.5)), lambda: (
-        ops.exp(-0.5 * x * x) * math.sqrt(2 / math.pi))
-
-
-# By the names of `config.ACTIVATIONS`.
-ACTIVATIONS = {
-    "gelu": _gelu(_tanh_form),
-    "gelu_erf": _gelu(_erf_form),
-    "relu": ops.relu,
-    "relu6": ops.relu6,
-    "tanh": ops.tanh,
-    "linear": lambda x: x,
-}
-
-
-class _Given(keras.random.SeedGenerator):
-    """Passes a seed that is a tensor to Keras's random functions."""
-
-    def __init__(self, seed):
-        # The base class would create a variable, which a compiled function can't do.
-        self._seed = seed
-
-    def next(self, ordered=True):
-        return self._seed
-
-
-def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
-    """`count` seeds, as independent of each other and of those of other seeds as random numbers.
-
-    Args:
-        seed: integer [2], or None.
-
-    Returns:
-        A list of `count` integer tensors [2], or of `count` None if `seed` is None.
-    """
-    if seed is None:
-        return [None] * count
-    dtype = "uint32" if keras.config.backend() == "jax" else "int32"
-    seeds = keras.random.randint((count, 2), 0, 2**31 - 1, dtype, _Given(ops.cast(seed, dtype)))
-    return list(ops.unstack(seeds, count))
-
-
-def uniform(shape: Sequence, seed: Tensor) -> Tensor:
-    """Numbers in [0, 1), float32 of `shape`, which are a pure function of the seed, integer [2]."""
-    return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
-
-
-def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = None) -> Tensor:
-    """`x` with elements set to zero at `rate` and the others scaled up, of the same shape.
-
-    The mask is a pure function of the seed. So a resumed run draws the masks of an uninterrupted
-    one, each replica draws its own, and XLA can compile the step.
-
-    Args:
-        x: float, any shape.
-        rate: from 0 to below 1.
-        seed: integer [2]; no dropout if None.
-        shared: an axis along which all elements have one mask.
-    """
-    if seed is None or not rate:
-        return x
-    shape = list(ops.shape(x))
-    if shared is not None:
-        shape[shared] = 1
-    # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
-    kept = uniform(shape, seed) >= rate
-    return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
+from bert_tf.layers.seeds import dropout, split_seed
 
 
 @register
@@ -255,79 +154,6 @@ class Embeddings(FromConfig, keras.layers.Layer):
         # As in the original: for a few rows, a product is faster than a gather.
         one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=dtype)
         return ops.matmul(one_hot, self.segment_embeddings)
-
-
-@register
-class SelfAttention(FromConfig, keras.layers.Layer):
-    """Softmax(Q K^T / sqrt(D) + bias) V in N heads, side by side.
-
-    Attributes:
-        num_heads: N, the configuration's if None; 0 where all were cut.
-    """
-
-    def __init__(self, config: Sizes, num_heads: int | None = None, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        self.num_heads = config.num_attention_heads if num_heads is None else num_heads
-        make: Any = self.make_projection if self.num_heads else lambda name: None
-        self.query, self.key, self.value = map(make, ("query", "key", "value"))
-
-    def make_projection(self, name: str) -> keras.layers.Dense:
-        """From the vectors to the queries, keys or values of all heads."""
-        return self.dense(self.num_heads * self.config.head_size, name)
-
-    def build(self, input_shape: Any = None) -> None:
-        for layer in (self.query, self.key, self.value):
-            if layer:
-                layer.build((None, None, self.config.hidden_size))
-
-    def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """
-        Args:
-            x: float [B, S, H].
-            bias: float, broadcast to [B, N, S, S], added to the scores.
-            head_mask: float [N], a factor for each head's output; or one that broadcasts to
-                [B, N, S, D].
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            The heads' outputs [B, S, N * D], and a dict of [B, N, S, S]: `attention_probs`, before
-            dropout, and `attention_scores`, float32, of which they are the softmax.
-        """
-        batch, length = ops.shape(x)[:2]
-        heads, size = self.num_heads, self.config.head_size
-        if not heads:
-            nothing = ops.zeros((batch, 0, length, length), x.dtype)
-            return ops.zeros((batch, length, 0), x.dtype), {
-                "attention_probs": nothing, "attention_scores": ops.cast(nothing, "float32")}
-
-        def split(y):  # [B, S, N * D] -> [B, S, N, D]
-            return ops.reshape(y, (batch, length, heads, size))
-
-        query = ops.transpose(split(self.query(x) * size**-0.5), (0, 2, 1, 3))      # [B, N, S, D]
-        key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
-        value = ops.transpose(split(self.value(x)), (0, 2, 1, 3))                   # [B, N, S, D]
-        scores = ops.cast(ops.matmul(query, key), "float32")                        # [B, N, S, S]
-        if bias is not None:
-            scores = scores + bias
-        probs = ops.cast(ops.softmax(scores), value.dtype)
-        dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
-        context = ops.matmul(dropped, value)                                        # [B, N, S, D]
-        context = mask_heads(context, head_mask)
-        context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
-        return ops.reshape(context, (batch, length, heads * size)), {
-            "attention_probs": probs, "attention_scores": scores}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_heads": self.num_heads}
-
-
-def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
-    """The heads' outputs [B, N, S, D] times a mask, float [N] or one that broadcasts to them."""
-    if head_mask is None:
-        return context
-    mask = ops.cast(head_mask, context.dtype)
-    return context * (mask[:, None, None] if len(mask.shape) == 1 else mask)
 
 
 @register

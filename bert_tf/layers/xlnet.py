@@ -12,9 +12,11 @@ import numpy as np
 from keras import ops
 
 from bert_tf.config import XLNetConfig
+from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout, split_seed
+from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.transformer import LayerNorm
 
 # Subtracted from the score of a key that a query does not see.
 _HIDDEN = 1e30

@@ -15,7 +15,7 @@ from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.characters import CharacterCnn, unpack_spelling
 from bert_tf.layers.lstm import Lstm, reverse_tokens
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.transformer import dropout, split_seed
+from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.spelling import spelling_names
 
 WAYS = ("forward", "backward")

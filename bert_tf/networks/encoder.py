@@ -13,7 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import causal_bias, last_token, padding_bias
 from bert_tf.layers.quantisation import set_weight_bits
-from bert_tf.layers.transformer import Embeddings, TransformerLayer, split_seed
+from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.transformer import Embeddings, TransformerLayer
 
 # Two encoders that share their embeddings have these sizes in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",

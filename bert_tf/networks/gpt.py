@@ -12,7 +12,7 @@ from keras import ops
 
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import causal_bias
-from bert_tf.layers.transformer import dropout
+from bert_tf.layers.seeds import dropout
 from bert_tf.networks.encoder import BertEncoder
 
 

@@ -14,7 +14,7 @@ from bert_tf.config import SequenceLstmConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.lstm import Lstm
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.transformer import split_seed, uniform
+from bert_tf.layers.seeds import split_seed, uniform
 
 _EPSILON = 1e-6
 

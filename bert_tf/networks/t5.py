@@ -13,9 +13,9 @@ from keras import ops
 
 from bert_tf.config import T5Config
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.seeds import split_seed
 from bert_tf.layers.t5 import truncated
 from bert_tf.layers.t5_stack import T5Embeddings, T5Stack, hide, same_segment
-from bert_tf.layers.transformer import split_seed
 from bert_tf.networks import t5_generation
 
 

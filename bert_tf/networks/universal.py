@@ -12,7 +12,8 @@ from keras import ops
 
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import LayerNorm, split_seed
+from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.transformer import LayerNorm
 from bert_tf.layers.universal import Halting, ScaledEmbeddings, UniversalLayer, ignore_padding
 
 # What `SelfAttention` returns of each step.

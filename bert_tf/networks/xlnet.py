@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import dropout, split_seed
+from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.layers.xlnet import Seen, Summary, TwoStreamLayer, distances, hiding, query_biases
 
 

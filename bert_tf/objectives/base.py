@@ -11,7 +11,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.transformer import dropout
+from bert_tf.layers.seeds import dropout
 from bert_tf.objectives.lstms import LstmReader
 
 Batch = Mapping[str, Tensor]

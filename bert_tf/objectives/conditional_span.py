@@ -15,9 +15,11 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm, dropout
+from bert_tf.layers.seeds import dropout
+from bert_tf.layers.transformer import LayerNorm
 from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective
 
 

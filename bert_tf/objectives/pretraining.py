@@ -11,8 +11,9 @@ import keras
 from keras import ops
 
 from bert_tf.config import EncoderConfig
+from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.transformer import ACTIVATIONS, LayerNorm
+from bert_tf.layers.transformer import LayerNorm
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import Classification
 

@@ -12,7 +12,7 @@ from keras import ops
 
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import split_seed
+from bert_tf.layers.seeds import split_seed
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.objectives.next_token import predict_tokens
 from bert_tf.objectives.sampled_softmax import log_uniform, sampled_losses

@@ -13,8 +13,8 @@ import keras
 from keras import ops
 
 from bert_tf.config import EncoderConfig
+from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import ACTIVATIONS
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.objectives.pretraining import MaskedLM
 

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_tf.layers.base import Tensor
-from bert_tf.layers.transformer import uniform
+from bert_tf.layers.seeds import uniform
 
 _TINY = 1e-30
 _NO_LOGIT = -1e9

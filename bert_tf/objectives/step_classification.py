@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import dropout
+from bert_tf.layers.seeds import dropout
 from bert_tf.objectives.base import Batch, LabelHead
 
 

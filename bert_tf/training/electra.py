@@ -15,7 +15,7 @@ from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import split_seed, uniform
+from bert_tf.layers.seeds import split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.training.learner import Learner, Measures
 from bert_tf.training.settings import GeneratorSettings

@@ -11,7 +11,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.head_gates import draw_gates, gates
-from bert_tf.layers.transformer import split_seed, uniform
+from bert_tf.layers.seeds import split_seed, uniform
 from bert_tf.objectives.base import Batch
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.training.learner import Learner

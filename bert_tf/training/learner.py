@@ -11,7 +11,7 @@ from bert_tf import objectives as all_objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.transformer import split_seed
+from bert_tf.layers.seeds import split_seed
 from bert_tf.objectives.base import Batch, Objective
 
 Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf import config
-from bert_tf.layers.transformer import ACTIVATIONS
+from bert_tf.layers.activations import ACTIVATIONS
 
 
 def test_every_name_of_the_configuration_is_built():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from bert_tf.layers.transformer import dropout, split_seed
+from bert_tf.layers.seeds import dropout, split_seed
 
 ONES = np.ones((200, 500), "float32")
 

@@ -1,0 +1,62 @@
+"""What is drawn as a pure function of a seed, so that a run that goes on draws it again."""
+
+from collections.abc import Sequence
+
+import keras
+from keras import ops
+
+from bert_tf.layers.base import Tensor
+
+
+class _Given(keras.random.SeedGenerator):
+    """Passes a seed that is a tensor to Keras's random functions."""
+
+    def __init__(self, seed):
+        # The base class would create a variable, which a compiled function can't do.
+        self._seed = seed
+
+    def next(self, ordered=True):
+        return self._seed
+
+
+def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
+    """`count` seeds, as independent of each other and of those of other seeds as random numbers.
+
+    Args:
+        seed: integer [2], or None.
+
+    Returns:
+        A list of `count` integer tensors [2], or of `count` None if `seed` is None.
+    """
+    if seed is None:
+        return [None] * count
+    dtype = "uint32" if keras.config.backend() == "jax" else "int32"
+    seeds = keras.random.randint((count, 2), 0, 2**31 - 1, dtype, _Given(ops.cast(seed, dtype)))
+    return list(ops.unstack(seeds, count))
+
+
+def uniform(shape: Sequence, seed: Tensor) -> Tensor:
+    """Numbers in [0, 1), float32 of `shape`, which are a pure function of the seed, integer [2]."""
+    return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
+
+
+def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = None) -> Tensor:
+    """`x` with elements set to zero at `rate` and the others scaled up, of the same shape.
+
+    The mask is a pure function of the seed. So a resumed run draws the masks of an uninterrupted
+    one, each replica draws its own, and XLA can compile the step.
+
+    Args:
+        x: float, any shape.
+        rate: from 0 to below 1.
+        seed: integer [2]; no dropout if None.
+        shared: an axis along which all elements have one mask.
+    """
+    if seed is None or not rate:
+        return x
+    shape = list(ops.shape(x))
+    if shared is not None:
+        shape[shared] = 1
+    # In bfloat16, keras.random.dropout draws from 128 numbers only, and takes twice the time.
+    kept = uniform(shape, seed) >= rate
+    return x * (ops.cast(kept, x.dtype) * (1 / (1 - rate)))
