@@ -178,11 +178,20 @@ def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = 
         raise InputError(f"--teacher={path} has a vocabulary of {theirs.vocab_size} tokens, the "
                          f"network one of {config.vocab_size}; both "      # type: ignore
                          "must have the same.")
-    heads = [objectives.MaskedLM(theirs, dtype=dtype)] if (
-        wanted & {TOKEN_LOGITS, "masked_lm"}) else []
-    teacher = Learner(networks.build(theirs, dtype=dtype), heads)
-    account = checkpoints.load(path, teacher)
-    missing = [name for name in account.missing if name.startswith("masked_lm/")]
+    return load_teacher(path, dtype, bool(wanted & {TOKEN_LOGITS, "masked_lm"}))
+
+
+def load_teacher(path: str, dtype: str | None = None, predicts: bool = True) -> Learner:
+    """The network at `path`, and its masked LM if it `predicts`.
+
+    Raises:
+        InputError: it can't be read, or has no masked LM.
+    """
+    config = checkpoints.read_config(path)
+    teacher = Learner(networks.build(config, dtype=dtype),
+                      [objectives.MaskedLM(config, dtype=dtype)] if predicts else [])
+    missing = [name for name in checkpoints.load(path, teacher).missing
+               if name.startswith("masked_lm/")]
     if missing:
         raise InputError(f"--teacher={path} has no {', '.join(missing)}: its predictions of tokens "
                          "are learned; name a model with its masked LM.")

@@ -6,13 +6,13 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf import checkpoints, networks, objectives
+from bert_tf import checkpoints, objectives
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
-from bert_tf.training.distiller import Distiller
+from bert_tf.training.distiller import Distiller, load_teacher
 from bert_tf.training.learner import Learner
 from bert_tf.training.transfer_settings import TransferSettings
 
@@ -118,13 +118,7 @@ def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
         if getattr(theirs, key) != getattr(config, key):
             raise InputError(f"--teacher: {path} has {key} {getattr(theirs, key)}, but the network "
                              f"to be trained {getattr(config, key)}; they must be equal.")
-    teacher = Learner(networks.build(theirs, dtype=dtype),
-                      [objectives.MaskedLM(theirs, dtype=dtype)])
-    account = checkpoints.load(path, teacher)
-    if account.missing:
-        raise InputError(f"--teacher: {path} has no {', '.join(account.missing)}; name a network "
-                         "as pre-training leaves it, with its masked LM.")
-    return teacher
+    return load_teacher(path, dtype)
 
 
 def begin_as(learner: Learner, teacher: Learner) -> None:

@@ -12,7 +12,8 @@ from bert_tf.training.electra import generator_config
 from bert_tf.training.settings import GeneratorSettings
 
 VOCABULARIES = {"bert": 30_522, "albert": 30_000, "electra": 30_522, "roberta": 50_265,
-                "universal": 30_522, "t5": 32_100, "mobilebert": 30_522}
+                "universal": 30_522, "t5": 32_100, "mobilebert": 30_522,
+                "distilbert": 30_522, "tinybert": 30_522}
 # Encoders without heads. BERT: arXiv:1810.04805 and 1908.08962, base and large the published 110M
 # and 340M. ALBERT: arXiv:1909.11942, table 1, 12M, 18M, 60M, 235M. ELECTRA's have no pooler.
 # RoBERTa: those of its transformers class, 124,645,632 and 355,359,744, less two positions.
@@ -31,6 +32,10 @@ PUBLISHED = {
     # The first is that of the released checkpoint. arXiv:2004.02984 has 25.3M, 15.1M and 293M.
     "mobilebert": {"mobilebert": 24_581_888, "mobilebert_plain": 24_581_888,
                    "mobilebert_tiny": 15_485_696, "ib_bert": 294_467_840},
+    # transformers' DistilBertForSequenceClassification without its classifier; 66M in the paper.
+    "distilbert": {"base": 66_953_472},
+    # arXiv:1909.10351 has 14.5M and 67.0M.
+    "tinybert": {"4x312": 14_350_248, "6x768": 66_955_008},
     # tensor2tensor's sizes with BERT's vocabulary, segments and pooler; counted by hand.
     "universal": {"tiny": 4_122_624, "small": 19_045_376, "base": 44_906_496,
                   "adaptive_tiny": 4_122_241, "adaptive_small": 19_048_961,
@@ -82,14 +87,15 @@ def test_generators_of_electra(size, width):
     assert count(generator, ("embeddings_project", "encoder")) == GENERATORS[size, width]
 
 
-# ELMo's numbers are published in millions (test_elmo.py), those of 2015 not at all.
-RECURRENT = ("elmo", "lm_lstm", "sa_lstm")
+# ELMo's numbers are published in millions (test_elmo.py), those of 2015 and of small vocabularies
+# not at all.
+UNCOUNTED = ("elmo", "lm_lstm", "sa_lstm", "small_vocabulary")
 
 
 def test_no_size_is_missing_from_the_table():
     assert set(PUBLISHED["bert"]) == set(PRESETS)
     for recipe in RECIPES.values():
-        if recipe.name not in RECURRENT:
+        if recipe.name not in UNCOUNTED:
             published = PUBLISHED.get(recipe.name.removesuffix("_transfer"), ())
             assert set(recipe.presets) <= set(published)
 
