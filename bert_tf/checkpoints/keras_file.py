@@ -32,9 +32,10 @@ _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),
             (r".*/ranges/vars/\d", "ranges of a network that rounds its numbers"))
 
 
-def _table(network, heads):
+def _table(network, config, heads):
     """The table of a network with `heads`: dict of name -> `Head`."""
-    return Format((*keras_names.NETWORKS[network][1],
+    rows = keras_names.NETWORKS[network][1]
+    return Format((*(rows(config) if callable(rows) else rows),
                    *(row for name, head in heads.items()
                      for row in keras_names.head_rows(name, head))), _IGNORED,
                   {name: head.name for name, head in heads.items() if name not in HEADS})
@@ -212,7 +213,7 @@ def read(file: str, task: str | None = None) -> Source:
     own = task_heads.resolve(file)[0]
     if own is not None:
         found, rows = task_heads.only(own, found, rows, objectives or (), file)
-    table = _table(network, rows)
+    table = _table(network, config, rows)
     return Source(file, config, found, table, rules.vocabulary_beside(file))
 
 
@@ -221,7 +222,7 @@ def table_for(weights: Weights) -> Format:
 
     A head that the weights alone don't show how to build is not written.
     """
-    return _table(NETWORKS[type(weights.config).__name__],
+    return _table(NETWORKS[type(weights.config).__name__], weights.config,
                   {name: head for name, head in HEADS.items() if head.rebuildable})
 
 

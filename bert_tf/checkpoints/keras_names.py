@@ -46,6 +46,16 @@ _ENCODER = (
     ("embeddings_project", "encoder/embeddings_project", _DENSE),
     ("pooler/dense", "encoder/pooler", _DENSE),
 )
+
+
+def _encoder(config):
+    """The rows of a `BertEncoder`, which may have no table of segments."""
+    if config.segment_types:
+        return _ENCODER
+    return [(ours, theirs.replace("embeddings/vars/2", "embeddings/vars/1"), parts)
+            for ours, theirs, parts in _ENCODER if ours != "embeddings/token_type_embeddings"]
+
+
 _KERNEL = (("/kernel", "/vars/0"),)
 _RECURRENT = (("/kernel", "/0"), ("/recurrent_kernel", "/1"), ("/bias", "/2"))
 _LAYER = "encoder/layer_{i}"
@@ -70,18 +80,22 @@ _GPT = (
     *(row for row in _ENCODER if row[0].startswith("encoder/")),
 )
 # For each network: its parts in the order of its `layers`, a function of the configuration that
-# returns a list of (class, name in the table); and the rows of its table. Keras names the groups of
-# an HDF5 file after classes, but for attributes that come before the list of layers.
-NETWORKS = {"BertEncoder": (_encoder_parts, _ENCODER),
-             "FixedPatternEncoder": (
-                 functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
-             "UniversalTransformer": (_universal_parts, _UNIVERSAL), "GPT": (_gpt_parts, _GPT),
-             "T5": (t5.keras_parts, t5.KERAS),
-             "XLNet": (xlnet.keras_parts, xlnet.KERAS),
+# returns a list of (class, name in the table); and the rows of its table, or such a function that
+# returns them. Keras names the groups of an HDF5 file after classes, but for attributes that come
+# before the list of layers.
+NETWORKS = {
+    "BertEncoder": (_encoder_parts, _encoder),
+    "FixedPatternEncoder": (
+        functools.partial(_encoder_parts, layer="FixedPatternLayer"), _ENCODER),
+    "UniversalTransformer": (_universal_parts, _UNIVERSAL),
+    "GPT": (_gpt_parts, _GPT),
+    "T5": (t5.keras_parts, t5.KERAS),
+    "XLNet": (xlnet.keras_parts, xlnet.KERAS),
     "MobileBert": (mobilebert.keras_parts, mobilebert.KERAS),
-             "Elmo": (recurrent.elmo_parts, recurrent.KERAS_ELMO),
-             "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE),
-             "BiLstm": (recurrent.bilstm_parts, recurrent.KERAS_BILSTM)}
+    "Elmo": (recurrent.elmo_parts, recurrent.KERAS_ELMO),
+    "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE),
+    "BiLstm": (recurrent.bilstm_parts, recurrent.KERAS_BILSTM),
+}
 # For networks whose parts have lists of their own: the groups of these, a function of the
 # configuration that returns {path: name in the table}.
 LISTS = {"T5": t5.keras_lists, "Elmo": recurrent.elmo_lists}

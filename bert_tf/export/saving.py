@@ -117,13 +117,23 @@ def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
         module: of one fixed length.
         path: where.
         int8: whether matrices are kept in 8 bits, with scales found while it runs.
+
+    Raises:
+        InputError: LiteRT has no operation for a part of the network, such as an LSTM's loop.
     """
+    from tensorflow.lite.python.convert_phase import ConverterError
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [module.function.get_concrete_function()], module)
     if int8:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    with contextlib.redirect_stdout(io.StringIO()):
-        _write(path, converter.convert())
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            content = converter.convert()
+    except ConverterError as error:
+        reason = str(error).partition("error: ")[2].partition("\n")[0]
+        raise InputError(f"LiteRT can't hold this network ({reason}); "
+                         "choose --format=ids or --format=onnx.") from error
+    _write(path, content)
 
 
 def _write(path, content):

@@ -1,5 +1,6 @@
 """Keras numbers the groups of its files by class; our reader follows it without importing Keras."""
 
+import dataclasses
 import warnings
 
 import keras
@@ -120,3 +121,12 @@ def test_a_bare_encoder(tmp_path):
         warnings.simplefilter("error")
         again = bert_tf.BertEncoder.from_pretrained(tmp_path / "model.keras")
     assert_same_weights(encoder, again)
+
+
+def test_a_network_without_a_table_of_segments(tmp_path):
+    config = dataclasses.replace(CONFIG, model_type="distilbert", pooler_type="first_token_relu")
+    one, other = (learner_of(bert_tf.Tagging(config, 2), encoder=BertEncoder(config))
+                  for _ in range(2))
+    one.save(tmp_path / "model.keras")
+    assert not checkpoints.load(str(tmp_path / "model.keras"), other).missing
+    assert_same_weights(one, other)

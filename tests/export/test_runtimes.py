@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.config import UniversalConfig
+from bert_tf import networks
+from bert_tf.config import UniversalConfig, config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import IdsModel, answers
 from bert_tf.export.saving import quiet, save_lite, save_model, save_onnx
 from bert_tf.heads import HEADS
 from bert_tf.networks.universal import UniversalTransformer
+from bert_tf.objectives.classification import Classification
 from bert_tf.training.learner import Learner
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
@@ -106,6 +108,14 @@ def test_lite(task, activation, make_model, tmp_path):
         difference, largest = largest_difference(run(**features), model, features)
         assert difference < tolerance * max(1, largest)
     assert os.path.getsize(tmp_path / "True.tflite") < os.path.getsize(tmp_path / "False.tflite")
+
+
+def test_lite_of_an_lstm_is_refused(tmp_path):
+    config = config_from_dict({"model_type": "bilstm", "vocab_size": 12, "embedding_size": 4,
+                               "hidden_size": 4})
+    learner = Learner(networks.build(config), [Classification(config, 3)])
+    with pytest.raises(InputError, match="LiteRT can't hold this network .*--format=ids"):
+        save_lite(IdsModel(learner, 8), tmp_path / "m.tflite")
 
 
 def test_one_objective_at_a_time(make_model):
