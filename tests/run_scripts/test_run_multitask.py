@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
-from bert_tf.tasks.kinds.labelled import encode_pairs
+from bert_tf.tasks.kinds.encoding import encode_pairs
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import distribution

@@ -10,7 +10,7 @@ from bert_tf.data.bucketing import pads_left
 from bert_tf.data.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
-from bert_tf.tasks.kinds.labelled import encode_choices, encode_pairs
+from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords

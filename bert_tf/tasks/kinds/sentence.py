@@ -9,14 +9,8 @@ import numpy as np
 from bert_tf.data.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
-from bert_tf.tasks.kinds.labelled import (
-    LabelledKind,
-    encode_choices,
-    encode_pairs,
-    label_id,
-    rounded,
-    with_label_ids,
-)
+from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
+from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
 
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
 # Arguments of the heads that --head names, by their flags.

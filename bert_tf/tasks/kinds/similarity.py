@@ -3,7 +3,7 @@
 """
 
 from bert_tf.data.features import FINETUNING
-from bert_tf.tasks.kinds.labelled import encode_pairs, with_label_ids
+from bert_tf.tasks.kinds.encoding import encode_pairs, with_label_ids
 from bert_tf.tasks.kinds.sentence import Classification
 
 

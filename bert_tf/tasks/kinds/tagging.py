@@ -12,7 +12,8 @@ from bert_tf.data.features import FINETUNING, pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.metrics import entities, is_entity_tag
-from bert_tf.tasks.kinds.labelled import LabelledKind, label_id
+from bert_tf.tasks.kinds.encoding import label_id
+from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.reading import Example
 
 _KEPT = "document_context"      # may differ from what the model was trained with

@@ -1,0 +1,100 @@
+"""From the texts and labels of examples to the features of their sequences.
+
+Shapes: B texts or pairs of texts, N examples, S sequence, C choices.
+"""
+
+import numpy as np
+
+from bert_tf.data.features import pack_pairs, truncate_pairs
+from bert_tf.errors import InputError
+
+
+def label_id(label: str, ids: dict, where: str) -> int:
+    """The id of a label.
+
+    Args:
+        label: the label.
+        ids: dict of label -> id.
+        where: names file and line.
+
+    Raises:
+        InputError: there is no such label.
+    """
+    if label not in ids:
+        raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line, "
+                         "or name the right column or all labels.")
+    return ids[label]
+
+
+def encode_pairs(texts: list, tokenizer, max_seq_length: int,
+                 hypothesis_first: bool = False) -> tuple[dict, np.ndarray]:
+    """Sequences of one text or two, many at once (google-research/bert run_classifier.py).
+
+    Args:
+        texts: list of B texts or pairs of texts.
+        tokenizer, max_seq_length: see `Kind.encode`.
+        hypothesis_first: whether the second text is packed before the first, and single texts are
+            one token shorter (namisan/mt-dnn v0.1, prepro.py).
+
+    Returns:
+        dict of input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
+    """
+    tokens, lengths = tokenizer.encode_lines([text for pair in texts for text in pair])
+    lengths = lengths.reshape(len(texts), -1)
+    starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
+    if lengths.shape[1] == 1:
+        starts, lengths = (np.pad(run, ((0, 0), (0, 1))) for run in (starts, lengths))
+    layout = tokenizer.vocabulary.layout
+    is_single = len(texts[0]) == 1
+    kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1],
+                                   max_seq_length - (hypothesis_first and is_single), layout), 1)
+    first, second = (1, 0) if hypothesis_first and not is_single else (0, 1)
+    runs = starts[:, first], kept[:, first], starts[:, second], kept[:, second]
+    return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),
+            (kept < lengths).any(1))
+
+
+def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,
+                   max_qa_length: int, carry_choices: bool) -> tuple[dict, np.ndarray]:
+    """Sequences of a context and a choice, where the context alone is shortened
+    (zihangdai/xlnet run_race.py, convert_single_example).
+
+    Args:
+        contexts: list of N texts.
+        choices: list of N lists of C texts.
+        tokenizer, max_seq_length: see `Kind.encode`.
+        max_qa_length: how many tokens of a choice are kept, the last.
+        carry_choices: whether a context with a choice that fits is the context of the later ones.
+
+    Returns:
+        dict of input_ids, input_mask, segment_ids [N * C, S], and whether each was cut, bool
+        [N * C].
+    """
+    vocabulary = tokenizer.vocabulary
+    layout, parts, is_cut = vocabulary.layout, [], []
+    room = layout.room(max_seq_length, True)
+    for text, others in zip(contexts, choices):
+        ids, lengths = tokenizer.encode_lines([text, *others])
+        context, *found = np.split(ids, np.cumsum(lengths)[:-1])
+        for choice in found:
+            kept = choice[-max_qa_length:][-room:]
+            fits = len(context) + len(kept) <= room
+            parts += [context[:room - len(kept)], kept]
+            is_cut.append(not fits or len(kept) < len(choice))
+            if carry_choices and fits:
+                both = np.array([[0], [len(context)], [len(context)], [len(kept)]])
+                one = pack_pairs(np.concatenate([context, kept]), both[0], both[1], both[2],
+                                 both[3], max_seq_length, vocabulary)
+                context = one["input_ids"][one["input_mask"]]
+    lengths = np.array([len(part) for part in parts])
+    starts = np.cumsum(lengths) - lengths
+    return pack_pairs(np.concatenate(parts).astype(np.int32), starts[::2], lengths[::2],
+                      starts[1::2], lengths[1::2], max_seq_length, vocabulary,
+                      layout.pads_left), np.array(is_cut)
+
+
+def with_label_ids(features: dict, examples: list, dtype=np.int64) -> dict:
+    """The features with `label_ids`, and `is_real_example`, 1 for each row."""
+    labels = np.array([example.label for example in examples], dtype)
+    return {**features, "label_ids": labels.reshape(len(examples), -1),
+            "is_real_example": np.ones([len(features["input_ids"]), 1], np.int64)}
