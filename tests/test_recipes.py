@@ -9,8 +9,9 @@ from bert_tf import recipes
 from bert_tf.data.pairing import PAIRINGS
 from bert_tf.data.static_masks import MASKINGS
 from bert_tf.errors import InputError
-from bert_tf.heads import OBJECTIVES
+from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.settings import TrainSettings
+from bert_tf.training.transfer_settings import TransferSettings
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
 
 ROWS = recipes.RECIPES.values()
@@ -21,8 +22,9 @@ def test_the_names_of_a_row_are_in_their_tables(recipe):
     assert recipe.segments.pairing in PAIRINGS
     assert recipe.corruption.choose in MASKINGS
     assert recipe.corruption.units in ("subwords", "words")
-    assert {term.objective for term in recipe.terms} <= OBJECTIVES.keys()
-    flags = {field.name for kind in (PretrainingDataFlags, StreamFlags, TrainSettings)
+    assert {term.objective for term in recipe.terms} <= OBJECTIVES.keys() | TAUGHT.keys()
+    flags = {field.name for kind in (PretrainingDataFlags, StreamFlags, TrainSettings,
+                                     TransferSettings)
              for field in dataclasses.fields(kind)}
     assert set(recipe.defaults) <= flags
 

@@ -18,7 +18,6 @@ from bert_tf.options import defaults_of
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tasks.rows import Omissions
 
-_SHARD_EXAMPLES = 1 << 16
 _BLOCK_EXAMPLES = 1 << 11       # made into bytes at a time
 _MOST_LABELS = 12               # that a report counts one by one
 
@@ -168,7 +167,7 @@ class SplitRecords:
         InputError: see `read_examples`.
     """
 
-    shard_examples = _SHARD_EXAMPLES
+    shard_examples = 1 << 16
 
     def __init__(self, source: Source, options: RecordOptions, tokenizer, output_dir: str):
         self._source, self._options, self._tokenizer = source, options, tokenizer

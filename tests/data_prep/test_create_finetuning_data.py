@@ -36,7 +36,7 @@ def folder(tmp_path):
 @pytest.fixture
 def prepare(folder, vocab_file, monkeypatch):
     """function(**flags): runs the job on data/ into out/, five examples a shard."""
-    monkeypatch.setattr(split_records, "_SHARD_EXAMPLES", 5)
+    monkeypatch.setattr(split_records.SplitRecords, "shard_examples", 5)
     monkeypatch.setattr(split_records, "_BLOCK_EXAMPLES", 3)
 
     def run(out="out", num_workers=1, splits=(), max_seq_length=16,

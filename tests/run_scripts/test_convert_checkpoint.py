@@ -16,7 +16,7 @@ GOLDEN = ROOT / "tests" / "golden"
 
 
 def test_flags_name_what_the_library_knows():
-    assert set(checkpoints.FORMATS) - set(convert_checkpoint._FORMATS) == {"training"}
+    assert set(checkpoints.FORMATS) - set(convert_checkpoint._FORMATS) == {"training", "quantised"}
     assert convert_checkpoint._HEADS == names.HEADS
 
 
