@@ -74,7 +74,7 @@ def fixture_run(folder, tmp_path):
         job = {"do_train": True, "do_eval": True, "bert_config_file": str(folder / "config.json"),
                "vocab_file": str(folder / "vocab.txt"), "classifier_dropout": 0.0,
                "max_seq_length": 14, "num_workers": 1}
-        settings = {"output_dir": str(tmp_path / output), "train_batch_size": 8,
+        settings = {"output_dir": str(tmp_path / output), "train_batch_size": 16,
                     "eval_batch_size": 8, "num_train_epochs": 2.0, "learning_rate": 0.01,
                     "optimizer": "adamax", "save_checkpoints_steps": 5}
         for name, value in changes.items():
@@ -102,7 +102,7 @@ def test_tasks_are_learned_together(run, folder, tmp_path, monkeypatch, mirrored
     assert found["metrics"]["average"] == pytest.approx(np.mean(scores))
     curves = (whole / "dev_curves.tsv").read_text().splitlines()
     assert curves[0].split("\t") == ["epoch", "step", "average", *ROWS] and [
-        line.split("\t")[:2] for line in curves[1:]] == [["1", "6"], ["2", "12"]]
+        line.split("\t")[:2] for line in curves[1:]] == [["1", "4"], ["2", "8"]]
     first = weights(whole)
     # Stopped within an epoch, it goes on as if it had not been.
     run("parts", stop_at_step=3)
