@@ -140,3 +140,9 @@ class MultipleChoice(SmoothedHead):
         """From `pooled_output` [B * C, H] to float32 logits [B, C]."""
         scores = super().call(outputs, batch, dropout_seed=dropout_seed)        # [B * C, 1]
         return ops.reshape(scores, (-1, ops.shape(batch["input_ids"])[1]))
+
+    def answers(self, logits: Tensor) -> dict[str, Tensor]:
+        """See `Objective`; one candidate alone is certain, as in batches of other tasks."""
+        if logits.shape[-1] == 1:
+            return {"logits": logits, "probabilities": ops.ones_like(logits)}
+        return super().answers(logits)
