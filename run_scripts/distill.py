@@ -18,7 +18,6 @@ Example:
 """
 
 import dataclasses
-import functools
 import os
 from typing import Any
 
@@ -138,10 +137,7 @@ class DistillFlags:
 
 def _saved(job: DistillFlags) -> SavedTask:
     """The `SavedTask` of the first teacher."""
-    saved = SavedTask.read(job.teacher[0])
-    if saved is None:
-        raise InputError(f"--teacher: {job.teacher[0]} holds no fine-tuned model of one task; name "
-                         "the --output_dir of bert-run-classifier or another script.")
+    saved = SavedTask.require(job.teacher[0], "teacher")
     if not hasattr(saved.task.kind, "record_options"):
         raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
                          "which is not distilled.")
@@ -207,7 +203,7 @@ def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def run() -> None:
     """The console entry point."""
     flags.run(main, DistillFlags, TaskFlags, FineTuneSettings,
-              defaults=functools.partial(_defaults))
+              defaults=_defaults)
 
 
 if __name__ == "__main__":

@@ -9,29 +9,28 @@ found on random samples of the training file. The layers with the largest |mean|
 deviation get the second number of --bits. The command prints the flag --weight_bits for a
 fine-tuning command with --quantisation=qbert.
 
-Eigenvalues are kept in sensitivity.json as they are found; the same command started again goes on
+Eigenvalues are kept in results.json as they are found; the same command started again goes on
 with those that are missing.
 """
 
 import dataclasses
-import os
+import functools
 import typing
+from typing import ClassVar
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
-from bert_tf.options import read_json, same_options
+from run_scripts.analysis.model import Progress, check_least
 from run_scripts.finetuning.examples import Examples, ExamplesFlags
+from run_scripts.kept_results import KeptComparison
 
 if typing.TYPE_CHECKING:
     import numpy as np
 
-_FILE = "sensitivity.json"
-
 
 @dataclasses.dataclass(kw_only=True)
-class SensitivityFlags(ExamplesFlags):
+class SensitivityFlags(ExamplesFlags, KeptComparison):
     """The model, the samples, and the bits."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
@@ -45,70 +44,54 @@ class SensitivityFlags(ExamplesFlags):
     batch_size: int = option(16, "Examples that the model reads at a time.")
     random_seed: int = option(1, "Seed of the samples and of the vectors to begin with.")
 
-    def check(self) -> tuple[int, int]:
+    positive: ClassVar = ("samples", "most_products", "batch_size")
+    free: ClassVar = ("bits", "sensitive_layers", "samples", "batch_size")
+
+    def check(self) -> None:
+        """Raises InputError for values that can't work."""
+        super().check()
+        check_least(self, examples=0, sensitive_layers=0, tolerance=0)
+
+    def few_and_many(self) -> tuple[int, int]:
         """The two numbers of bits.
 
         Raises:
-            InputError: a flag can't be used.
+            InputError: there are no two.
         """
-        for name, least in (("samples", 1), ("examples", 0), ("most_products", 1),
-                            ("batch_size", 1), ("sensitive_layers", 0), ("tolerance", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
         try:
             few, many = map(int, self.bits)
         except ValueError:
             raise InputError(f"--bits={','.join(self.bits)}: give two numbers.") from None
         return few, many
 
-    def describe(self) -> dict:
-        """What the eigenvalues depend on."""
-        return {**{name: getattr(self, name) for name in (
-            "task", "examples", "tolerance", "most_products", "random_seed")},
-            "data_dir": os.path.abspath(self.data_dir),
-            "init_checkpoint": os.path.abspath(self.init_checkpoint)}
-
-
-def _kept(path, job):
-    """The eigenvalues of an earlier start: dict of lists by layer."""
-    if not os.path.exists(path):
-        return {}
-    found = read_json(path)
-    if not same_options(job.describe(), found["settings"], {}):
-        raise InputError(f"--output_dir: {path} was measured with other flags; name another "
-                         "folder, or remove it.")
-    return found["eigenvalues"]
-
 
 def measure(job: SensitivityFlags, learner, examples: Examples) -> list[list[float]]:
-    """The eigenvalues of each layer, on each sample; keeps them in the output folder."""
+    """The eigenvalues of each layer, on each sample, which the output folder keeps."""
     import tensorflow as tf
 
     from bert_tf.compression import hessian
-    from run_scripts.analysis.model import Progress
-    path = os.path.join(job.output_dir, _FILE)
-    found = _kept(path, job)
+    results = job.open_results()
     layers = learner.encoder.config.num_hidden_layers
     size = job.examples or max(1, len(examples) // 10)
     rows = list(hessian.samples(len(examples), job.samples, size, job.random_seed))
 
-    def batches(sample: "np.ndarray"):
-        return [{name: tf.constant(values) for name, values in examples.batch(part).items()}
-                for part in (sample[i:i + job.batch_size]
-                             for i in range(0, len(sample), job.batch_size))]
+    def eigenvalue(block: "hessian.LayerHessian", sample: "np.ndarray") -> float:
+        parts = (sample[i:i + job.batch_size] for i in range(0, len(sample), job.batch_size))
+        return block.eigenvalue(
+            [{name: tf.constant(values) for name, values in examples.batch(part).items()}
+             for part in parts], seed=job.random_seed, tolerance=job.tolerance,
+            most=job.most_products)
 
     progress = Progress("eigenvalues", job.samples * layers)
+    found: list[list[float]] = []
     for layer in range(layers):
-        mine = found.setdefault(str(layer), [])
         block = hessian.LayerHessian(learner, layer)
-        for number in range(job.samples):
-            if number >= len(mine):
-                mine.append(block.eigenvalue(
-                    batches(rows[number]), seed=job.random_seed, tolerance=job.tolerance,
-                    most=job.most_products))
-                write_json(path, {"settings": job.describe(), "eigenvalues": found})
+        found.append([])
+        for number, sample in enumerate(rows):
+            found[-1].append(results.get("eigenvalues", str(layer), str(number), measure=(
+                functools.partial(eigenvalue, block, sample))))
             progress()
-    return [found[str(layer)][:job.samples] for layer in range(layers)]
+    return found
 
 
 def main(job: SensitivityFlags) -> None:
@@ -117,11 +100,11 @@ def main(job: SensitivityFlags) -> None:
     Raises:
         InputError: the model or the task can't be used.
     """
-    bits = job.check()
+    job.check()
+    bits = job.few_and_many()
     from bert_tf.compression import hessian
     from bert_tf.training.finetuned import read_finetuned
     learner, tokenizer, saved = read_finetuned(job.init_checkpoint)
-    make_folder(job.output_dir, "output_dir")
     eigenvalues = measure(job, learner, Examples(job, "train", saved, tokenizer))
     omegas = [hessian.sensitivity(values) for values in eigenvalues]
     chosen = hessian.choose_bits(omegas, bits, job.sensitive_layers or len(omegas) // 2)

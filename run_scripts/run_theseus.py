@@ -13,13 +13,11 @@ Example:
 """
 
 import dataclasses
-import functools
 import os
 from typing import Any
 
 from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
-from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
@@ -61,10 +59,11 @@ class TheseusFlags:
 
 
 @dataclasses.dataclass
-class Teaching:
+class Replacement:
     """How the successor of a run is trained; see `open_run`."""
 
     flags: TheseusFlags
+    replacing: Replacing
 
     def records(self, plan, folder: str):
         """The records of the task."""
@@ -73,7 +72,7 @@ class Teaching:
 
     def goal(self, goal, plan):
         """The `Goal` of the successor, from that of a model alone."""
-        replacing, clips_all = self.flags.replacing, self.flags.clip_all_gradients
+        replacing, clips_all = self.replacing, self.flags.clip_all_gradients
 
         def learner(network, heads):
             from bert_tf.compression import theseus
@@ -87,18 +86,10 @@ class Teaching:
             "clip_all_gradients": clips_all, **dataclasses.asdict(replacing)})
 
 
-def _saved(job: TheseusFlags) -> SavedTask:
-    """The `SavedTask` of the predecessor."""
-    saved = SavedTask.read(job.predecessor)
-    if saved is None:
-        raise InputError(f"--predecessor: {job.predecessor} holds no fine-tuned model of one task; "
-                         "name the --output_dir of bert-run-classifier or another script.")
-    return saved
-
-
 def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    _, saved = job.replacing, _saved(job)
+    teaching = Replacement(job, job.replacing)
+    saved = SavedTask.require(job.predecessor, "predecessor")
     from bert_tf import checkpoints
     from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus
@@ -114,7 +105,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
                        init_checkpoint=start, keep_head=True,
                        max_seq_length=saved.max_seq_length)
     open_run(saved.task.kind.script, task_flags, model, settings,
-             teaching=Teaching(job)).carry_out()
+             teaching=teaching).carry_out()
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -126,7 +117,7 @@ def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def run() -> None:
     """The console entry point."""
     flags.run(main, TheseusFlags, TaskFlags, FineTuneSettings,
-              defaults=functools.partial(_defaults))
+              defaults=_defaults)
 
 
 if __name__ == "__main__":

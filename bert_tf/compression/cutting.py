@@ -15,6 +15,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.training.learner import Learner
+from bert_tf.training.transfer import renumbered
 
 _LAYER = re.compile(r"encoder/layer_(\d+)/(.*)")
 
@@ -55,9 +56,7 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
         for objective in learner.objectives])
     old, size = variables(learner), config.head_size
     for name, variable in variables(smaller).items():
-        source = name
-        if (found := _LAYER.match(name)) and layers:
-            source = f"encoder/layer_{kept_layers[int(found[1])]}/{found[2]}"
+        source = renumbered(name, kept_layers) if layers else name
         variable.assign(_slice(source, old[source].numpy(), config, kept_heads, kept_units, size))
     return smaller
 

@@ -12,7 +12,7 @@ from bert_tf.compression.student import Student
 from bert_tf.data.task_batches import IS_TAUGHT
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.training.learner import Learner, Measures
+from bert_tf.training.learner import Measures
 from bert_tf.training.multitask import MultiTaskLearner
 
 
@@ -48,16 +48,5 @@ class MultiTaskStudent(Student, MultiTaskLearner):
                 for one in self.objectives}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """As of a `MultiTaskLearner`, where soft targets are no tasks of their own."""
-        total: Tensor = 0.0
-        tasks: Tensor = 0.0
-        for objective in self.objectives:
-            loss, count = measures[objective.name]["loss"]
-            count = count if counts is None else counts[objective.name]
-            total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
-            if objective in self.heads:
-                tasks += ops.cast(count > 0, "float32")
-        return total / ops.maximum(tasks, 1.0)
-
-    def parts(self) -> dict[str, Learner]:
-        return {"model": Learner(self.encoder, self.heads)}
+        """As of a `MultiTaskLearner`: soft targets are no tasks of their own."""
+        return MultiTaskLearner.total_loss(self, measures, counts)

@@ -5,11 +5,13 @@ import os
 from collections.abc import Sequence
 
 from bert_tf import checkpoints, networks
+from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import save_model
+from bert_tf.training.transfer import renumbered
 
 
 def take_layers(encoder, layers: Sequence[int]):
@@ -30,14 +32,9 @@ def take_layers(encoder, layers: Sequence[int]):
         raise InputError(f"--student_layers={','.join(map(str, layers))}: the model has layers 0 "
                          f"to {config.depth - 1}.")
     student = networks.build(dataclasses.replace(config, num_hidden_layers=len(layers)))
-    theirs = {v.path.partition("/")[2]: v for v in encoder.weights}
-    for variable in student.weights:
-        name = variable.path.partition("/")[2]
-        before, _, rest = name.partition("encoder/layer_")
-        if rest:
-            number, _, end = rest.partition("/")
-            name = f"{before}encoder/layer_{layers[int(number)]}/{end}"
-        variable.assign(theirs[name])
+    theirs = variables(encoder)
+    for name, variable in variables(student).items():
+        variable.assign(theirs[renumbered(name, layers)])
     return student
 
 

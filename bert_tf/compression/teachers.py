@@ -48,14 +48,10 @@ class Teacher:
                  batch_size: int = 32):
         self.folder, self.layers, self._batch_size = folder, tuple(layers), batch_size
         self._has_marks = has_marks
-        saved = SavedTask.read(folder)
-        if not saved:
-            raise InputError(f"--teacher: there is no {TASK_FILE} in {folder!r}; name the "
-                             "--output_dir of a model that was fine-tuned.")
-        self.saved = saved
+        self.saved = SavedTask.require(folder, "teacher")
         self._file = os.path.join(folder, keras_file.NAME)
         self.config: Any = checkpoints.read_config(self._file)
-        self._choices = any(feature.axis == "C*S" for feature in saved.task.kind.features)
+        self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
 
     def digest(self) -> str:
         """Of the files that its answers depend on."""

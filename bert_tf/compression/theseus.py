@@ -14,14 +14,14 @@ from keras import ops
 
 from bert_tf import checkpoints, networks
 from bert_tf.checkpoints import keras_file
+from bert_tf.compression.cutting import cut
 from bert_tf.compression.replacing import Replacing
-from bert_tf.compression.students import take_layers
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.training.distiller import digest
+from bert_tf.training.distiller import Untracked, digest
 from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import save_model
@@ -62,13 +62,6 @@ class _Module:
         return ops.cond(self._coin, successor, predecessor), {}
 
 
-class _Untracked:
-    """Holds a network out of Keras's sight: it is neither saved nor counted."""
-
-    def __init__(self, network):
-        self.network = network
-
-
 @register
 class Theseus(Learner):
     """A network of K layers that learns in the place of modules of a larger one.
@@ -102,7 +95,7 @@ class Theseus(Learner):
             raise InputError("this learner needs a predecessor, which no file of it holds.")
         check_layers(predecessor.config.depth, encoder.config.depth)
         self.replacing, self.clips_all = replacing or Replacing(), clips_all
-        self._held = _Untracked(predecessor)
+        self._held = Untracked(predecessor)
         for part in (encoder.embeddings, getattr(encoder, "embeddings_project", None),
                      encoder.pooler, *self.objectives):
             if part is not None and not clips_all:
@@ -111,7 +104,7 @@ class Theseus(Learner):
     @property
     def predecessor(self) -> keras.Model:
         """The predecessor."""
-        return self._held.network
+        return self._held.model
 
     @property
     def trainable_variables(self) -> list:
@@ -187,16 +180,9 @@ def write_successor(path: str, layers: int, folder: str) -> str:
     """
     learner, tokenizer, saved = read_finetuned(path)
     check_layers(learner.encoder.config.depth, layers)
-    successor = take_layers(learner.encoder, range(layers))
-    heads = []
-    for objective in learner.objectives:
-        head = type(objective).from_config({**objective.get_config(),
-                                            "config": successor.config.to_dict()})
-        for mine, theirs in zip(head.weights, objective.weights):
-            mine.assign(theirs)
-        heads.append(head)
+    successor = cut(learner, layers=range(layers, learner.encoder.config.depth))
     make_folder(folder, "output_dir")
-    save_model(folder, Learner(successor, heads))
+    save_model(folder, successor)
     saved.write(folder)
     tokenizer.save(folder)
     return folder

@@ -184,6 +184,19 @@ class SavedTask:
             "do_lower_case": self.do_lower_case, "options": self.options, **known})
 
     @classmethod
+    def require(cls, folder: str, flag: str) -> "SavedTask":
+        """What was saved beside the model in a folder, which a flag names.
+
+        Raises:
+            InputError: there is nothing, or it does not describe a task.
+        """
+        saved = cls.read(folder)
+        if saved is None:
+            raise InputError(f"--{flag}: there is no {TASK_FILE} in {folder!r}; name the "
+                             "--output_dir of a model that was fine-tuned for one task.")
+        return saved
+
+    @classmethod
     def read(cls, folder: str) -> "SavedTask | None":
         """What was saved beside the model in a folder, or None.
 

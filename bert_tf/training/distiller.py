@@ -25,11 +25,11 @@ from bert_tf.training.transfer_settings import TransferSettings
 WEIGHTS = {"TokenDistillation": "alpha_ce", "MaskedLM": "alpha_mlm", "HiddenCosine": "alpha_cos"}
 
 
-class _Untracked:
-    """Holds a learner out of Keras's sight: its weights are not trained, saved or counted."""
+class Untracked:
+    """Holds a model out of Keras's sight: its weights are not trained, saved or counted."""
 
-    def __init__(self, learner):
-        self.learner = learner
+    def __init__(self, model: keras.Model) -> None:
+        self.model = model
 
 
 @register
@@ -62,7 +62,7 @@ class Distiller(Learner):
         if teacher is None:
             raise InputError("this learner needs a teacher, which no file of it holds.")
         teacher.trainable = False
-        self._held = _Untracked(teacher)
+        self._held = Untracked(teacher)
         self._freeze_idle()
         if any(getattr(one, "idle_id", None) == 0 for one in self.objectives):
             encoder.embeddings.idle_id = 0
@@ -112,7 +112,7 @@ class Distiller(Learner):
     @property
     def teacher(self) -> Learner:
         """The teacher."""
-        return self._held.learner
+        return self._held.model
 
     @property
     def network_options(self) -> dict[str, Any]:

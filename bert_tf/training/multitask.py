@@ -27,6 +27,11 @@ class MultiTaskLearner(Learner):
     one_task_a_batch = True
 
     @property
+    def heads(self) -> list[Objective]:
+        """The objectives that are tasks, which are saved."""
+        return list(self.objectives)
+
+    @property
     def measure_names(self) -> list[tuple[str, str]]:
         """The losses alone: there may be many tasks."""
         return [(objective.name, "loss") for objective in self.objectives]
@@ -66,8 +71,9 @@ class MultiTaskLearner(Learner):
             loss, count = measures[objective.name]["loss"]
             count = count if counts is None else counts[objective.name]
             total += objective.loss_weight * loss / ops.where(count > 0, count, 1.0)
-            tasks += ops.cast(count > 0, "float32")
+            if objective in self.heads:
+                tasks += ops.cast(count > 0, "float32")
         return total / ops.maximum(tasks, 1.0)
 
     def parts(self) -> dict[str, Learner]:
-        return {"model": Learner(self.encoder, self.objectives)}
+        return {"model": Learner(self.encoder, self.heads)}

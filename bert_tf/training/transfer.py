@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from keras import ops
 
+from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 
@@ -141,10 +142,9 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
         raise InputError(f"--teacher_layers={','.join(map(str, layers))}: give the number of a "
                          f"layer, from 0 to {theirs.depth - 1}, for each of the {mine.depth} of "
                          "the network.")
-    source = {_name(variable): variable for variable in teacher.weights}
-    for variable in learner.weights:
-        name = re.sub(r"encoder/layer_(\d+)/",
-                      lambda found: f"encoder/layer_{layers[int(found[1])]}/", _name(variable))
+    source = variables(teacher)
+    for name, variable in variables(learner).items():
+        name = renumbered(name, layers)
         if not re.match("embeddings|encoder/|masked_lm/output_bias" + (
                 "|masked_lm/transform" if vocab_transform else ""), name) or name not in source:
             continue
@@ -154,6 +154,8 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
         variable.assign(source[name])
 
 
-def _name(variable):
-    """The name of a weight without that of its network."""
-    return re.sub(r"^[^/]+/(?=embeddings|encoder)", "", variable.path)
+def renumbered(name: str, layers: Sequence[int]) -> str:
+    """The name of a weight in a network of which layer i is layer `layers[i]` of another: its name
+    there."""
+    return re.sub(r"^encoder/layer_(\d+)/",
+                  lambda found: f"encoder/layer_{layers[int(found[1])]}/", name)

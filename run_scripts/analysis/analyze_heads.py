@@ -24,7 +24,7 @@ from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import Progress, check_least
-from run_scripts.finetuning.measured import KeptScores, Measured
+from run_scripts.finetuning.measured import Measured, kept_scores
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper
 
@@ -75,7 +75,7 @@ class Scorer:
             raise InputError(f"--model_dir: some heads of {job.model_dir} look at fixed places, "
                              "whatever their queries are; give --form=zero.")
         self.split = self.model.split(job.split, job.examples)
-        self._kept = KeptScores(job.output_dir, job.model_dir, self.split, form=job.form)
+        self._kept = kept_scores(job.output_dir, job.model_dir, self.split, form=job.form)
         self._answers = self.split.answer()
         self.whole = self.split.score(self._answers)
 
@@ -92,7 +92,8 @@ class Scorer:
                 self.split.targets, self._answers, found, self.model.metric)}
 
         key = " ".join(f"{layer + 1}:{head + 1}" for layer, head in sorted(heads))
-        kept = self._kept(f"{split.name} {split.size} {key}" if split else key, measure)
+        kept = self._kept.get("scores", f"{split.name} {split.size} {key}" if split else key,
+                              measure=measure)
         return kept["score"], kept["p"]
 
 

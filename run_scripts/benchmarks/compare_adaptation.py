@@ -30,10 +30,10 @@ from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.task import Task
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.benchmarks.programs import KeptComparison
 from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
+from run_scripts.kept_results import KeptComparison
 
 BERT, MTDNN = STARTS = "BERT", "MT-DNN"
 # Accuracy of base models on development sets by the number of examples: table 5.

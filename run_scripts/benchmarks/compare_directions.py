@@ -34,8 +34,9 @@ from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from data_prep import build_vocab, create_pretraining_data
 from run_scripts import run_classifier, run_pretraining, run_squad
-from run_scripts.benchmarks.programs import KeptComparison, check_width
+from run_scripts.benchmarks.programs import check_width
 from run_scripts.finetuning.model import ModelFlags
+from run_scripts.kept_results import KeptComparison
 
 # arXiv:1810.04805, table 5: accuracy on MRPC and SST-2, F1 on SQuAD; the dev sets, BERT-Base.
 PUBLISHED = {"BERT": (86.7, 92.7, 88.5), "No NSP": (86.5, 92.6, 87.9),

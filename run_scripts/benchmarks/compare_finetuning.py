@@ -35,13 +35,14 @@ from bert_tf.tasks.reading import read_examples
 from run_scripts.benchmarks import programs
 from run_scripts.benchmarks.programs import OURS, PEER
 from run_scripts.finetuning.model import ModelFlags, open_model
+from run_scripts.kept_results import KeptComparison
 
 _KINDS = ("classification", "regression", "tagging")        # that the peer trains
 WEIGHT_DECAY = 0.01
 
 
 @dataclasses.dataclass
-class FinetuningComparisonFlags(programs.KeptComparison):
+class FinetuningComparisonFlags(KeptComparison):
     """What both sides train on, and how."""
 
     task: list[str] = option(REQUIRED, "Names of tasks.")

@@ -30,7 +30,8 @@ from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tokenization.base import open_tokenizer
 from run_scripts.benchmarks.history_systems import SYSTEMS, HistoryFlags, System
-from run_scripts.benchmarks.programs import KeptResults, run_own_program
+from run_scripts.benchmarks.programs import run_own_program
+from run_scripts.kept_results import KeptResults
 
 TASKS = ("sentence", "pair", "names")
 _SENTENCE_LABELS = ("contradiction", "entailment")

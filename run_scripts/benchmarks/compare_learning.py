@@ -42,6 +42,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
 from run_scripts.benchmarks import programs
 from run_scripts.benchmarks.programs import OURS, PEER
+from run_scripts.kept_results import KeptComparison
 
 LOSS = "masked_lm/loss"
 METRICS = (LOSS, "masked_lm/accuracy", "next_sentence/accuracy", "cpu_seconds", "seconds")
@@ -49,7 +50,7 @@ WEIGHT_DECAY = 0.01
 
 
 @dataclasses.dataclass
-class LearningComparisonFlags(programs.KeptComparison):
+class LearningComparisonFlags(KeptComparison):
     """What both sides train on, and how."""
 
     input_file: list[str] = option(REQUIRED, "Text, one sentence a line, a blank line between "

@@ -28,10 +28,10 @@ from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.benchmarks.programs import KeptComparison
 from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
+from run_scripts.kept_results import KeptComparison
 
 BERT, SINGLE, UNTUNED, TUNED = ROWS = "BERT", "ST-DNN", "MT-DNN, no fine-tuning", "MT-DNN"
 # Of BERT-large, development sets, tables 3 and 4 of arXiv:1901.11504, by the headline: BERT,

@@ -5,32 +5,31 @@
 
 Each runtime answers the same examples, one at a time, all padded to one length, with one thread.
 The table has the bytes of the file, the CPU seconds an example (the least of --repeats), and the
-score. Files stay in --output_dir; so do results, and the same command started again runs only what
-is missing. The integers of the runtimes are those of their own dynamic quantisation: weights are
-rounded when the file is written, inputs while it runs. A runtime whose package is not installed is
-left out.
+score. Files stay in --output_dir; so does results.json, and the same command started again runs
+only what is missing. The integers of the runtimes are those of their own dynamic quantisation:
+weights are rounded when the file is written, inputs while it runs. A runtime whose package is not
+installed is left out.
 """
 
 import contextlib
 import dataclasses
+import functools
 import os
 import time
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
-from bert_tf.options import read_json, same_options
 from run_scripts.finetuning.examples import Examples, ExamplesFlags
-
-_FILE = "runtimes.json"
+from run_scripts.kept_results import KeptComparison
 
 
 @dataclasses.dataclass(kw_only=True)
-class RuntimesFlags(ExamplesFlags):
+class RuntimesFlags(ExamplesFlags, KeptComparison):
     """The model, and what is timed."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
@@ -40,11 +39,16 @@ class RuntimesFlags(ExamplesFlags):
     examples: int = option(0, "How many examples of the dev file, the first; 0: all.")
     repeats: int = option(3, "How often the first 32 examples are timed.")
 
-    def describe(self) -> dict:
-        """What results depend on."""
-        return {"task": self.task, "examples": self.examples, "repeats": self.repeats,
-                "data_dir": os.path.abspath(self.data_dir),
-                "init_checkpoint": os.path.abspath(self.init_checkpoint)}
+    positive: ClassVar = ("repeats",)
+    free: ClassVar = ("runtimes",)
+
+    def check(self) -> None:
+        """Raises InputError for values that can't work."""
+        super().check()
+        for name in self.runtimes:
+            if name not in _OPEN:
+                raise InputError(f"--runtimes: there is no {name}; choose from "
+                                 f"{', '.join(_OPEN)}.")
 
 
 def _open_tensorflow(job, model, length):
@@ -114,17 +118,8 @@ def main(job: RuntimesFlags) -> None:
     Raises:
         InputError: the model or the task can't be used.
     """
-    for name in job.runtimes:
-        if name not in _OPEN:
-            raise InputError(f"--runtimes: there is no {name}; choose from {', '.join(_OPEN)}.")
-    if job.repeats < 1:
-        raise InputError(f"--repeats is {job.repeats}; it must be at least 1.")
-    make_folder(job.output_dir, "output_dir")
-    path = os.path.join(job.output_dir, _FILE)
-    found = read_json(path) if os.path.exists(path) else {"settings": job.describe(), "rows": {}}
-    if not same_options(job.describe(), found["settings"], {}):
-        raise InputError(f"--output_dir: {path} was measured with other flags; name another "
-                         "folder, or remove it.")
+    job.check()
+    results = job.open_results()
     import tensorflow as tf
 
     from bert_tf.training.finetuned import read_finetuned
@@ -133,20 +128,23 @@ def main(job: RuntimesFlags) -> None:
         tf.config.threading.set_inter_op_parallelism_threads(1)
     learner, tokenizer, saved = read_finetuned(job.init_checkpoint)
     examples = Examples(job, _dev(job), saved, tokenizer, job.examples)
-    for name in (name for name in job.runtimes if name not in found["rows"]):
-        try:
-            file, answer = _OPEN[name](job, learner, saved.max_seq_length)
-        except (ImportError, InputError) as error:
-            print(f"{name} is left out: {error}", flush=True)
-            continue
+
+    def measure(name):
+        file, answer = _OPEN[name](job, learner, saved.max_seq_length)
         seconds = _time(answer, examples, job.repeats)
         answers = [answer(examples.rows(i)) for i in range(len(examples))]
         merged = {key: np.concatenate([one[key] for one in answers]) for key in answers[0]}
-        found["rows"][name] = {"bytes": os.path.getsize(file), "seconds": seconds,
-                               "score": examples.score(merged)}
-        write_json(path, found)
+        return {"bytes": os.path.getsize(file), "seconds": seconds,
+                "score": examples.score(merged)}
+
+    rows = {}
+    for name in job.runtimes:
+        try:
+            rows[name] = results.get("rows", name, measure=functools.partial(measure, name))
+        except (ImportError, InputError) as error:
+            print(f"{name} is left out: {error}", flush=True)
     print(f"{'runtime':12}{'bytes':>14}{'CPU s an example':>18}{examples.task.headline:>12}")
-    for name, row in found["rows"].items():
+    for name, row in rows.items():
         print(f"{name:12}{row['bytes']:>14,}{row['seconds']:>18.4f}{row['score']:>12.4f}",
               flush=True)
 

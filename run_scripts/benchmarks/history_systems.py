@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
-from run_scripts.benchmarks.programs import KeptComparison, check_width
+from run_scripts.benchmarks.programs import check_width
+from run_scripts.kept_results import KeptComparison
 
 
 @dataclasses.dataclass

@@ -1,18 +1,13 @@
-"""Shared by comparisons: running programs, and keeping their results."""
+"""Shared by comparisons: running programs."""
 
-import dataclasses
-import functools
 import json
 import os
 import resource
 import subprocess
 import sys
 import time
-from typing import Any, ClassVar
 
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_json
-from bert_tf.options import read_json
 
 OURS, PEER = "bert_tf", "transformers"
 
@@ -79,74 +74,7 @@ def run_peer_program(peer_python, function, arguments, log, num_threads):
     return run_program([peer_python, path, function, json.dumps(arguments)], log, num_threads)
 
 
-class KeptResults:
-    """Results in a JSON file, written as they arrive: a run that is finished is not run again.
-
-    Args:
-        path: the file.
-        settings: what must be equal for results to be comparable.
-
-    Raises:
-        InputError: the file's results were made with other settings.
-    """
-
-    def __init__(self, path, settings):
-        self._path = path
-        self._content = read_json(path) if os.path.exists(path) else {"settings": settings}
-        if self._content["settings"] != settings:
-            raise InputError(f"{path} was made with other flags; name another --output_dir.")
-
-    def get(self, *keys, measure):
-        """The result under these keys; that of `measure()`, which is kept, if there is none yet."""
-        *folders, name = keys
-        place = functools.reduce(lambda owner, key: owner.setdefault(key, {}), folders,
-                                 self._content)
-        if name not in place:
-            place[name] = measure()
-            write_json(self._path, self._content)
-        return place[name]
-
-
 def check_width(hidden_size: int) -> None:
     """Raises InputError if heads that are 64 wide don't fill it."""
     if hidden_size % 64 or hidden_size < 64:
         raise InputError(f"--hidden_size is {hidden_size}; it must be a multiple of 64.")
-
-
-class KeptComparison:
-    """A comparison that goes on where it was stopped: the base of its dataclass of flags, which has
-    `output_dir`.
-
-    Attributes:
-        positive: flags that must be above 0.
-        free: flags that may change when it goes on.
-    """
-
-    positive: ClassVar[tuple[str, ...]] = ("num_trials",)
-    free: ClassVar[tuple[str, ...]] = ("num_trials",)
-    output_dir: str
-
-    def check(self) -> None:
-        """Raises InputError for values that can't work."""
-        for name in self.positive:
-            if not getattr(self, name) > 0:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
-
-    def settings(self) -> dict[str, Any]:
-        """What must be equal for results to be comparable."""
-        values = dataclasses.asdict(self)       # type: ignore[call-overload]
-        return {name: value for name, value in values.items()
-                if name not in ("output_dir", *self.free)}
-
-    def path(self, *parts: str) -> str:
-        """A path in the output folder."""
-        return os.path.join(self.output_dir, *parts)
-
-    def open_results(self) -> KeptResults:
-        """The results in the output folder, which is made.
-
-        Raises:
-            InputError: they are of other flags.
-        """
-        make_folder(self.output_dir, "output_dir")
-        return KeptResults(self.path("results.json"), self.settings())

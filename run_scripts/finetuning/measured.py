@@ -7,21 +7,20 @@ import dataclasses
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf import data, training
 from bert_tf.errors import InputError
-from bert_tf.files import write_json
-from bert_tf.options import read_json
 from bert_tf.tasks import named
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.run import open_run
+from run_scripts.kept_results import KeptResults
 
 if TYPE_CHECKING:
     from bert_tf.training.learner import Learner
@@ -50,10 +49,7 @@ class Measured:
 
     def __init__(self, model_dir: str, task_flags: TaskFlags, work_dir: str,
                  batch_size: int = 32) -> None:
-        saved = SavedTask.read(model_dir)
-        if not saved:
-            raise InputError(f"--model_dir: there is no task.json in {model_dir}; name the "
-                             "--output_dir of a model that was fine-tuned.")
+        saved = SavedTask.require(model_dir, "model_dir")
         kind = saved.task.kind
         self._files: Any = task_flags
         options: dict = {}
@@ -176,29 +172,18 @@ class MeasuredSplit:
             yield self.examples.batch(rows, self.examples.batch_length(rows))
 
 
-class KeptScores:
-    """Scores that are written to `scores.json` as soon as they are known, and not measured again.
+def kept_scores(folder: str, model_dir: str, split: MeasuredSplit, **more: Any) -> KeptResults:
+    """The scores that `scores.json` in a folder keeps; those of other settings are forgotten.
 
     Args:
         folder: where the file is.
-        model_dir: of the model; the scores of another one, or of other examples, are forgotten.
+        model_dir: of the model.
         split: the examples.
         more: what else the scores depend on.
     """
-
-    def __init__(self, folder: str, model_dir: str, split: MeasuredSplit, **more: Any) -> None:
-        self._path = os.path.join(folder, "scores.json")
-        self._of = {"model": os.path.abspath(model_dir), "bytes": weights_bytes(model_dir),
-                    "split": split.name, "examples": split.size, **more}
-        earlier = read_json(self._path) if os.path.exists(self._path) else {}
-        self._found = earlier.get("scores", {}) if earlier.get("of") == self._of else {}
-
-    def __call__(self, key: str, measure: Callable[[], dict]) -> dict:
-        """What is known under `key`, else what `measure` returns."""
-        if key not in self._found:
-            self._found[key] = measure()
-            write_json(self._path, {"of": self._of, "scores": self._found})
-        return self._found[key]
+    return KeptResults(os.path.join(folder, "scores.json"), {
+        "model": os.path.abspath(model_dir), "bytes": weights_bytes(model_dir),
+        "split": split.name, "examples": split.size, **more}, forgets=True)
 
 
 def weights_bytes(folder: str) -> int:

@@ -16,7 +16,7 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from run_scripts.analysis.model import Progress
 from run_scripts.finetuning.head_masks import parse_heads
-from run_scripts.finetuning.measured import KeptScores, Measured, weights_bytes
+from run_scripts.finetuning.measured import Measured, kept_scores, weights_bytes
 
 PARTS = ("heads", "units", "layers")
 ORDERS = ("importance", "oracle", "random", "reverse")
@@ -51,7 +51,7 @@ class Curve:
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
         self.name = os.path.basename(os.path.normpath(job.model_dir))
-        self._kept = KeptScores(job.output_dir, job.model_dir, self.split, parts=job.parts)
+        self._kept = kept_scores(job.output_dir, job.model_dir, self.split, parts=job.parts)
         self._answer_of_all = self.split.answer()
         self.whole = self.split.score(self._answer_of_all)
         self.total = sum(map(len, self._every()))
@@ -89,8 +89,8 @@ class Curve:
 
         key = " ".join(f"{layer + 1}:{part + 1}" for layer, part in sorted(off))
         # Units are too many to be written down.
-        return self._kept(hashlib.sha256(key.encode()).hexdigest() if len(key) > 1000 else key,
-                          measure)
+        key = hashlib.sha256(key.encode()).hexdigest() if len(key) > 1000 else key
+        return self._kept.get("scores", key, measure=measure)
 
     def switched(self, off):
         """`off` as arguments of `analysis.disabled`."""
@@ -169,8 +169,7 @@ def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFl
         raise InputError("--actually_prune: nothing is off; give a larger --prune_percent.")
     smaller = compression.cut(curve.model.learner, **curve.options(off))
     make_folder(folder, "output_dir")
-    saved = SavedTask.read(job.model_dir)
-    assert saved
+    saved = SavedTask.require(job.model_dir, "model_dir")
     saved.write(folder)
     open_tokenizer(job.model_dir, saved.do_lower_case).save(folder)
     training.save_model(folder, smaller)

@@ -166,13 +166,13 @@ def test_runtimes_are_measured_once(mrpc, capsys):
         init_checkpoint=str(mrpc / "model"), task="mrpc", data_dir=str(mrpc), repeats=1,
         output_dir=str(mrpc / "out"), runtimes=["tensorflow"])
     compare_runtimes.main(job)
-    first = json.loads((mrpc / "out/runtimes.json").read_text())["rows"]["tensorflow"]
+    first = json.loads((mrpc / "out/results.json").read_text())["rows"]["tensorflow"]
     assert first["bytes"] == os.path.getsize(mrpc / "model/model.keras")
     predicted = bert_tf.Predictor(mrpc / "model")([("a b c", f"d {'e ' * i}") for i in range(8)])
     labels = [int(answer["label"]) for answer in predicted]
     assert first["score"] == pytest.approx(f1_score([0, 1] * 4, labels))
     compare_runtimes.main(job)
-    assert json.loads((mrpc / "out/runtimes.json").read_text())["rows"]["tensorflow"] == first
+    assert json.loads((mrpc / "out/results.json").read_text())["rows"]["tensorflow"] == first
     job.runtimes = ["tensorrt"]
     with pytest.raises(InputError, match="there is no tensorrt"):
         compare_runtimes.main(job)
@@ -183,10 +183,10 @@ def test_sensitivities_are_kept_and_flags_checked(mrpc, capsys):
         init_checkpoint=str(mrpc / "model"), task="mrpc", data_dir=str(mrpc), samples=1, examples=4,
         output_dir=str(mrpc / "out"), most_products=3)
     measure_sensitivity.main(job)
-    first = json.loads((mrpc / "out/sensitivity.json").read_text())
+    first = json.loads((mrpc / "out/results.json").read_text())
     assert "--weight_bits=" in capsys.readouterr().out
     measure_sensitivity.main(job)
-    assert json.loads((mrpc / "out/sensitivity.json").read_text()) == first
+    assert json.loads((mrpc / "out/results.json").read_text()) == first
     job.examples = 3
     with pytest.raises(InputError, match="other flags"):
         measure_sensitivity.main(job)

@@ -197,7 +197,7 @@ def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, tmp_p
     ({"recipe": "pkd"}, "compares vectors of layers"),
     ({"patience_layers": "last"}, "compares no layers"),
     ({"train_examples": False, "transfer_file": []}, "nothing to learn from"),
-    ({"teacher": ["nowhere"]}, "no fine-tuned model"),
+    ({"teacher": ["nowhere"]}, "--teacher: there is no task.json in .nowhere."),
     ({"distill_temperature": 0.0}, "temperature"),
     ({"student_layers": ["0"]}, "--student_layers takes layers"),
 ])

@@ -6,7 +6,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from run_scripts.benchmarks import compare_history as compare
 from run_scripts.benchmarks import history_systems
-from run_scripts.benchmarks.programs import KeptResults
+from run_scripts.kept_results import KeptResults
 
 PAIRS = [("entailment", "a", "One."), ("neutral", "b", "Two."), ("contradiction", "c", "Three."),
          ("-", "d", "Four.")]
