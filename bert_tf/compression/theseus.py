@@ -19,16 +19,12 @@ from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import split_seed, uniform
+from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.training.distiller import Untracked, digest
 from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import save_model
-
-# The seeds of the replicas and parts of one step differ in the low bits of their first number; see
-# bert_tf/training/trainer.py.
-_REPLICAS = 1 << 7
 
 
 def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
@@ -129,8 +125,7 @@ class Theseus(Learner):
 
     def throw(self, dropout_seed: Tensor, step: Tensor) -> Tensor:
         """The coins of a step, bool [K], for integer [2]."""
-        first = ops.floor_divide(dropout_seed[0], _REPLICAS) * _REPLICAS
-        draws = uniform((len(self.encoder.layers_),), ops.stack([first, dropout_seed[1]]))
+        draws = uniform((len(self.encoder.layers_),), shared_seed(dropout_seed))
         return draws < replacing_rate(self.replacing, step)
 
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,

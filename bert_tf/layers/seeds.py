@@ -7,6 +7,9 @@ from keras import ops
 
 from bert_tf.layers.base import Tensor
 
+# The seeds of so many replicas and parts of one step differ in the low bits of their first number.
+PARTS_OF_A_STEP = 1 << 7
+
 
 class _Given(keras.random.SeedGenerator):
     """Passes a seed that is a tensor to Keras's random functions."""
@@ -33,6 +36,13 @@ def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
     dtype = "uint32" if keras.config.backend() == "jax" else "int32"
     seeds = keras.random.randint((count, 2), 0, 2**31 - 1, dtype, _Given(ops.cast(seed, dtype)))
     return list(ops.unstack(seeds, count))
+
+
+def shared_seed(seed: Tensor) -> Tensor:
+    """What the seeds of all replicas and parts of a step have in common, integer [2], from the seed
+    of any."""
+    first = ops.floor_divide(seed[0], PARTS_OF_A_STEP) * PARTS_OF_A_STEP
+    return ops.stack([first, seed[1]])
 
 
 def uniform(shape: Sequence, seed: Tensor) -> Tensor:

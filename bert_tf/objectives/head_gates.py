@@ -17,8 +17,8 @@ from bert_tf.objectives.base import Batch, Objective
 class HeadGates(Objective):
     """The number of open gates of a layer, mean over layers; it holds what the gates learn.
 
-    Shapes: L layers, N heads. It is an auxiliary objective: a model that is saved has no gates,
-    see `training.GatedLearner`.
+    Shapes: B batch, L layers, N heads. It is an auxiliary objective: a model that is saved has no
+    gates, see `training.GatedLearner`.
 
     Attributes:
         log_a: variable [L, N].
@@ -44,17 +44,16 @@ class HeadGates(Objective):
         return open_gates(ops.cast(self.log_a, "float32"))
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Zeros and ones, [L]."""
-        ones = ops.ones((self.config.num_hidden_layers,), "float32")
+        """Zeros and ones, [B]: the penalty counts once for each row, so that the parts of a batch
+        add up to it."""
+        ones = ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
         return ops.zeros_like(ones), ones
-
-    def count(self, batch: Batch) -> Tensor:
-        return ops.ones((), "float32")
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
                 ) -> dict[str, tuple[Tensor, Tensor]]:
         """See `Objective`; there is no accuracy."""
-        return {"loss": (ops.mean(logits), ops.ones((), "float32"))}
+        count = ops.sum(weights)
+        return {"loss": (ops.mean(logits) * count, count)}
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
         return {"gates": gates(ops.cast(self.log_a, "float32"))}

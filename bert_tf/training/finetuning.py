@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import shutil
@@ -80,7 +81,8 @@ class _Models:
             if not trains and any(head.auxiliary for head in heads):
                 heads, make = [head for head in heads if not head.auxiliary], Learner
             if trains and settings.concrete_coef:
-                make = GatedLearner
+                make = functools.partial(GatedLearner, rate_factor=(
+                    settings.concrete_learning_rate / settings.learning_rate or 1.0))
                 heads.append(HeadGates(self._config, loss_weight=settings.concrete_coef))
             learner = make(network, heads)
             transfer.freeze(learner.encoder, settings.frozen_layers)

@@ -1,9 +1,10 @@
 """A learner whose network's attention heads have gates that learn to close (Voita et al.,
 arXiv:1905.09418)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import keras
 from keras import ops
 
 from bert_tf import networks
@@ -11,8 +12,8 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.head_gates import draw_gates, gates
-from bert_tf.layers.seeds import split_seed, uniform
-from bert_tf.objectives.base import Batch
+from bert_tf.layers.seeds import shared_seed, split_seed, uniform
+from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.training.learner import Learner
 
@@ -21,23 +22,51 @@ from bert_tf.training.learner import Learner
 class GatedLearner(Learner):
     """A Learner one of whose objectives is `HeadGates`; its gates multiply the heads' outputs.
 
-    In training the gates of a step are drawn once, for the whole part of a batch on one device.
-    What is saved is a plain Learner in whose values the gates are factors: a head whose gate is
-    closed gives nothing, and can be removed (`compression.dead_heads`).
+    In training the gates of a step are drawn once for the whole batch: their noise is a function of
+    the step's dropout seed, the same on all replicas. What is saved is a plain Learner in whose
+    values the gates are factors: a head whose gate is closed gives nothing, and can be removed
+    (`compression.dead_heads`).
+
+    A batch may have `gate_noise`, float [L, N], uniform between 0 and 1.
+
+    Args:
+        encoder, objectives: as of `Learner`.
+        rate_factor: of the learning rate of the gates.
     """
+
+    def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
+                 rate_factor: float = 1.0, **kwargs: Any):
+        super().__init__(encoder, objectives, **kwargs)
+        self.rate_factor = rate_factor
+
+    @property
+    def optimizer_options(self) -> dict[str, Any]:
+        return {"rate_factors": ((f"^{self.head_gates.name}/", self.rate_factor),)}
 
     @property
     def head_gates(self) -> HeadGates:
         """The objective."""
         return next(one for one in self.objectives if isinstance(one, HeadGates))
 
+    def call(self, batch: Batch, training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
+        """See `Learner`."""
+        if training and dropout_seed is None:
+            dropout_seed = self.encoder.seed_generator.next()
+        if training and "gate_noise" not in batch:
+            batch = {**batch, "gate_noise": self.draw(dropout_seed)}
+        return super().call(batch, training, dropout_seed)
+
+    def draw(self, dropout_seed: Tensor) -> Tensor:
+        """The noise of a step's gates, float32 [L, N], for integer [2]."""
+        # The first seeds that come of this one are those of dropout.
+        own = split_seed(shared_seed(dropout_seed), 2 + len(self.objectives))[-1]
+        return uniform(self.head_gates.log_a.shape, own)
+
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
                     options: Mapping[str, Any] | None = None) -> dict[str, Any]:
         log_a = ops.cast(self.head_gates.log_a, "float32")
-        mask = gates(log_a)
-        if training and dropout_seed is not None:
-            dropout_seed, own = split_seed(dropout_seed, 2)
-            mask = draw_gates(log_a, uniform(log_a.shape, own))
+        mask = draw_gates(log_a, batch["gate_noise"]) if training else gates(log_a)
         return super().run_network({**batch, "head_mask": mask}, training, dropout_seed, options)
 
     def parts(self) -> dict[str, Learner]:

@@ -251,6 +251,9 @@ class FineTuneSettings(TrainSettings):
         0.0, "Give each head of attention a gate, and let the number of gates that are open count "
         "so much in the loss, mean over layers (arXiv:1905.09418); bert-prune --prune_heads=dead "
         "then removes the heads whose gates are closed.")
+    concrete_learning_rate: float = option(
+        0.0, "Learning rate of the gates, on the schedule of the others; 0: --learning_rate. In a "
+        "short training they need a much larger one to close, such as 0.05.")
     label_smoothing: float = option(0.0, "Probability that is spread evenly over all labels.")
     class_weights: list[str] = option(
         [], "Weight of each label in the loss, in the order of the labels; or balanced, by which "
@@ -269,6 +272,7 @@ class FineTuneSettings(TrainSettings):
         self.check_least({**_LEAST, "train_batch_size": 0, "num_train_steps": 0,
                           "num_train_epochs": 0, "early_stopping": 0, "num_trials": 1,
                           "layer_decay_top": 0, "lm_coef": 0, "concrete_coef": 0,
+                          "concrete_learning_rate": 0,
                           "schedule_steps": 0})
         for name, most in (("warmup_proportion", 1), ("label_smoothing", 0.99),
                            ("random_seed", (1 << 31) - self.num_trials)):

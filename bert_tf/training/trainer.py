@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.layers.quantisation import Ranges
+from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import carried, distribution
 from bert_tf.training.learner import Learner
 from bert_tf.training.learning_rate import WarmupLinearDecay
@@ -34,7 +35,8 @@ class _Replica:
 
     def __init__(self, learner, optimizer, seed, jit_compile, accumulation, sums_losses, state):
         self._learner, self._optimizer, self._state = learner, optimizer, state
-        self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:3], "big") << 7
+        self._seed = PARTS_OF_A_STEP * int.from_bytes(
+            hashlib.sha256(str(seed).encode()).digest()[:3], "big")
         self._accumulation, self._sums_losses = accumulation, sums_losses
         self.uses_loss_scale = "float16" == learner.encoder.compute_dtype
         prefixes = {objective.name: objective.metrics_name for objective in learner.objectives}
@@ -105,7 +107,6 @@ class _Replica:
         sums = grads = None
         states = []
         for part, piece in enumerate(pieces):
-            # Seeds of 2**7 replicas and parts of a step differ in the low bits of the first word.
             seed = tf.stack([tf.cast(self._seed + part, tf.int32)
                              + tf.cast(replica, tf.int32) * parts, tf.cast(number, tf.int32)])
             measures, gradient, state = self.gradients(
