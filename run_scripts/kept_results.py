@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
-from bert_tf.options import read_json
+from bert_tf.options import defaults_of, read_json
 
 
 class KeptResults:
@@ -71,11 +71,20 @@ class KeptComparison:
         """A path in the output folder."""
         return os.path.join(self.output_dir, *parts)
 
-    def open_results(self) -> KeptResults:
+    def open_results(self, *others: Any) -> KeptResults:
         """The results in the output folder, which is made.
+
+        Args:
+            others: further dataclasses of flags, of which those that differ from their defaults
+                must be equal too.
 
         Raises:
             InputError: they are of other flags.
         """
         make_folder(self.output_dir, "output_dir")
-        return KeptResults(self.path("results.json"), self.settings())
+        settings = self.settings()
+        for other in others:
+            defaults = defaults_of(type(other))
+            settings |= {name: value for name, value in dataclasses.asdict(other).items()
+                         if value != defaults.get(name)}
+        return KeptResults(self.path("results.json"), settings)

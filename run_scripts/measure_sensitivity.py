@@ -21,16 +21,18 @@ from typing import ClassVar
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import Progress, check_least
-from run_scripts.finetuning.examples import Examples, ExamplesFlags
-from run_scripts.kept_results import KeptComparison
+from run_scripts.kept_results import KeptComparison, KeptResults
 
 if typing.TYPE_CHECKING:
     import numpy as np
 
+    from run_scripts.finetuning.measured import MeasuredSplit
+
 
 @dataclasses.dataclass(kw_only=True)
-class SensitivityFlags(ExamplesFlags, KeptComparison):
+class SensitivityFlags(KeptComparison):
     """The model, the samples, and the bits."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
@@ -65,20 +67,21 @@ class SensitivityFlags(ExamplesFlags, KeptComparison):
         return few, many
 
 
-def measure(job: SensitivityFlags, learner, examples: Examples) -> list[list[float]]:
-    """The eigenvalues of each layer, on each sample, which the output folder keeps."""
+def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
+            ) -> list[list[float]]:
+    """The eigenvalues of each layer, on each sample, which `results` keeps."""
     import tensorflow as tf
 
     from bert_tf.compression import hessian
-    results = job.open_results()
+    learner = split.model.learner
     layers = learner.encoder.config.num_hidden_layers
-    size = job.examples or max(1, len(examples) // 10)
-    rows = list(hessian.samples(len(examples), job.samples, size, job.random_seed))
+    size = job.examples or max(1, split.size // 10)
+    rows = list(hessian.samples(split.size, job.samples, size, job.random_seed))
 
     def eigenvalue(block: "hessian.LayerHessian", sample: "np.ndarray") -> float:
         parts = (sample[i:i + job.batch_size] for i in range(0, len(sample), job.batch_size))
         return block.eigenvalue(
-            [{name: tf.constant(values) for name, values in examples.batch(part).items()}
+            [{name: tf.constant(values) for name, values in split.batch(part).items()}
              for part in parts], seed=job.random_seed, tolerance=job.tolerance,
             most=job.most_products)
 
@@ -94,7 +97,7 @@ def measure(job: SensitivityFlags, learner, examples: Examples) -> list[list[flo
     return found
 
 
-def main(job: SensitivityFlags) -> None:
+def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
     """Measures and prints.
 
     Raises:
@@ -102,10 +105,11 @@ def main(job: SensitivityFlags) -> None:
     """
     job.check()
     bits = job.few_and_many()
+    results = job.open_results(task_flags)
     from bert_tf.compression import hessian
-    from bert_tf.training.finetuned import read_finetuned
-    learner, tokenizer, saved = read_finetuned(job.init_checkpoint)
-    eigenvalues = measure(job, learner, Examples(job, "train", saved, tokenizer))
+    from run_scripts.finetuning.measured import Measured
+    model = Measured(job.init_checkpoint, task_flags, job.output_dir, job.batch_size)
+    eigenvalues = measure(job, model.split("train"), results)
     omegas = [hessian.sensitivity(values) for values in eigenvalues]
     chosen = hessian.choose_bits(omegas, bits, job.sensitive_layers or len(omegas) // 2)
     for layer, (values, omega, of_layer) in enumerate(zip(eigenvalues, omegas, chosen)):
@@ -116,7 +120,7 @@ def main(job: SensitivityFlags) -> None:
 
 def run() -> None:
     """The command bert-measure-sensitivity."""
-    flags.run(main, SensitivityFlags)
+    flags.run(main, TaskFlags, SensitivityFlags)
 
 
 if __name__ == "__main__":

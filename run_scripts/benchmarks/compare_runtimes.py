@@ -24,19 +24,20 @@ import numpy as np
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
-from run_scripts.finetuning.examples import Examples, ExamplesFlags
+from bert_tf.tasks.task_flags import TaskFlags
+from run_scripts.finetuning.measured import Measured, MeasuredSplit
 from run_scripts.kept_results import KeptComparison
 
 
 @dataclasses.dataclass(kw_only=True)
-class RuntimesFlags(ExamplesFlags, KeptComparison):
+class RuntimesFlags(KeptComparison):
     """The model, and what is timed."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
     runtimes: list[str] = option(["tensorflow", "onnx", "onnx_int8", "lite", "lite_int8"],
                                  "What is timed.")
-    examples: int = option(0, "How many examples of the dev file, the first; 0: all.")
+    examples: int = option(0, "How many examples of the first dev split; 0: all.")
     repeats: int = option(3, "How often the first 32 examples are timed.")
 
     positive: ClassVar = ("repeats",)
@@ -99,43 +100,41 @@ _OPEN: dict[str, Callable] = {
     "lite_int8": lambda *given: _open_lite(*given, int8=True)}
 
 
-def _time(answer, examples, repeats):
-    """The least CPU seconds an example, of the first 32."""
-    timed = [examples.rows(i) for i in range(min(32, len(examples)))]
-    answer(timed[0])
-    found = []
+def _measure(split: MeasuredSplit, answer: Callable, length: int, repeats: int
+             ) -> tuple[float, float]:
+    """The least CPU seconds an example, of the first 32, and the score of all."""
+    examples = [split.batch(np.array([row]), length) for row in range(split.size)]
+    answer(examples[0])
+    timed, seconds = examples[:32], []
     for _ in range(repeats):
         start = time.process_time()
         for features in timed:
             answer(features)
-        found.append((time.process_time() - start) / len(timed))
-    return min(found)
+        seconds.append((time.process_time() - start) / len(timed))
+    answers = [answer(features) for features in examples]
+    merged = {name: np.concatenate([one[name] for one in answers]) for name in answers[0]}
+    return min(seconds), split.score(split.predictions.decode(merged, split.examples))
 
 
-def main(job: RuntimesFlags) -> None:
+def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
     """Times all runtimes and prints a table.
 
     Raises:
         InputError: the model or the task can't be used.
     """
     job.check()
-    results = job.open_results()
+    results = job.open_results(task_flags)
     import tensorflow as tf
-
-    from bert_tf.training.finetuned import read_finetuned
     with contextlib.suppress(RuntimeError):     # it runs already, with the threads that it has
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-    learner, tokenizer, saved = read_finetuned(job.init_checkpoint)
-    examples = Examples(job, _dev(job), saved, tokenizer, job.examples)
+    model = Measured(job.init_checkpoint, task_flags, job.output_dir)
+    split, length = model.split(examples=job.examples), model.max_seq_length
 
     def measure(name):
-        file, answer = _OPEN[name](job, learner, saved.max_seq_length)
-        seconds = _time(answer, examples, job.repeats)
-        answers = [answer(examples.rows(i)) for i in range(len(examples))]
-        merged = {key: np.concatenate([one[key] for one in answers]) for key in answers[0]}
-        return {"bytes": os.path.getsize(file), "seconds": seconds,
-                "score": examples.score(merged)}
+        file, answer = _OPEN[name](job, model.learner, length)
+        seconds, score = _measure(split, answer, length, job.repeats)
+        return {"bytes": os.path.getsize(file), "seconds": seconds, "score": score}
 
     rows = {}
     for name in job.runtimes:
@@ -143,21 +142,15 @@ def main(job: RuntimesFlags) -> None:
             rows[name] = results.get("rows", name, measure=functools.partial(measure, name))
         except (ImportError, InputError) as error:
             print(f"{name} is left out: {error}", flush=True)
-    print(f"{'runtime':12}{'bytes':>14}{'CPU s an example':>18}{examples.task.headline:>12}")
+    print(f"{'runtime':12}{'bytes':>14}{'CPU s an example':>18}{model.metric:>12}")
     for name, row in rows.items():
-        print(f"{name:12}{row['bytes']:>14,}{row['seconds']:>18.4f}{row['score']:>12.4f}",
+        print(f"{name:12}{row['bytes']:>14,}{row['seconds']:>18.4f}{row['score']:>12.2f}",
               flush=True)
-
-
-def _dev(job):
-    """The name of the task's first dev file."""
-    from bert_tf.tasks.named import find_task
-    return next(name for name in find_task(job.task).splits if name.startswith("dev"))
 
 
 def run() -> None:
     """The command bert-compare-runtimes."""
-    flags.run(main, RuntimesFlags)
+    flags.run(main, TaskFlags, RuntimesFlags)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ class Measured:
         task: `Task`.
         batch_size: see above.
         trainer: the `Trainer`, whose learner has the weights.
+        max_seq_length: S, of the model.
         metric: name of the metric, the task's headline.
     """
 
@@ -67,6 +68,7 @@ class Measured:
         with _quietly():
             self._run = open_run(kind.script, self._files, flags, self._settings, options)
         self.task = self._run.plan.task
+        self.max_seq_length = saved.max_seq_length
         self.metric = self.task.headline if kind.name != "span" else "f1"
         self.batch_size = batch_size
         self.trainer: Trainer = self._run.tuning.load(model_dir)
@@ -168,8 +170,16 @@ class MeasuredSplit:
         """The features of all examples with their labels, in order; the last batch may be
         smaller."""
         for start in range(0, self.size, size):
-            rows = np.arange(start, min(start + size, self.size))
-            yield self.examples.batch(rows, self.examples.batch_length(rows))
+            yield self.batch(np.arange(start, min(start + size, self.size)))
+
+    def batch(self, rows: np.ndarray, length: int = 0) -> dict[str, np.ndarray]:
+        """The features of some examples with their labels.
+
+        Args:
+            rows: int [B].
+            length: S; 0: what the longest needs.
+        """
+        return self.examples.batch(rows, length or self.examples.batch_length(rows))
 
 
 def kept_scores(folder: str, model_dir: str, split: MeasuredSplit, **more: Any) -> KeptResults:

@@ -21,6 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
 from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.learner import Learner
@@ -162,31 +163,33 @@ def mrpc(tmp_path):
 
 
 def test_runtimes_are_measured_once(mrpc, capsys):
+    task = TaskFlags(task="mrpc", data_dir=str(mrpc))
     job = compare_runtimes.RuntimesFlags(
-        init_checkpoint=str(mrpc / "model"), task="mrpc", data_dir=str(mrpc), repeats=1,
-        output_dir=str(mrpc / "out"), runtimes=["tensorflow"])
-    compare_runtimes.main(job)
+        init_checkpoint=str(mrpc / "model"), repeats=1, output_dir=str(mrpc / "out"),
+        runtimes=["tensorflow"])
+    compare_runtimes.main(task, job)
     first = json.loads((mrpc / "out/results.json").read_text())["rows"]["tensorflow"]
     assert first["bytes"] == os.path.getsize(mrpc / "model/model.keras")
     predicted = bert_tf.Predictor(mrpc / "model")([("a b c", f"d {'e ' * i}") for i in range(8)])
     labels = [int(answer["label"]) for answer in predicted]
-    assert first["score"] == pytest.approx(f1_score([0, 1] * 4, labels))
-    compare_runtimes.main(job)
+    assert first["score"] == pytest.approx(100 * f1_score([0, 1] * 4, labels))
+    compare_runtimes.main(task, job)
     assert json.loads((mrpc / "out/results.json").read_text())["rows"]["tensorflow"] == first
     job.runtimes = ["tensorrt"]
     with pytest.raises(InputError, match="there is no tensorrt"):
-        compare_runtimes.main(job)
+        compare_runtimes.main(task, job)
 
 
 def test_sensitivities_are_kept_and_flags_checked(mrpc, capsys):
+    task = TaskFlags(task="mrpc", data_dir=str(mrpc))
     job = measure_sensitivity.SensitivityFlags(
-        init_checkpoint=str(mrpc / "model"), task="mrpc", data_dir=str(mrpc), samples=1, examples=4,
+        init_checkpoint=str(mrpc / "model"), samples=1, examples=4,
         output_dir=str(mrpc / "out"), most_products=3)
-    measure_sensitivity.main(job)
+    measure_sensitivity.main(task, job)
     first = json.loads((mrpc / "out/results.json").read_text())
     assert "--weight_bits=" in capsys.readouterr().out
-    measure_sensitivity.main(job)
+    measure_sensitivity.main(task, job)
     assert json.loads((mrpc / "out/results.json").read_text()) == first
     job.examples = 3
     with pytest.raises(InputError, match="other flags"):
-        measure_sensitivity.main(job)
+        measure_sensitivity.main(task, job)
