@@ -3,7 +3,7 @@
 import functools
 
 from bert_tf.checkpoints import mobilebert, recurrent, t5, xlnet
-from bert_tf.checkpoints.names import RANGES
+from bert_tf.checkpoints.names import KERAS_RANGES, keras_dense
 from bert_tf.checkpoints.rules import encoder_rows
 from bert_tf.heads import MAX_LSTMS, Head
 
@@ -12,7 +12,7 @@ def _encoder_parts(config, layer="TransformerLayer"):
     """The parts of a `BertEncoder` with layers of the class `layer`; one that shares weights is
     saved with the first that has them, under its number."""
     numbers = sorted({max(pair) for pair in config.layer_weights})
-    dense = "QuantisedDense" if getattr(config, "quantisation", None) else "Dense"
+    dense = keras_dense(config)
     return [("Embeddings", "embeddings"),
             *([(dense, "embeddings_project")] if config.projects else []),
             *((layer, f"layer_{i}") for i in numbers),
@@ -31,8 +31,7 @@ def _universal_parts(config):
 
 
 _SELF = (("", ""),)
-_RANGES = tuple((f"/ranges/{name}", f"/ranges/vars/{i}") for i, name in enumerate(RANGES))
-_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"), *_RANGES)
+_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"), *KERAS_RANGES)
 _NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
 _ENCODER = (
     *encoder_rows(
@@ -42,7 +41,7 @@ _ENCODER = (
         ("attention/query", "attention/key", "attention/value", "attention_output/projection",
          "attention_output/norm", "intermediate", "output_/projection", "output_/norm")),
     ("embeddings/task_type_embeddings", "encoder/embeddings/vars/3", _SELF),
-    ("embeddings", "encoder/embeddings", _RANGES),
+    ("embeddings", "encoder/embeddings", KERAS_RANGES),
     ("embeddings_project", "encoder/embeddings_project", _DENSE),
     ("pooler/dense", "encoder/pooler", _DENSE),
 )
@@ -91,7 +90,7 @@ NETWORKS = {
     "GPT": (_gpt_parts, _GPT),
     "T5": (t5.keras_parts, t5.KERAS),
     "XLNet": (xlnet.keras_parts, xlnet.KERAS),
-    "MobileBert": (mobilebert.keras_parts, mobilebert.KERAS),
+    "MobileBert": (mobilebert.keras_parts, mobilebert.keras_rows),
     "Elmo": (recurrent.elmo_parts, recurrent.KERAS_ELMO),
     "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE),
     "BiLstm": (recurrent.bilstm_parts, recurrent.KERAS_BILSTM),

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from bert_tf.checkpoints.weights import Weights
+from bert_tf.checkpoints.names import KERAS_RANGES, MOVING_PARTS, MOVING_RANGES, keras_dense
+from bert_tf.checkpoints.weights import Weights, check_parts
 from bert_tf.config import MobileBertConfig
 from bert_tf.config.mobilebert import MOST_FEED_FORWARDS
 from bert_tf.errors import InputError
@@ -24,7 +25,7 @@ def keras_parts(config: MobileBertConfig) -> list[tuple[str, str]]:
     """The parts in the order of the network's `layers`: (class, name in the table)."""
     return [("MobileEmbeddings", "embeddings"),
             *(("MobileBertLayer", f"layer_{i}") for i in range(config.num_hidden_layers)),
-            *([("Dense", "pooler")] if config.has_pooler else [])]
+            *([(keras_dense(config), "pooler")] if config.has_pooler else [])]
 
 
 def _attribute(part):
@@ -35,12 +36,25 @@ def _attribute(part):
         "output", "output_").removesuffix("/dense"))
 
 
-def _keras_rows() -> Iterator[tuple]:
-    dense = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
-    norm = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
+def _ranges(end):
+    """Those of a place where all tensors are rounded."""
+    names = [f"{tensor}_{part}" for tensor in MOVING_RANGES[end] for part in MOVING_PARTS]
+    return tuple((f"/ranges/{name}", f"/ranges/vars/{i}") for i, name in enumerate(names))
+
+
+def keras_rows(config: MobileBertConfig) -> Iterator[tuple]:
+    """The rows of the network's table."""
+    how = config.quantisation
+    moving = how is not None and how.scheme == "affine"
+    of_dense, of_norm = (_ranges("/kernel"), _ranges("/gamma")) if moving else (KERAS_RANGES, ())
+    dense = (("/kernel", "/vars/0"), ("/bias", "/vars/1"), *of_dense)
+    norm = (("/gamma", "/vars/0"), ("/beta", "/vars/1"), *of_norm)
+    if moving:
+        yield f"{LAYER}attention/self", f"{LAYER}attention", _ranges("/query/kernel")
     saved = "encoder/embeddings"
     yield "embeddings", f"{saved}/vars", tuple((f"/{name}", f"/{i}")
                                                for i, name in enumerate(_TABLES))
+    yield "embeddings", "encoder/embeddings", KERAS_RANGES
     yield "embeddings/embedding_transformation", f"{saved}/transformation", dense
     yield "embeddings/LayerNorm", f"{saved}/norm", norm
     for part in PLAIN:
@@ -49,9 +63,6 @@ def _keras_rows() -> Iterator[tuple]:
         yield f"{LAYER}{part}/dense", f"{LAYER}{_attribute(part)}/projection", dense
         yield f"{LAYER}{part}/LayerNorm", f"{LAYER}{_attribute(part)}/norm", norm
     yield "pooler/dense", "encoder/pooler", dense
-
-
-KERAS = tuple(_keras_rows())
 
 
 # The others
@@ -74,6 +85,7 @@ def encoder_rows(rename: Callable[[str], str], kinds: Mapping[str, tuple]) -> tu
 def check_huggingface(weights: Weights) -> None:
     """Raises InputError if transformers couldn't build the network of `weights`."""
     config = weights.config
+    check_parts(weights, ("pooler_type",))
     if config.normalization_type == "manual_layer_norm":
         raise InputError(f"{weights.source}: normalization_type is manual_layer_norm, which "
                          "transformers does not have; choose another format.")

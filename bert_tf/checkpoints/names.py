@@ -17,6 +17,7 @@ uses for the letters whose sizes are not in a configuration.
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from bert_tf import heads
 from bert_tf.config import EncoderConfig
@@ -35,6 +36,14 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
 
 # What a layer that was trained to be rounded carries beside its weights (layers/quantisation.py).
 RANGES = ("steps", "input_threshold", "output_threshold")
+
+# The same where all tensors of a layer are rounded (layers/affine.py): the tensors with ranges, by
+# the end of the name of a weight beside them.
+MOVING_RANGES = {"/kernel": ("input",), "/gamma": ("input", "beta", "gamma", "product"),
+                 "/query/kernel": ("scores", "masked", "summed", "context")}
+MOVING_PARTS = ("steps", "low", "high")
+# Where Keras saves them in a file, under the layer's place.
+KERAS_RANGES = tuple((f"/ranges/{name}", f"/ranges/vars/{i}") for i, name in enumerate(RANGES))
 
 # The parts that decide where a head looks.
 _LOOKS = ("attention/self/query", "attention/self/key")
@@ -248,11 +257,29 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
            for part, shape in head.shapes.items()},
     }
     how = getattr(config, "quantisation", None)
-    if how and how.keeps_ranges:
+    if how and how.scheme == "affine":
+        found |= dict.fromkeys(_moving_ranges(found), "")
+    elif how and how.keeps_ranges:
         layers = ["embeddings", *(name.removesuffix("/kernel") for name in found
                                   if name.endswith("/kernel"))]
         found |= {f"{layer}/ranges/{name}": "" for layer in layers for name in RANGES}
     return found
+
+
+def keras_dense(config: Any) -> str:
+    """The class of a network's dense layers outside its encoder's layers."""
+    how = getattr(config, "quantisation", None)
+    return "QuantisedDense" if how and how.scheme != "affine" else "Dense"
+
+
+def _moving_ranges(found):
+    """The names of the ranges where all tensors of the encoder's layers are rounded."""
+    for name in found:
+        for end, tensors in MOVING_RANGES.items():
+            if name.startswith("encoder/") and name.endswith(end):
+                place = name.removesuffix(end)
+                yield from (f"{place}/ranges/{tensor}_{part}" for tensor in tensors
+                            for part in MOVING_PARTS)
 
 
 def is_range(name: str) -> bool:

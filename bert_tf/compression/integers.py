@@ -10,6 +10,7 @@ from bert_tf.checkpoints.quantised import Rounded
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
+from bert_tf.layers.affine import affine
 from bert_tf.layers.quantisation import (
     QuantisedDense,
     asymmetric,
@@ -25,6 +26,9 @@ def round_matrix(matrix: np.ndarray, bits: int, how: Quantisation) -> Rounded:
     if how.scheme == "symmetric":
         spread = np.abs(matrix).max()
         integers, _ = symmetric(matrix, spread, bits)
+    elif how.scheme == "affine":
+        spread = np.abs(matrix).max()
+        integers, *_ = affine(matrix, -spread, spread, bits, is_narrow=True)
     else:
         low, high = map(np.asarray, ranges_of_groups(matrix, how.groups))
         integers, *_ = asymmetric(matrix, low, high, bits)

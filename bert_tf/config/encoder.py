@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, ClassVar, Self
 
 from bert_tf.config.pruned import as_pruned_heads, check_intermediate_sizes
-from bert_tf.config.quantisation import Quantisation
+from bert_tf.config.quantisation import Quantisation, settle
 from bert_tf.config.sizes import (
     ACTIVATIONS,
     FRACTIONS,
@@ -111,10 +111,7 @@ class EncoderConfig(EncoderSizes):
         if self.model_type == "distilbert" and self.pooler_type != "first_token_relu":
             raise InputError(f"pooler_type is {self.pooler_type}; with model_type distilbert it "
                              "must be first_token_relu.")
-        if self.quantisation is not None:
-            if not isinstance(self.quantisation, Quantisation):
-                object.__setattr__(self, "quantisation", Quantisation.from_dict(self.quantisation))
-            self.quantisation.check(self)
+        settle(self)
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""

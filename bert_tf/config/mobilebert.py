@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.quantisation import Quantisation, settle
 from bert_tf.config.sizes import (
     ACTIVATIONS,
     FRACTIONS,
@@ -39,6 +40,7 @@ class MobileBertConfig(EncoderSizes):
         normalization_type: "layer_norm"; "manual_layer_norm", the same with a larger epsilon; or
             "no_norm", a factor and an addend for each element.
         classifier_activation: whether the first token's vector passes a dense layer with tanh.
+        quantisation: as in `EncoderConfig`.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -54,7 +56,7 @@ class MobileBertConfig(EncoderSizes):
         **dict.fromkeys(("trigram_input", "use_bottleneck", "use_bottleneck_attention",
                          "key_query_shared_bottleneck", "classifier_activation"), (False, True))}
     optional: ClassVar = ("embedding_size", "intra_bottleneck_size")
-    added_keys: ClassVar = ("layer_norm_eps", "model_type", *optional)
+    added_keys: ClassVar = ("layer_norm_eps", "model_type", *optional, "quantisation")
     unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("trigram_input", "use_bottleneck", "intra_bottleneck_size")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "normalization_type")
@@ -81,6 +83,7 @@ class MobileBertConfig(EncoderSizes):
     num_feedforward_networks: int = 1
     normalization_type: str = "layer_norm"
     classifier_activation: bool = True
+    quantisation: Quantisation | None = None
 
     # What else `EncoderSizes` and the layers ask for, which MobileBERT has not.
     inner_group_num, use_task_id, num_hidden_groups = 1, False, None
@@ -97,6 +100,11 @@ class MobileBertConfig(EncoderSizes):
             raise InputError(f"embedding_size ({self.embedding_width}) must not be more than "
                              f"hidden_size ({self.hidden_size}).")
         check_weights(self)
+        settle(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        values = super().to_dict()
+        return values | ({"quantisation": self.quantisation.to_dict()} if self.quantisation else {})
 
     @property
     def pooler_type(self) -> str:     # type: ignore[override]

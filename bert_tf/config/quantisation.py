@@ -6,10 +6,14 @@ from typing import Any, Self
 
 from bert_tf.errors import InputError
 
-SCHEMES = ("symmetric", "groupwise")
+SCHEMES = ("symmetric", "groupwise", "affine")
 ACTIVATIONS = ("none", "dynamic", "ema")
 FLOAT_BITS = 32     # stands for numbers that are not rounded
 _BITS = (*range(2, 9), FLOAT_BITS)
+
+# What is outside the encoder's layers stays in float in the scheme affine.
+_AFFINE = {"embedding_bits": FLOAT_BITS, "position_bits": FLOAT_BITS, "pooler_bits": FLOAT_BITS,
+           "head_bits": FLOAT_BITS, "head_start_step": 0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +24,8 @@ class Quantisation:
 
     Attributes:
         scheme: "symmetric", one scale for a matrix and no zero point, as Q8BERT; or "groupwise",
-            a scale and a zero point for each group of columns, as Q-BERT (arXiv:1909.05840).
+            a scale and a zero point for each group of columns, as Q-BERT (arXiv:1909.05840); or
+            "affine", all tensors between the layers too, as MobileBERT's code.
         weight_bits: of the dense layers of the encoder's layers: one number, or one for each layer.
         groups: into how many runs of equal length the columns of a kernel, and of the tables of
             embeddings, fall ("groupwise").
@@ -71,7 +76,12 @@ class Quantisation:
             if type(value) is not int or value < least:
                 raise InputError(f"quantisation: {name} must be a whole number from {least}, not "
                                  f"{value!r}.")
-        if self.groups > 1 and self.scheme == "symmetric":
+        if self.scheme == "affine":
+            for name, only in {**_AFFINE, "activations": "ema", "start_step": 0}.items():
+                if getattr(self, name) != only:
+                    raise InputError(f"quantisation: with the scheme affine, {name} must be "
+                                     f"{only}, not {getattr(self, name)!r}.")
+        if self.groups > 1 and self.scheme != "groupwise":
             raise InputError("quantisation: groups are of the scheme groupwise; leave them out.")
         if type(self.ema_decay) not in (int, float) or not 0 <= self.ema_decay <= 1:
             raise InputError("quantisation: ema_decay must be a number from 0 to 1, not "
@@ -121,14 +131,31 @@ class Quantisation:
             if config.shares_layers:
                 raise InputError("quantisation: layers that share weights can't have weight_bits "
                                  "of their own; give one number.")
-        for name in ("hidden_size", "intermediate_size", "embedding_width"):
-            if getattr(config, name) % self.groups:
+        norm = getattr(config, "normalization_type", "layer_norm")
+        if self.scheme == "affine" and (norm, config.hidden_act) != ("no_norm", "relu6"):
+            raise InputError("quantisation: the scheme affine is for MobileBERT with "
+                             "normalization_type no_norm and hidden_act relu6.")
+        for name in ("hidden_size", "intermediate_size", "embedding_width", "inner_size"):
+            if getattr(config, name, 0) % self.groups:
                 raise InputError(f"quantisation: groups ({self.groups}) must divide {name} "
                                  f"({getattr(config, name)}).")
+
+
+def settle(config: Any) -> None:
+    """Makes `quantisation` of a configuration that is being made a `Quantisation`, or leaves None.
+
+    Raises:
+        InputError: a value is refused, or is not for a network of these sizes.
+    """
+    if config.quantisation is not None:
+        if not isinstance(config.quantisation, Quantisation):
+            object.__setattr__(config, "quantisation", Quantisation.from_dict(config.quantisation))
+        config.quantisation.check(config)
 
 
 # By the names of the systems. The last layer of a task stays in float in Q-BERT.
 QUANTISATIONS: dict[str, dict[str, Any]] = {
     "q8bert": {},
     "qbert": {"scheme": "groupwise", "groups": 128, "head_bits": FLOAT_BITS},
+    "mobilebert": {"scheme": "affine", "ema_decay": 0.999, **_AFFINE},
 }

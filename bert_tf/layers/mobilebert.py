@@ -12,14 +12,17 @@ from keras import ops
 
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.activations import ACTIVATIONS
+from bert_tf.layers.affine import MovingRanges
 from bert_tf.layers.attention import mask_heads
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.layers.transformer import LayerNorm
 
 # What the score of a token becomes that may not be attended to: small enough for fixed-point
 # numbers, so that padding keeps a weight of its own.
 _HIDDEN_SCORE = -6.0
+_GREATEST_SCORE = 60.0      # where all tensors are rounded
 
 
 class Attended(NamedTuple):
@@ -51,23 +54,54 @@ class ManualLayerNorm(LayerNorm):
     epsilon = 1e-6
 
 
+@register
+class RoundedNoNorm(NoNorm):
+    """The same with its input, both vectors and their product rounded; see layers/affine.py."""
+
+    def __init__(self, config: Any, width: int | None = None, **kwargs: Any):
+        super().__init__(config, width, **kwargs)
+        self.ranges = MovingRanges(("input", "beta", "gamma", "product"), config.quantisation)
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        self.ranges.build()
+
+    def call(self, x: Tensor, training: bool = False) -> Tensor:    # type: ignore[override]
+        """From float [..., width] to [..., width] in the compute dtype."""
+        x, beta, gamma = (self.ranges.round(name, tensor, training) for name, tensor in (
+            ("input", x), ("beta", self.beta), ("gamma", self.gamma)))
+        x = self.ranges.round("product", x * gamma, training)
+        return ops.cast(x + beta, self.compute_dtype)
+
+
 NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm": NoNorm}
 
 
-def _norm(config, width, policy):
-    return NORMS[config.normalization_type](config, width, dtype=policy)
+def _norm(config, width, policy, in_layer=False):
+    kind = NORMS[config.normalization_type]
+    if in_layer and _rounds_all(config):
+        kind = RoundedNoNorm
+    return kind(config, width, dtype=policy)
+
+
+def _rounds_all(config):
+    """Whether all tensors of the encoder's layers are rounded."""
+    return config.quantisation is not None and config.quantisation.scheme == "affine"
 
 
 @register
-class MobileEmbeddings(FromConfig, keras.layers.Layer):
+class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
     """Word embeddings, or a token's and its neighbours' side by side, made as wide as the layers,
     plus those of segments and positions, normalised."""
+
+    quantised_as = "pooler"     # which stands for all dense layers outside the encoder's
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.transformation = self.dense(
             config.hidden_size, "embedding_transformation") if config.transformed_size else None
         self.norm = _norm(config, config.hidden_size, self.dtype_policy)
+        self.make_ranges()
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
@@ -83,14 +117,17 @@ class MobileEmbeddings(FromConfig, keras.layers.Layer):
         if self.transformation:
             self.transformation.build((None, None, config.transformed_size))
         self.norm.build()
+        if self.ranges:
+            self.ranges.build()
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> Tensor:
+             dropout_seed: Tensor | None = None, training: bool = False) -> Tensor:
         """
         Args:
             input_ids: integer [B, S].
             segment_ids: integer [B, S]; all zero if None.
             dropout_seed: integer [2]; no dropout if None.
+            training: whether this is a step of training, which a quantisation may not yet affect.
 
         Returns:
             float [B, S, H].
@@ -102,7 +139,10 @@ class MobileEmbeddings(FromConfig, keras.layers.Layer):
         if isinstance(length, int) and length > longest:
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
                              f"{longest}.")
-        x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
+        x, positions = self.round_rows(
+            ops.take(self.word_embeddings, input_ids, axis=0),                      # [B, S, E]
+            self.position_embeddings[:length],                                      # [S, H]
+            (self.word_embeddings, self.position_embeddings), training)
         if self.config.trigram_input:
             # As in the original, a neighbour beyond the row is zero, and padding is one as any.
             x = ops.concatenate([ops.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))), x,
@@ -114,7 +154,7 @@ class MobileEmbeddings(FromConfig, keras.layers.Layer):
         else:
             one_hot = ops.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
             x = x + ops.matmul(one_hot, self.segment_embeddings)
-        x = x + self.position_embeddings[:length]
+        x = x + positions
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
 
@@ -132,7 +172,7 @@ class NormedDense(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.input_size, self.width, self.dropout_rate = input_size, width, dropout_rate
         self.projection = self.dense(width)
-        self.norm = _norm(config, width, self.dtype_policy)
+        self.norm = _norm(config, width, self.dtype_policy, in_layer=True)
 
     def build(self, input_shape: Any = None) -> None:
         self.projection.build((None, None, self.input_size))
@@ -157,15 +197,20 @@ class MobileAttention(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         for name in ("query", "key", "value"):
             setattr(self, name, self.dense(config.inner_size, name))
+        self.ranges = MovingRanges(("scores", "masked", "summed", "context"), config.quantisation
+                                   ) if _rounds_all(config) else None
 
     def build(self, input_shape: Any = None) -> None:
         for layer, width in ((self.query, self.config.query_size),
                              (self.key, self.config.query_size),
                              (self.value, self.config.value_size)):
             layer.build((None, None, width))
+        if self.ranges:
+            self.ranges.build()
 
     def call(self, x: Tensor, values: Tensor, attended: Attended, head_mask: Tensor | None = None,
-             dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+             dropout_seed: Tensor | None = None, training: bool = False
+             ) -> tuple[Tensor, dict[str, Tensor]]:
         """
         Args:
             x: float [B, S, `query_size`], what queries and keys read.
@@ -173,6 +218,7 @@ class MobileAttention(FromConfig, keras.layers.Layer):
             attended: see `Attended`.
             head_mask: as of `SelfAttention`.
             dropout_seed: integer [2]; no dropout if None.
+            training: whether this is a step of training, which moves ranges.
 
         Returns:
             The heads' outputs [B, S, A], and the dict that `SelfAttention` returns.
@@ -186,15 +232,23 @@ class MobileAttention(FromConfig, keras.layers.Layer):
         query = ops.transpose(split(self.query(x)), (0, 2, 1, 3))                   # [B, N, S, D]
         key = ops.transpose(split(self.key(x)), (0, 2, 3, 1))                       # [B, N, D, S]
         value = ops.transpose(split(self.value(values)), (0, 2, 1, 3))              # [B, N, S, D]
-        scores = ops.cast(ops.matmul(query, key), "float32") * size**-0.5           # [B, N, S, S]
+        def rounded(name, y):
+            return self.ranges.round(name, y, training) if self.ranges else y
+
+        scores = rounded("scores", ops.cast(ops.matmul(query, key), "float32"))     # [B, N, S, S]
+        scores = scores * size**-0.5
         if attended.bias is not None:
             scores = scores + attended.bias
-        if attended.mask is not None:
-            scores = scores * attended.mask + (1.0 - attended.mask) * _HIDDEN_SCORE
+        if attended.mask is not None or self.ranges:
+            mask = 1.0 if attended.mask is None else attended.mask
+            scores = rounded("masked", scores * mask) + (1.0 - mask) * _HIDDEN_SCORE
+            scores = rounded("summed", scores)
+        if self.ranges:
+            scores = ops.clip(scores, _HIDDEN_SCORE, _GREATEST_SCORE)
         probs = ops.cast(ops.softmax(scores), value.dtype)
         dropped = dropout(probs, self.config.attention_probs_dropout_prob, dropout_seed)
-        context = ops.matmul(dropped, value)                                        # [B, N, S, D]
-        context = mask_heads(context, head_mask)
+        context = rounded("context", ops.matmul(dropped, value))                    # [B, N, S, D]
+        context = mask_heads(ops.cast(context, value.dtype), head_mask)
         context = ops.transpose(context, (0, 2, 1, 3))                              # [B, S, N, D]
         return ops.reshape(context, (batch, length, heads * size)), {
             "attention_probs": probs, "attention_scores": scores}

@@ -6,7 +6,7 @@ Integers are simulated in float32. Rounding passes gradients on unchanged, also 
 that were clipped. Shapes: I inputs and O outputs of a layer, G groups.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -101,26 +101,36 @@ def fake_weights(rows: Tensor, matrix: Tensor, bits: int, how: Quantisation) -> 
     return straight_through(rows, (integers + zero) / scale)
 
 
-class Ranges(keras.layers.Layer):
-    """What a quantised layer carries from step to step: its steps of training, and the greatest
-    magnitudes of its input and, if that is rounded too, of its output; 0 where unused.
+class KeepsRanges(keras.layers.Layer):
+    """What a quantised layer carries from step to step.
 
     Attributes:
         over_replicas: function of a scalar that returns the greatest over all replicas; a training
             loop of several replicas sets it.
     """
 
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.over_replicas: Callable[[Tensor], Tensor] = lambda greatest: greatest
+
+    def add_range(self, name: str) -> keras.Variable:
+        """A number that training finds."""
+        # All replicas write the same.
+        return self.add_weight((), "zeros", "float32", trainable=False, name=name, autocast=False,
+                               aggregation="only_first_replica")
+
+
+class Ranges(KeepsRanges):
+    """The steps of training of a layer, and the greatest magnitudes of its input and, if that is
+    rounded too, of its output; 0 where unused."""
+
     def __init__(self, start_step: int, ema_decay: float, **kwargs: Any):
         super().__init__(name="ranges", **kwargs)
         self._start_step, self._decay = start_step, ema_decay
-        self.over_replicas: Callable[[Tensor], Tensor] = lambda greatest: greatest
 
     def build(self, input_shape: Any = None) -> None:
-        # All replicas write the same number.
-        self.steps, self.input_threshold, self.output_threshold = (
-            self.add_weight((), "zeros", "float32", trainable=False, name=name, autocast=False,
-                            aggregation="only_first_replica")
-            for name in ("steps", "input_threshold", "output_threshold"))
+        self.steps, self.input_threshold, self.output_threshold = map(
+            self.add_range, ("steps", "input_threshold", "output_threshold"))
 
     @property
     def is_active(self) -> Tensor:
@@ -149,6 +159,47 @@ def _greatest(x):
     return ops.max(ops.abs(ops.stop_gradient(x)))
 
 
+class RoundsTables:
+    """Mixin for layers of embeddings whose tables of words and positions are rounded if the
+    configuration says so.
+
+    Attributes:
+        ranges: `Ranges`, whose steps alone are used; None if there are none.
+    """
+
+    config: Any
+
+    def make_ranges(self) -> None:
+        """Sets `ranges`."""
+        how = getattr(self.config, "quantisation", None)
+        self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
+                            if how and how.keeps_ranges and how.scheme != "affine" else None)
+
+    def round_rows(self, words: Tensor, positions: Tensor, tables: Sequence[keras.Variable],
+                   training: bool) -> tuple[Tensor, Tensor]:
+        """Rows of the tables of words and of positions, as they are looked up in a pass.
+
+        Args:
+            words: float [B, S, width].
+            positions: float [S, width].
+            tables: of words and of positions.
+            training: whether this is a step of training.
+        """
+        how = getattr(self.config, "quantisation", None)
+        if not how:
+            return words, positions
+        rounded = []
+        for rows, table, bits in zip((words, positions), tables,
+                                     (how.embedding_bits, how.position_bits)):
+            found = fake_weights(ops.cast(rows, "float32"), ops.convert_to_tensor(table), bits, how)
+            if training and how.start_step:
+                found = ops.where(self.ranges.is_active, found, rows)
+            rounded.append(ops.cast(found, rows.dtype))
+        if training and self.ranges:
+            self.ranges.end_step()
+        return rounded[0], rounded[1]
+
+
 @register
 class QuantisedDense(keras.layers.Dense):
     """A dense layer whose kernel is rounded, and whose input, and on request its output.
@@ -168,7 +219,11 @@ class QuantisedDense(keras.layers.Dense):
         super().__init__(units, activation, use_bias, autocast=False, **kwargs)
         self.how, self.bits, self.start_step = how, bits, start_step
         self.requantises = requantises
-        self.ranges: Any = Ranges(start_step, how.ema_decay) if how.keeps_ranges else None
+        self.ranges: Any = self.make_ranges()
+
+    def make_ranges(self) -> KeepsRanges | None:
+        """What the layer carries from step to step."""
+        return Ranges(self.start_step, self.how.ema_decay) if self.how.keeps_ranges else None
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
@@ -263,9 +318,13 @@ def quantised_dense(how: Quantisation, part: str, *args: Any, name: str, **kwarg
     """
     # Of a layer of the encoder, `set_weight_bits` gives the bits.
     bits = {"layer": how.bits_of_layer(0), "pooler": how.pooler_bits, "head": how.head_bits}[part]
-    if part == "head" and bits == FLOAT_BITS:
+    if (part == "head" or how.scheme == "affine") and bits == FLOAT_BITS:
         return None
-    return QuantisedDense(
+    kind = QuantisedDense
+    if how.scheme == "affine":
+        from bert_tf.layers.affine import AffineDense  # which imports this module
+        kind = AffineDense
+    return kind(
         *args, name=name, how=how, bits=bits,
         start_step=how.head_start_step if part == "head" else how.start_step,
         requantises=part == "layer" and name in ("query", "key"), **kwargs)

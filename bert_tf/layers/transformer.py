@@ -14,7 +14,7 @@ from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.attention import SelfAttention
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.quantisation import Ranges, fake_weights
+from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, split_seed
 
 
@@ -57,7 +57,7 @@ class LayerNorm(FromConfig, keras.layers.Layer):
 
 
 @register
-class Embeddings(FromConfig, keras.layers.Layer):
+class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
     """The normalised sum of the embeddings of words, segments and positions
     (google-research/bert, `embedding_postprocessor`), and of tasks, if the configuration has any
     (PaddlePaddle/ERNIE, model/ernie.py).
@@ -72,9 +72,7 @@ class Embeddings(FromConfig, keras.layers.Layer):
     def __init__(self, config: EncoderConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         self.norm = LayerNorm(config, config.embedding_width, dtype=self.dtype_policy)
-        how = getattr(config, "quantisation", None)
-        self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
-                            if how and how.keeps_ranges else None)
+        self.make_ranges()
 
     def build(self, input_shape: Any = None) -> None:
         width = self.config.embedding_width
@@ -95,14 +93,6 @@ class Embeddings(FromConfig, keras.layers.Layer):
         self.norm.build()
         if self.ranges:
             self.ranges.build()
-
-    def _rounded(self, rows, table, bits, training):
-        """Rows of a table as its quantisation has them."""
-        rounded = fake_weights(ops.cast(rows, "float32"), ops.convert_to_tensor(table), bits,
-                               self.config.quantisation)
-        if training and self.config.quantisation.start_step:
-            rounded = ops.where(self.ranges.is_active, rounded, rows)
-        return ops.cast(rounded, rows.dtype)
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, task_ids: Tensor | None = None,
@@ -129,14 +119,9 @@ class Embeddings(FromConfig, keras.layers.Layer):
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
         if self.idle_id is not None:
             x = ops.where(ops.equal(input_ids, self.idle_id)[:, :, None], ops.stop_gradient(x), x)
-        positions = self.position_embeddings[:length]                               # [S, E]
-        how = getattr(self.config, "quantisation", None)
-        if how:
-            x = self._rounded(x, self.word_embeddings, how.embedding_bits, training)
-            positions = self._rounded(positions, self.position_embeddings, how.position_bits,
-                                      training)
-            if training and self.ranges:
-                self.ranges.end_step()
+        x, positions = self.round_rows(
+            x, self.position_embeddings[:length],                                   # [S, E]
+            (self.word_embeddings, self.position_embeddings), training)
         if self.segment_embeddings is not None:
             x = x + self._segments(segment_ids, x.dtype)
         x = x + positions

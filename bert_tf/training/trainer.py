@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.layers.quantisation import Ranges
+from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import carried, distribution
 from bert_tf.training.learner import Learner
@@ -46,12 +46,17 @@ class _Replica:
         self.measure = tf.function(self._measure, jit_compile=jit_compile, autograph=False)
         self.answer = tf.function(self._answer, jit_compile=jit_compile, autograph=False)
 
-    def share_ranges(self):
-        """Has layers that round their numbers see all replicas' parts of a batch."""
-        layers = [layer for layer in self._learner._flatten_layers() if isinstance(layer, Ranges)]
-        for layer in layers:
-            layer.over_replicas = distribution.all_reduce_max
-        if layers:      # replicas can't meet inside a function of their own
+    def share_ranges(self, replicas):
+        """Has layers that round their numbers see all replicas' parts of a batch. The parts of an
+        accumulation come one after the other, and each moves the ranges."""
+        layers = [layer for layer in self._learner._flatten_layers()
+                  if isinstance(layer, KeepsRanges)]
+        if replicas > 1:
+            for layer in layers:
+                layer.over_replicas = distribution.all_reduce_max
+        # Replicas can't meet inside a function of their own, and TensorFlow can't sort the graph of
+        # a step that twice calls one which writes ranges.
+        if layers and (replicas > 1 or self._accumulation > 1):
             self.gradients = self._compute_gradients
 
     def _compute_gradients(self, batch, number, seed, counts, loss_scale):
@@ -153,8 +158,7 @@ class Trainer:
         self.state = carried.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state)
-        if strategy.num_replicas_in_sync > 1:
-            self.replica.share_ranges()
+        self.replica.share_ranges(strategy.num_replicas_in_sync)
         with strategy.scope():
             optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")

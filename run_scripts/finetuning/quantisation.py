@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-from bert_tf.config import EncoderConfig
 from bert_tf.config.quantisation import ACTIVATIONS, QUANTISATIONS, Quantisation
 from bert_tf.errors import InputError
 from bert_tf.flags import option
@@ -21,8 +20,9 @@ class QuantisationFlags:
 
     quantisation: str | None = option(
         None, "Round weights, and inputs of layers, to a few bits, in training too. q8bert: 8 bits "
-        "(arXiv:1910.06188); qbert: by groups, with an offset (arXiv:1909.05840); none: floats "
-        "(default: as in the model's configuration).", choices=(*QUANTISATIONS, _NONE))
+        "(arXiv:1910.06188); qbert: by groups, with an offset (arXiv:1909.05840); mobilebert: 8 "
+        "bits of all tensors in its layers (arXiv:2004.02984); none: floats (default: as in the "
+        "model's configuration).", choices=(*QUANTISATIONS, _NONE))
     weight_bits: list[str] = option(
         [], "With --quantisation, bits of the weights of the encoder's layers: from 2 to 8, or 32 "
         "for floats; one number, or one for each layer (default: 8).")
@@ -55,7 +55,7 @@ class QuantisationFlags:
                 raise InputError(f"{flags}: give --quantisation too.")
             has_any = self.quantisation and getattr(config, "quantisation", None)
             return dataclasses.replace(config, quantisation=None) if has_any else config
-        if not isinstance(config, EncoderConfig):
+        if not hasattr(config, "quantisation"):
             raise InputError("--quantisation is for BERT's encoder and its relatives', not for "
                              f"{config.model_type}; leave it out.")
         if "weight_bits" in given:

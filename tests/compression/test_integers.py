@@ -11,13 +11,14 @@ import tensorflow as tf
 from sklearn.metrics import f1_score
 
 import bert_tf
-from bert_tf import checkpoints
+from bert_tf import checkpoints, networks
 from bert_tf.checkpoints.quantised import Rounded
 from bert_tf.compression.hessian import LayerHessian, choose_bits, sensitivity, top_eigenvalue
 from bert_tf.compression.integers import round_matrix
-from bert_tf.config import EncoderConfig
-from bert_tf.config.quantisation import Quantisation
+from bert_tf.config import EncoderConfig, MobileBertConfig
+from bert_tf.config.quantisation import QUANTISATIONS, Quantisation
 from bert_tf.errors import InputError
+from bert_tf.layers.quantisation import QuantisedDense
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
 from bert_tf.tasks.task import SavedTask, Task
@@ -49,12 +50,12 @@ def test_what_is_read_is_rounded_to_the_same_integers(eagerly, how, bits):
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
 
 
-def save(folder, quantisation, vocabulary=WORDS, **sizes):
+def save(folder, quantisation, vocabulary=WORDS, make=tiny.config, **sizes):
     """A fine-tuned model in `folder`; returns its Learner."""
     keras.utils.set_random_seed(1)
-    config = tiny.config(vocab_size=len(vocabulary), quantisation=quantisation,
-                         initializer_range=0.3, **sizes)
-    learner = Learner(BertEncoder(config), [Classification(config, 2)])
+    config = make(vocab_size=len(vocabulary), quantisation=quantisation, initializer_range=0.3,
+                  **sizes)
+    learner = Learner(networks.build(config), [Classification(config, 2)])
     rows = {"input_ids": tf.random.stateless_uniform([4, 9], [1, 2], 0, len(vocabulary),
                                                      tf.int32)}
     learner(rows, training=True)
@@ -81,6 +82,38 @@ def test_a_file_of_integers_gives_the_same_bits(eagerly, tmp_path, how):
     np.testing.assert_array_equal(other(rows)["classification"], learner(rows)["classification"])
     texts = [("a b c", "d"), ("x y", "z a b c")]
     assert bert_tf.Predictor(integers)(texts) == bert_tf.Predictor(floats)(texts)
+
+
+def mobilebert(**sizes):
+    """A layer with two feed-forward networks."""
+    return MobileBertConfig(
+        hidden_size=24, embedding_size=8, intra_bottleneck_size=16, num_attention_heads=2,
+        num_hidden_layers=1, intermediate_size=20, max_position_embeddings=16, type_vocab_size=2,
+        trigram_input=True, use_bottleneck=True, key_query_shared_bottleneck=True,
+        num_feedforward_networks=2, normalization_type="no_norm", hidden_act="relu6",
+        classifier_activation=False, hidden_dropout_prob=0, **sizes)
+
+
+@pytest.mark.parametrize("how, floats_too", [
+    ({}, 0), (QUANTISATIONS["mobilebert"], 2)])
+def test_mobilebert_is_written_as_integers(eagerly, tmp_path, how, floats_too):
+    floats, integers = tmp_path / "floats", tmp_path / "integers"
+    floats.mkdir()
+    learner, rows = save(floats, how, make=mobilebert)
+    dense = [layer for layer in learner._flatten_layers() if isinstance(layer, keras.layers.Dense)]
+    assert sum(not isinstance(layer, QuantisedDense) for layer in dense) == floats_too
+    # In the layer 2 bottlenecks, attention's 4, 2 networks and what leads out.
+    assert len(dense) == 2 + 2 + 4 + 2 * 2 + 1
+    quantise_model.main(quantise_model.QuantiseFlags(
+        init_checkpoint=str(floats), output=str(integers)))
+    config = checkpoints.read_config(integers)
+    assert config == learner.encoder.config
+    other = Learner(networks.build(config), [Classification(config, 2)])
+    assert not checkpoints.load(integers, other).missing
+    np.testing.assert_array_equal(other(rows)["classification"], learner(rows)["classification"])
+    for form in ("google", "huggingface"):
+        with pytest.raises(InputError, match="quantisation"):
+            checkpoints.convert(floats, tmp_path / form, form)
 
 
 def test_a_float_model_is_rounded_by_flags(eagerly, tmp_path):

@@ -141,6 +141,40 @@ def test_two_replicas_find_the_ranges_of_one(eagerly, mirrored):
         np.testing.assert_allclose(two[name], one[name], atol=2e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("activations", ["none", "ema"])
+def test_parts_of_a_batch_come_one_after_the_other(eagerly, activations):
+    """Each moves the ranges and counts as a step of them, as in the original; without ranges the
+    parts are the whole batch."""
+    def make(**options):
+        keras.utils.set_random_seed(3)
+        return Trainer(learner(layers=1, activations=activations, head_start_step=0),
+                       make_optimizer("adamw", 1e-2), tf.distribute.get_strategy(), **options)
+
+    trainer, expected = make(accumulation=2), make()
+    take(trainer, [0])
+    if activations == "none":
+        take(expected, [0])
+    else:
+        counts, sums = expected.learner.counts(batch()), None
+        for part in (slice(0, 2), slice(2, 4)):
+            half = {name: value[part] for name, value in batch().items()}
+            with tf.GradientTape() as tape:
+                loss = expected.learner.total_loss(
+                    expected.learner.measure(half, True, np.array([1, 2])), counts)
+            grads = tape.gradient(loss, [v.value for v in expected.learner.trainable_variables],
+                                  unconnected_gradients="zero")
+            grads = [tf.convert_to_tensor(g) for g in grads]
+            sums = grads if sums is None else [a + b for a, b in zip(sums, grads)]
+        expected.optimizer.apply(sums, expected.learner.trainable_variables)
+    found = {v.path: v.numpy() for v in trainer.learner.weights if "seed" not in v.path}
+    for variable in expected.learner.weights:
+        if variable.path in found:
+            np.testing.assert_allclose(found[variable.path], variable, atol=1e-6,
+                                       err_msg=variable.path)
+    steps = {value for name, value in found.items() if name.endswith("ranges/steps")}
+    assert steps == ({2.0} if activations == "ema" else set())
+
+
 def test_training_goes_on_with_its_ranges(eagerly, tmp_path):
     whole = make_trainer(tf.distribute.get_strategy())
     take(whole, range(2))

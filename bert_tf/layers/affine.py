@@ -1,0 +1,113 @@
+"""Numbers rounded as google-research's mobilebert/ does where it trains with 8 bits
+(`use_quantized_training`), so that the network can run on integers alone: every tensor has a range
+from low to high and a zero point, as of tf.quantization.fake_quant_with_min_max_vars.
+
+A kernel's range is symmetric and its own; all others are moving averages of what training sees.
+Numbers beyond their range are cut off, and get no gradient.
+"""
+
+from typing import Any
+
+from keras import ops
+
+from bert_tf.config.quantisation import Quantisation
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.quantisation import KeepsRanges, QuantisedDense, straight_through
+
+# The range of what training has not yet seen.
+_FIRST = 6.0
+
+
+def affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = False
+           ) -> tuple[Tensor, Tensor, Tensor]:
+    """The whole numbers that stand for `x`.
+
+    Args:
+        x: float32, any shape.
+        low, high: float32 scalars, the range, which holds 0.
+        bits: of a number.
+        is_narrow: whether the least of the 2^bits whole numbers is not used.
+
+    Returns:
+        float32: the numbers, of the shape of `x`; their scale, a scalar, by which to multiply them;
+        and `x` without what is beyond the range.
+    """
+    first, last = float(is_narrow), 2.0**bits - 1
+    scale = ops.where(high > low, high - low, 1.0) / (last - first)
+    # The range moves a little, so that 0 is a whole number.
+    zero = ops.clip(ops.floor(first - low / scale + 0.5), first, last)
+    low, high = (first - zero) * scale, (last - zero) * scale
+    inside = ops.clip(x, low, high)
+    return ops.floor((inside - low) * (1 / scale) + 0.5) + (first - zero), scale, inside
+
+
+def fake_affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = False) -> Tensor:
+    """`x` rounded, of its shape; takes what `affine` takes. Without a range all numbers are 0."""
+    numbers, scale, inside = affine(x, low, high, bits, is_narrow)
+    return straight_through(inside, ops.where(high > low, numbers * scale, 0.0))
+
+
+def kernel_range(kernel: Tensor) -> Tensor:
+    """The greatest magnitude of a kernel, which its range is symmetric about 0 with."""
+    return ops.max(ops.abs(ops.stop_gradient(kernel)))
+
+
+class MovingRanges(KeepsRanges):
+    """The ranges of some tensors of a layer: moving averages of their least and greatest numbers,
+    which begin with the first batch's.
+
+    Args:
+        tensors: a name for each.
+        how: the decay of the averages, and the bits.
+    """
+
+    def __init__(self, tensors: tuple[str, ...], how: Quantisation, **kwargs: Any):
+        super().__init__(name="ranges", **kwargs)
+        self._tensors, self._how = tensors, how
+
+    def build(self, input_shape: Any = None) -> None:
+        for name in self._tensors:
+            # A sum of what was seen, which `_average` divides by the sum of its weights.
+            for end in ("steps", "low", "high"):    # in the order of `names.MOVING_PARTS`
+                setattr(self, f"{name}_{end}", self.add_range(f"{name}_{end}"))
+
+    def _average(self, name, end):
+        steps = ops.convert_to_tensor(getattr(self, f"{name}_steps"))
+        share = 1 - ops.power(ops.cast(self._how.ema_decay, "float32"), ops.maximum(steps, 1.0))
+        found = getattr(self, f"{name}_{end}") / share
+        return ops.where(steps > 0, found, -_FIRST if end == "low" else _FIRST)
+
+    def round(self, name: str, x: Tensor, training: bool) -> Tensor:
+        """A tensor rounded, after a step of training has moved its range."""
+        x = ops.cast(x, "float32")
+        if training:
+            seen = ops.stop_gradient(x)
+            ends = {"low": -self.over_replicas(ops.maximum(ops.max(-seen), 0.0)),
+                    "high": self.over_replicas(ops.maximum(ops.max(seen), 0.0))}
+            for end, value in ends.items():
+                variable = getattr(self, f"{name}_{end}")
+                variable.assign(variable - (variable - value) * (1 - self._how.ema_decay))
+            steps = getattr(self, f"{name}_steps")
+            steps.assign(steps + 1)
+        return fake_affine(x, self._average(name, "low"), self._average(name, "high"),
+                           self._how.activation_bits)
+
+
+@register
+class AffineDense(QuantisedDense):
+    """A dense layer whose input and kernel are rounded so."""
+
+    def make_ranges(self) -> MovingRanges:
+        return MovingRanges(("input",), self.how)
+
+    def _train(self, x):
+        return self._multiply(x, True)
+
+    def _infer(self, x):
+        return self._multiply(x, False)
+
+    def _multiply(self, x, training):
+        kernel = ops.convert_to_tensor(self.kernel)
+        greatest = kernel_range(kernel)
+        rounded = fake_affine(kernel, -greatest, greatest, self.bits, is_narrow=True)
+        return self._with_bias(self._product(self.ranges.round("input", x, training), rounded))
