@@ -78,9 +78,8 @@ NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm
 
 
 def _norm(config, width, policy, in_layer=False):
-    kind = NORMS[config.normalization_type]
-    if in_layer and _rounds_all(config):
-        kind = RoundedNoNorm
+    rounds = in_layer and _rounds_all(config)
+    kind = RoundedNoNorm if rounds else NORMS[config.normalization_type]
     return kind(config, width, dtype=policy)
 
 
