@@ -179,6 +179,7 @@ CAUSAL = {"NextTokenLM": ("masked_lm", "next_token")}
 TAUGHT = {
     "AttentionMapTransfer": ("attention_map_transfer", "knowledge_transfer"),
     "AttentionTransfer": ("attention_transfer", "layer_transfer"),
+    "DualMaskedLM": ("dual_masked_lm", "dual_masked_lm"),
     "FeatureMapTransfer": ("feature_map_transfer", "knowledge_transfer"),
     "HiddenCosine": ("hidden_cosine", "token_distillation"),
     "HiddenTransfer": ("hidden_transfer", "layer_transfer"),

@@ -40,6 +40,7 @@ from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
 from bert_tf.options import defaults_of
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.base import open_tokenizer
+from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import stream_job
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import (
@@ -230,7 +231,9 @@ def _describe_all(job, recipe, vocabulary, options):
                        "mask_id": vocabulary.mask_id,
                        **({"special_ids": vocabulary.special_ids}
                           if recipe.corruption.replace_from == "words"
-                          or recipe.corruption.quota == "of_batch" else {})},
+                          or recipe.corruption.quota == "of_batch" else {}),
+                       **({"parts": [part.describe() for part in vocabulary.parts]}
+                          if vocabulary.parts else {})},
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
     }
 
@@ -258,14 +261,15 @@ def _describe(job, recipe, vocabulary, options, results):
 
 
 # Flags that leave the records as they are, and those that the recipe in the manifest describes.
-_NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "recipe", "segments",
+_NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
+               "recipe", "segments",
                "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
                "task",
                *SHARE_FLAGS,
                *(name for _, names in CHOICE_FLAGS.values() for name in names))
 # Those that earlier versions did not know: named only where they are not at their defaults.
 _ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
-          "tag_column": -1, "phrase_file": ""}
+          "tag_column": -1, "phrase_file": "", "second_share": 0.5}
 
 
 def _read_pieces(job, recipe):
@@ -291,6 +295,22 @@ def _fingerprint(job, recipe, options, vocabulary, folder):
     return found
 
 
+def _open_tokenizer(job, recipe):
+    """The tokenizer of the flags.
+
+    Raises:
+        InputError: the vocabulary can't be read, or two can't be mixed.
+    """
+    if not job.second_vocab_file:
+        return open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
+    if recipe.tokenizer_settings:
+        raise InputError("--second_vocab_file is for words as BERT splits them; leave out "
+                         f"{', '.join(f'--{name}' for name in recipe.tokenizer_settings)}, or the "
+                         "recipe.")
+    return DualTokenizer.open(job.vocab_file, job.second_vocab_file, job.do_lower_case,
+                              job.second_share)
+
+
 def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
          denoising: DenoisingFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
@@ -303,7 +323,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
         stream.refuse(recipe.name, ("bsz_per_host",) if pairing.in_rows else ())
     recipe.corruption.check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                   job.masked_lm_prob)
-    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
+    tokenizer = _open_tokenizer(job, recipe)
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
     vocabulary = tokenizer.vocabulary
     _check_vocabulary(job, recipe, vocabulary)

@@ -121,6 +121,10 @@ class PretrainingDataFlags:
                                  "words are in column 0, -1 is the last.")
     task: str = option("", "For recipes that are trained on records of several tasks, such as "
                            "ernie2: the task of these records. Of xlnet: see --num_task.")
+    second_vocab_file: str = option(
+        "", "Split each word with this vocab.txt, not --vocab_file, with some probability: for the "
+        "teacher of recipe dual_training (arXiv:1909.11687).")
+    second_share: float = option(0.5, "With --second_vocab_file, the probability.")
     phrase_file: str = option("", "A phrase a line, of which the longest that is found counts.")
 
     def resolve(self) -> recipes.Recipe:

@@ -22,7 +22,12 @@ from bert_tf.training.settings import GeneratorSettings, StackingSettings, Train
 from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
 from run_scripts.pretraining.network import make_learner, own_settings, read_network
-from run_scripts.pretraining.records import choose_terms, describe, open_records
+from run_scripts.pretraining.records import (
+    beside_teacher,
+    choose_terms,
+    describe,
+    open_records,
+)
 
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
@@ -75,6 +80,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
             found.check_batch(getattr(settings, f"{which}_batch_size"), f"{which}_batch_size", flag)
     stack = stack or StackingSettings()
     records = schedule(job, settings, stack, records)
+    records = beside_teacher(job, recipe, config, transfer or TransferSettings(), records)
     terms = choose_terms(recipe, job.terms, records, config, job.n_negative_samples_batch)
     of_learners = generator or GeneratorSettings(), transfer or TransferSettings()
     stages = [training.stacking.Stage(config, settings)]

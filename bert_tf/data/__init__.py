@@ -19,7 +19,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "record_views": ["draw_masks", "draw_orders", "restore_tokens", "show_tokens"],
         "shards": ["find_damaged", "make_shards"],
         "static_masks": ["MASKINGS", "StaticMasks"],
-        "task_batches": ["TaskBatches", "TaskExamples"],
+        "task_batches": ["SharedFeatures", "TaskBatches", "TaskExamples"],
         "task_mixture": ["TaskMixture", "open_records"],
         "task_order": ["TaskOrder"],
+        "two_texts": ["TwoTexts", "check_mixes"],
     })

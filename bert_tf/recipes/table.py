@@ -38,6 +38,8 @@ _MOBILEBERT: dict[str, dict[str, Any]] = {
         "normalization_type": "layer_norm", "classifier_activation": True,
         "hidden_dropout_prob": 0.1}}
 
+_SMALL = {str(width): _size(12, width, 12) for width in (48, 96, 192)}
+
 # tensor2tensor's universal_transformer_{tiny,small,base}.
 _UNIVERSAL = {"tiny": _size(8, 128, 4), "small": _size(6, 512, 8), "base": _size(6, 1024, 16)}
 
@@ -154,11 +156,15 @@ RECIPES = {recipe.name: recipe for recipe in (
            sizes={"hidden_act": "gelu_erf"},
            presets={"4x312": {**_size(4, 312, 12), "intermediate_size": 1200},
                     "6x768": _size(6, 768, 12)}),
-    # Without dual training: the teacher keeps its weights.
+    # Without dual training, in which the teacher learns too, and with it.
     Recipe("small_vocabulary", "1909.11687", learner="Distiller",
            terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
                   Term("WeightProjection")),
-           presets={str(width): _size(12, width, 12) for width in (48, 96, 192)}),
+           presets=_SMALL),
+    Recipe("dual_training", "1909.11687", learner="DualTraining",
+           terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True),
+                  Term("WeightProjection"), Term("DualMaskedLM", network="teacher")),
+           presets=_SMALL),
     Recipe("universal", "1807.03819", network="UniversalTransformer",
            terms=(Term("MaskedLM"), Term("SentencePrediction"), Term("PonderTime")),
            sizes={"model_type": "universal"},

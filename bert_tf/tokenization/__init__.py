@@ -16,6 +16,7 @@ TOKENIZERS = {
 
 _EXPORTS = {
     "base": ["Tokenizer", "find_vocabulary", "open_tokenizer"],
+    "dual": ["DualTokenizer", "DualVocabulary"],
     "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
                    "looks_lower_case"],
     "wordpiece": ["split_chunks", "split_words"],

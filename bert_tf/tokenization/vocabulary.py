@@ -78,9 +78,11 @@ class Vocabulary:
         special_ids: `pad_id` and the ids of all special tokens but that of mask (a list).
         layout: `Layout` of sequences.
         further_features: names of features that a token is besides its id; none but in ELMo's.
+        parts: the vocabularies that it joins, if it does.
     """
 
     further_features: tuple[str, ...] = ()
+    parts: "tuple[Vocabulary, ...]" = ()
 
     def __init__(self, tokens: Iterable[str], source: str = "the vocabulary",
                  files: Mapping[str, bytes] | None = None,

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "distribution": [
             "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
             "needs_static_shapes"],
+        "dual_training": ["DualTraining", "teacher_config"],
         "early_stopping": ["BestWeights"],
         "distiller": ["Distiller"],
         "electra": ["Electra"],

@@ -22,7 +22,8 @@ from bert_tf.training.learner import Learner, Measures
 from bert_tf.training.transfer_settings import TransferSettings
 
 # The flags of the weights of terms.
-WEIGHTS = {"TokenDistillation": "alpha_ce", "MaskedLM": "alpha_mlm", "HiddenCosine": "alpha_cos"}
+WEIGHTS = {"TokenDistillation": "alpha_ce", "MaskedLM": "alpha_mlm", "HiddenCosine": "alpha_cos",
+           "WeightProjection": "projection_weight"}
 
 
 class Untracked:
@@ -79,9 +80,12 @@ class Distiller(Learner):
             InputError: there is no teacher, or it lacks what terms compare.
         """
         settings = settings or TransferSettings()
-        teacher = read_teacher(settings.teacher, config, terms, dtype)
+        teacher = cls.open_teacher(config, terms, dtype, settings)
         network, made = networks.build(config, dtype=dtype), []
         for term in terms:
+            if term.network == "teacher":
+                made += teacher.objectives
+                continue
             kind = getattr(objectives, term.objective)
             taught = issubclass(kind, TaughtObjective)
             options = {name: getattr(settings, flag) for name, flag in kind.settings.items()
@@ -95,6 +99,12 @@ class Distiller(Learner):
             transfer.begin_with(learner, teacher, settings.layer_numbers(),
                                 settings.vocab_transform)
         return learner
+
+    @classmethod
+    def open_teacher(cls, config: Sizes, terms: Sequence, dtype: str | None,
+                     settings: TransferSettings) -> Learner:
+        """The teacher of a network of `config`; see `of_terms`."""
+        return read_teacher(settings.teacher, config, terms, dtype)
 
     def _freeze_idle(self):
         """Makes heads that no loss reaches keep their weights, which would decay, and a pooler that

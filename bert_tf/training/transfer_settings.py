@@ -9,8 +9,8 @@ from bert_tf.flags import option
 
 @dataclasses.dataclass(frozen=True)
 class TransferSettings:
-    """What is learned of a teacher; for recipes distilbert, tinybert, small_vocabulary and
-    mobilebert."""
+    """What is learned of a teacher; for recipes distilbert, tinybert, small_vocabulary,
+    dual_training and mobilebert."""
 
     teacher: str = option(
         "", "Folder of the teacher, of any format, with its masked LM. For MobileBERT a network as "
@@ -54,8 +54,10 @@ class TransferSettings:
         "distilbert the temperature by which logits are divided (its default: 2).")
 
     project_up: bool = option(
-        False, "For small_vocabulary: project the network's weights up to the teacher's width, not "
-        "the teacher's down.")
+        False, "For small_vocabulary and dual_training: project the network's weights up to the "
+        "teacher's width, not the teacher's down.")
+    projection_weight: float | None = option(
+        None, "Weight of the squared differences of projected weights (default: 1).")
 
     def layer_numbers(self) -> list[int]:
         """--teacher_layers as numbers.
@@ -72,7 +74,7 @@ class TransferSettings:
     def __post_init__(self):
         if self.layer_wise_warmup and not self.teacher:
             raise InputError("--layer_wise_warmup needs a teacher; give its folder as --teacher.")
-        for name in ("alpha_ce", "alpha_mlm", "alpha_cos"):
+        for name in ("alpha_ce", "alpha_mlm", "alpha_cos", "projection_weight"):
             if not 0 <= (getattr(self, name) or 0) < float("inf"):
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 0.")
         for name, most in (("distill_ground_truth_ratio", 1.0), ("distill_temperature", 1e6),

@@ -21,6 +21,9 @@ class PretrainingFlags:
     model_size: str = option(
         "", "Instead of --bert_config_file: a published size of the recipe's, such as base, with "
         "the vocabulary of the records. An unknown one is answered with the list.")
+    teacher_input_file: list[str] = option(
+        [], "For recipe dual_training: records of the text in both vocabularies, made with "
+        "--second_vocab_file, which the teacher learns.")
     eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")

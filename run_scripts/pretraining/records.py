@@ -3,11 +3,12 @@
 import dataclasses
 from collections.abc import Sequence
 
-from bert_tf import data, objectives, recipes
+from bert_tf import data, objectives, recipes, training
 from bert_tf.config import Sizes
 from bert_tf.data import features
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, TAUGHT
+from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 
 # The flags of `create_pretraining_data` that give records what only some networks read.
@@ -169,6 +170,33 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
               if term.objective == "SentencePrediction"]
     return records.check(flag, job.max_seq_length, job.max_predictions_per_seq, config.vocab_size,
                          labels[0] if labels else 2), recipe
+
+
+def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
+                   settings: TransferSettings, records: "data.RecordSet") -> "data.RecordSet":
+    """The records, with those that the teacher learns if it does.
+
+    Args:
+        job, recipe: see above.
+        config: of the network.
+        settings: of the teacher.
+        records: of the network.
+
+    Raises:
+        InputError: there are none, or they do not go together.
+    """
+    learns = any(term.network == "teacher" for term in recipe.terms)
+    if learns != bool(job.teacher_input_file):
+        raise InputError(f"--teacher_input_file must be given: recipe {recipe.name} trains the "
+                         "teacher, too." if learns else "--teacher_input_file is for recipe "
+                         f"dual_training; leave it out with recipe {recipe.name}.")
+    if not learns:
+        return records
+    flag, patterns = "teacher_input_file", job.teacher_input_file
+    theirs = training.teacher_config(settings, config)
+    data.check_mixes(records, data.open_records(patterns, flag),
+                     theirs.vocab_size - config.vocab_size, flag)
+    return data.TwoTexts.of(records, open_records(job, patterns, flag, theirs, recipe)[0])
 
 
 def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",

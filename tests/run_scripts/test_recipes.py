@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import data, flags, recipes
+from bert_tf import data, flags, networks, recipes
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -40,11 +40,14 @@ CASES = {**{name: {"recipe": name, **({"task": next(iter(recipe.tasks))} if reci
          "bert, dynamic": {"recipe": "bert", "masking": "dynamic"},
          "bert_wwm, dynamic": {"recipe": "bert_wwm", "masking": "dynamic"},
          "one segment": {"recipe": "bert", "segments": "doc_sentences"}}
-# One case of each network and learner, which is traced.
+# The vocabulary of the teacher and of what it teaches, where it learns, too.
+MIXED = {"recipe": "dual_training", "second_vocab": "vocab.txt"}
+# One case of each network and learner, which is traced but where two are.
 COMPILED = {(recipe.network, recipe.learner): name
-            for name, recipe in reversed(recipes.RECIPES.items())}.values()
+            for name, recipe in reversed(recipes.RECIPES.items())
+            if recipe.learner != "DualTraining"}.values()
 # What goes on after a kill, on two devices: each network and learner, and masks that are drawn.
-WHOLE = {*COMPILED, "bert, dynamic", "bert_wwm, dynamic"}
+WHOLE = {*COMPILED, "dual_training", "bert, dynamic", "bert_wwm, dynamic"}
 TERMS = {"one segment": ["masked_lm"]}
 ROWS = ("elmo", "lm_lstm", "sa_lstm")
 STREAMS = {"xlnet": StreamFlags(bsz_per_host=BATCH, use_eod=False),
@@ -79,7 +82,10 @@ def fixture_records(folder):
     @functools.cache
     def make(case):
         path = folder / case.replace(", ", "_").replace(" ", "_") / "r.tfrecord"
-        given = dict(CASES.get(case, {"recipe": "ernie2", "task": case}))
+        given = dict(MIXED if case == "mixed" else
+                     CASES.get(case, {"recipe": "ernie2", "task": case}))
+        if "second_vocab" in given:
+            given["second_vocab_file"] = str(folder / given.pop("second_vocab"))
         create_pretraining_data.main(recipes.fill(
             PretrainingDataFlags, **{
                 "input_file": [str(folder / given.pop("text", "text.txt"))],
@@ -102,8 +108,8 @@ def fixture_train(folder, tmp_path):
             "eval_batch_size": BATCH,
             "num_train_steps": STEPS, "num_warmup_steps": 2, "save_checkpoints_steps": 2,
             "iterations_per_loop": 2, "learning_rate": 1e-2, "random_seed": 0, **changes}
-        teacher = TransferSettings(**{n: values.pop(n) for n in ("teacher", "teacher_layers")
-                                     if n in values})
+        teacher = TransferSettings(**{field.name: values.pop(field.name) for field in
+                                      dataclasses.fields(TransferSettings) if field.name in values})
         names = {field.name for field in dataclasses.fields(PretrainingFlags)}
         run_pretraining.main(
             PretrainingFlags(**{n: v for n, v in values.items() if n in names}),
@@ -138,8 +144,11 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
                "max_predictions_per_seq": slots,
                "optimizer": OPTIMIZERS.get(name, "adamw")}
-    if recipe.learner == "Distiller":
+    if recipe.learner in ("Distiller", "DualTraining"):
         options["teacher"] = teacher
+    if recipe.learner == "DualTraining":
+        options["teacher_input_file"] = [records("mixed")]
+        capsys.readouterr()
     assert data.RecordSet.open([path], "input_file").size <= STEPS * BATCH   # an epoch, or several
     whole = train(path, do_eval=True, **(
         {} if case in WHOLE else {"num_train_steps": 2}), **options)
@@ -162,6 +171,34 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     tf.config.run_functions_eagerly(case not in COMPILED)
     two = train(path, output="two", stop_at_step=2, **options)
     assert tiny.largest_difference(checksummed.read(half)[0], two) < 1e-6
+
+
+def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
+    """A run that was stopped while it trained the first layer ends as one that was not."""
+    recipe = recipes.find("mobilebert_transfer")
+    config = tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=2)
+    config.to_json_file(tmp_path / "config.json")
+    (tmp_path / "teacher").mkdir()
+    save_model(str(tmp_path / "teacher"), Learner(networks.build(config), [MaskedLM(config)]))
+    options = {"bert_config_file": str(tmp_path / "config.json"), "num_warmup_steps": 0,
+               "teacher": str(tmp_path / "teacher"), "layer_wise_warmup": True,
+               "num_distill_steps": STEPS, "optimizer": "progressive_lamb",
+               "learning_rate_schedule": "constant", "save_checkpoints_steps": 1}
+    path = records("mobilebert_transfer")
+    whole = train(path, **options)
+    first, *_, last = resume.checkpoints(str(tmp_path / "out"))
+    (tmp_path / "again").mkdir()
+    shutil.copy(first, tmp_path / "again")
+    capsys.readouterr()
+    again = train(path, output="again", **options)
+    assert "going on from step 1" in capsys.readouterr().out
+    assert whole.keys() == again.keys()
+    assert all(np.array_equal(whole[name], again[name]) for name in whole)
+    before, after = (checksummed.read(name)[0] for name in (first, last))
+    moved = {layer for layer in range(2) for name in before
+             if name.startswith("learner/") and f"encoder/layer_{layer}/" in name
+             and not np.array_equal(before[name], after[name])}
+    assert moved == {0, 1}
 
 
 def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatch, tmp_path,
@@ -234,7 +271,8 @@ def test_defaults_name_flags_and_terms_name_objectives(teacher):
         assert terms == tuple(term for term in recipe.terms if not term.by_name)
         sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), **NETWORKS.get(recipe.name, {}))
         learner = run_pretraining.make_learner(sizes, recipe, terms, "float32", *(
-            [TransferSettings(teacher=teacher)] if recipe.learner == "Distiller" else []))
+            [TransferSettings(teacher=teacher)]
+            if recipe.learner in ("Distiller", "DualTraining") else []))
         assert [type(objective).__name__ for objective in learner.objectives] == [
             term.objective for term in terms]
 

@@ -11,7 +11,15 @@ import tensorflow as tf
 from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.training import Distiller, Learner, make_optimizer
+from bert_tf.recipes import find
+from bert_tf.training import (
+    Distiller,
+    DualTraining,
+    Learner,
+    TransferSettings,
+    make_optimizer,
+    save_model,
+)
 from bert_tf.training.resume import variables
 from bert_tf.training.trainer import Trainer
 
@@ -99,3 +107,52 @@ def test_weights_are_projected_to_the_other_width(up):
     total, count = learner.measure(batch)["weight_projection"]["loss"]
     np.testing.assert_allclose(float(total) / float(count), expected, rtol=1e-5)
     assert float(count) == float(learner.counts(batch)["weight_projection"]) == 4
+
+
+def test_a_teacher_learns_another_vocabulary(tmp_path):
+    """Its tokens are predicted among those of their own vocabulary, and it keeps what it knew."""
+    teacher = dataclasses.replace(TEACHER, intermediate_size=64)
+    known = Learner(networks.build(teacher), [objectives.MaskedLM(teacher)])
+    save_model(str(tmp_path), known)
+    student = dataclasses.replace(STUDENT, vocab_size=23, num_hidden_layers=4, intermediate_size=32)
+    recipe = find("dual_training")
+    learner = DualTraining.of_terms(student, recipe.terms[::2] + recipe.terms[3:], settings=(
+        TransferSettings(teacher=str(tmp_path), projection_weight=0.5)))
+    dual, = learner.teacher.objectives
+    assert [one.loss_weight for one in learner.objectives] == [1.0, 0.5, 1.0]
+    rng = np.random.default_rng(1)
+    mixed = {"input_ids": rng.integers(0, 84, (4, 12)), "input_mask": np.ones([4, 12]),
+             "masked_lm_positions": rng.integers(0, 12, (4, 3)),
+             "masked_lm_ids": np.array([[0, 60, 61], [83, 7, 70], [5, 62, 80], [1, 2, 3]]),
+             "masked_lm_weights": np.ones([4, 3])}
+    mine = {**mixed, "input_ids": mixed["input_ids"] % 23, "masked_lm_ids":
+            mixed["masked_lm_ids"] % 23}
+    batch = {name: tf.constant(np.asarray(value, "float32" if "weights" in name else "int32"))
+             for part, prefix in ((mine, ""), (mixed, "beside/"))
+             for name, value in ((prefix + name, value) for name, value in part.items())}
+    features = {name.removeprefix("beside/"): value for name, value in batch.items()
+                if name.startswith("beside/")}
+    encoder = learner.teacher.encoder
+    logits = np.array(objectives.MaskedLM.call(
+        dual, encoder(features), features, encoder.embedding_table))
+    expected = 0.0
+    for row, label in zip(logits.reshape(12, -1), mixed["masked_lm_ids"].ravel()):
+        part = row[:61] if label < 61 else row[61:]
+        expected -= row[label] - np.log(np.sum(np.exp(part)))
+    found = learner.measure(batch)["dual_masked_lm"]["loss"]
+    np.testing.assert_allclose(found, (expected, 12), rtol=1e-5)
+    # What it knew gives what it gave; without its text there is nothing to learn.
+    old = {**features, "input_ids": features["input_ids"] % 61}
+    np.testing.assert_allclose(encoder(old)["sequence_output"],
+                               known.encoder(old)["sequence_output"], atol=1e-6)
+    alone = {name: value for name, value in batch.items() if not name.startswith("beside/")}
+    assert float(learner.measure(alone)["dual_masked_lm"]["loss"][1]) == 0
+    # The student's vectors are compared with its rows of the teacher's table.
+    projection = learner.objectives[1]
+    table = np.array(encoder.embedding_table)[61:]
+    difference = table @ np.array(projection.after) - np.array(learner.encoder.embedding_table)
+    both = Distiller(learner.encoder, [projection], teacher=learner.teacher)
+    less = both.measure(alone)["weight_projection"]["loss"][0]
+    more = learner.measure(alone)["weight_projection"]["loss"][0]
+    np.testing.assert_allclose((more - less) / 4, np.sum(difference**2), rtol=1e-3)
+    assert list(learner.parts()) == ["model"]

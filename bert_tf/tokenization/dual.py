@@ -1,0 +1,98 @@
+"""Texts in which each word is split with one of two vocabularies (arXiv:1909.11687, section 3.1).
+
+Shapes: T tokens, W words.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.tokenization.base import Tokenizer, open_tokenizer
+from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
+from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
+
+# What the names of the second vocabulary's tokens begin with.
+_SECOND = "second:"
+
+
+class DualVocabulary(Vocabulary):
+    """The tokens of two vocabularies, those of the second after those of the first, which has the
+    special tokens of a sequence.
+
+    Args:
+        parts: the two.
+    """
+
+    def __init__(self, parts: Sequence[Vocabulary]):
+        first, second = self.parts = tuple(parts)
+        super().__init__(
+            [*first.tokens, *(token and _SECOND + token for token in second.tokens)],
+            files={VOCAB_FILE: first.files[VOCAB_FILE], f"second_{VOCAB_FILE}":
+                   second.files[VOCAB_FILE]})
+
+
+class DualTokenizer(Tokenizer):
+    """WordPiece in which each word of a text is split with the second of two vocabularies with some
+    probability, and else with the first.
+
+    The draws are a function of the lines that are encoded together.
+
+    Args:
+        vocabulary: `DualVocabulary`.
+        do_lower_case: for both.
+        second_share: the probability.
+
+    Raises:
+        InputError: it is none.
+    """
+
+    name = "dual_wordpiece"
+    setting_names = ("second_share",)
+
+    def __init__(self, vocabulary: DualVocabulary, do_lower_case: bool = True,
+                 second_share: float = 0.5):
+        if not 0 <= second_share <= 1:
+            raise InputError(f"--second_share is {second_share}; it must be from 0 to 1.")
+        super().__init__(vocabulary, do_lower_case, second_share=second_share)
+        self._parts = [WordpieceTokenizer(part, do_lower_case) for part in vocabulary.parts]
+
+    @classmethod
+    def open(cls, path: str, second: str, do_lower_case: bool, second_share: float
+             ) -> "DualTokenizer":
+        """The tokenizer of two files.
+
+        Raises:
+            InputError: one is no vocabulary of WordPiece.
+        """
+        parts = []
+        for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
+            found = open_tokenizer(name, do_lower_case)
+            if not isinstance(found, WordpieceTokenizer):
+                raise InputError(f"--{flag}: {name} is no vocab.txt of WordPiece, of which two can "
+                                 "be mixed; name one.")
+            parts.append(found.vocabulary)
+        return cls(DualVocabulary(parts), do_lower_case, second_share)
+
+    def encode(self, text: str) -> list[int]:
+        return self.encode_lines([text])[0].tolist()
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        words = [split_words(line, self.do_lower_case) for line in lines]
+        flat = [word for line in words for word in line]
+        seed = zlib.crc32("\n".join(lines).encode("utf-8", "surrogatepass"))
+        chosen = (np.random.default_rng(seed).random(len(flat)) < self.settings["second_share"]
+                  ).astype(np.int64)                                            # [W]
+        found = [part.encode_lines(flat) for part in self._parts]
+        sizes = np.array([lengths for _, lengths in found]).reshape(2, -1)      # [2, W]
+        ids = np.concatenate([found[0][0], found[1][0] + self._parts[0].vocabulary.size])
+        starts = np.cumsum(sizes).reshape(2, -1) - sizes
+        row = np.arange(len(flat))
+        starts, sizes = starts[chosen, row], sizes[chosen, row]
+        places = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        ends = np.concatenate([[0], np.cumsum(sizes)])[np.cumsum([0, *map(len, words)])]
+        return ids[places].astype(np.int32), np.diff(ends).astype(np.int32)     # [T], [lines]
+
+    def _continues(self, token):
+        return token.removeprefix(_SECOND).startswith("##")

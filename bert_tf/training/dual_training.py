@@ -1,0 +1,128 @@
+"""A teacher that learns a student's vocabulary while the student learns from it (Zhao et al.,
+arXiv:1909.11687).
+
+Shapes: B batch, S sequence, V tokens of the student, W width of the teacher.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from bert_tf import checkpoints, networks, objectives
+from bert_tf.checkpoints.weights import variables
+from bert_tf.config import Sizes
+from bert_tf.data.two_texts import beside
+from bert_tf.errors import InputError
+from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.seeds import split_seed
+from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.taught import LAYER_WEIGHTS, of_teacher
+from bert_tf.training.distiller import Distiller, load_teacher
+from bert_tf.training.learner import Learner
+from bert_tf.training.transfer_settings import TransferSettings
+
+# The feature that holds what the teacher's network returns for its own text.
+_OUTPUTS = "beside_outputs"
+# Beside the weights of layers, the vectors of the student's tokens.
+_VECTORS = "word_vectors"
+
+
+@register
+class DualTraining(Distiller):
+    """A Distiller whose teacher learns, too: the masked LM of texts in which each word is split
+    with its own vocabulary or with the student's. Its table has rows for both, and the vectors of
+    the student's tokens are compared with the student's as the weights of layers are.
+
+    No gradient of the comparison reaches the teacher. A batch has the teacher's text as
+    `data.two_texts.beside` finds it; one to be scored has none. What is saved is the student.
+
+    Args:
+        encoder, objectives, teacher: see `Distiller`; the teacher's one objective, a
+            `DualMaskedLM`, is among the objectives.
+    """
+
+    one_task_a_batch = True     # the teacher's is not scored
+
+    def __init__(self, encoder, objectives, teacher: Learner | None = None, **kwargs: Any):
+        super().__init__(encoder, objectives, teacher, **kwargs)
+        self.learning_teacher = self.teacher        # its weights are the learner's
+        self.teacher.trainable = True
+        if self.teacher.encoder.pooler:
+            self.teacher.encoder.pooler.trainable = False
+
+    @classmethod
+    def open_teacher(cls, config: Sizes, terms: Sequence, dtype: str | None,
+                     settings: TransferSettings) -> Learner:
+        """The teacher, with new vectors for the tokens of `config`.
+
+        Raises:
+            InputError: there is none; or no term trains it.
+        """
+        if not any(term.network == "teacher" for term in terms):
+            raise InputError("--terms leaves dual_masked_lm out, without which the teacher does "
+                             "not learn; give --recipe=small_vocabulary for one that does not.")
+        known = load_teacher(settings.teacher, dtype)
+        sizes = teacher_config(settings, config)
+        found = Learner(networks.build(sizes, name="teacher", dtype=dtype), [
+            objectives.DualMaskedLM(sizes, config.vocab_size, dtype=dtype)])    # type: ignore
+        theirs = variables(known)
+        for name, variable in variables(found).items():
+            value = theirs[name.replace("dual_masked_lm/", "masked_lm/")]
+            more = variable.shape[0] - value.shape[0] if len(value.shape) else 0
+            variable.assign(ops.concatenate([value, variable[-more:]]) if more else value)
+        return found
+
+    @property
+    def _first(self):
+        """How many tokens the teacher knew before."""
+        return self.teacher.encoder.config.vocab_size - self.encoder.config.vocab_size
+
+    def call(self, batch: Batch, training: bool = False,
+             dropout_seed: Tensor | None = None) -> dict[str, Any]:
+        if training and dropout_seed is None:
+            dropout_seed = self.encoder.seed_generator.next()
+        mine, other = split_seed(dropout_seed if training else None, 2)
+        if text := beside(batch):
+            batch = {**batch, _OUTPUTS: {
+                **self.teacher.run_network(text, training, other),
+                "embedding_table": self.teacher.encoder.embedding_table}}
+        return super().call(batch, training, mine)
+
+    def teach(self, batch: Batch) -> dict[str, Any]:
+        found = super().teach(batch)
+        vectors = ops.stop_gradient(self.teacher.encoder.embedding_table[self._first:])
+        return _with_vectors(found, of_teacher(LAYER_WEIGHTS), vectors)
+
+    def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
+        if objective in self.teacher.objectives:
+            return batch.get(_OUTPUTS, {}), self.learned_by(objective, batch)
+        outputs, batch = super().seen_by(objective, outputs, batch)
+        return _with_vectors(outputs, LAYER_WEIGHTS, self.encoder.embedding_table), batch
+
+    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+        if objective not in self.teacher.objectives:
+            return batch
+        return beside(batch) or {name: ops.zeros((1, 1), dtype) for name, dtype in (
+            ("masked_lm_ids", "int32"), ("masked_lm_weights", "float32"))}
+
+
+def teacher_config(settings: TransferSettings, config: Sizes) -> Sizes:
+    """The configuration of the teacher with rows for the tokens of `config`, too.
+
+    Raises:
+        InputError: there is no teacher.
+    """
+    if not settings.teacher:
+        raise InputError("--teacher must be given: this recipe learns from a pre-trained model.")
+    theirs: Any = checkpoints.read_config(settings.teacher)
+    return dataclasses.replace(theirs, vocab_size=theirs.vocab_size + config.vocab_size)  # type: ignore
+
+
+def _with_vectors(values, name, vectors):
+    """`values`, of which the dict `name`, if it is there, also has the vectors of tokens, one after
+    the other."""
+    if name not in values:
+        return values
+    return {**values, name: {**values[name], _VECTORS: ops.reshape(vectors, (-1,))}}
