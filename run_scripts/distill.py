@@ -18,6 +18,7 @@ Example:
 """
 
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -31,8 +32,9 @@ from bert_tf.compression.recipes import (
 )
 from bert_tf.errors import InputError
 from bert_tf.flags import option
+from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.task import SavedTask
-from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import ModelFlags
@@ -138,17 +140,22 @@ class DistillFlags:
 def _saved(job: DistillFlags) -> SavedTask:
     """The `SavedTask` of the first teacher."""
     saved = SavedTask.require(job.teacher[0], "teacher")
-    if not hasattr(saved.task.kind, "record_options"):
+    if saved.task.kind.script == "run_text_to_text":
         raise InputError(f"--teacher: {job.teacher[0]} is a model for {saved.task.kind.title}, "
                          "which is not distilled.")
     return saved
 
 
-def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags:
+def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:
     """The flags with what the teacher knows of files of one's own."""
+    kind = saved.task.kind
+    if kind.name == "span":
+        path = functools.partial(os.path.join, task_flags.data_dir)
+        train, dev = (name and path(name) for name in (
+            task_flags.train_file, task_flags.dev_file or task_flags.test_file))
+        return SquadFlags(train_file=train, predict_file=dev)
     if task_flags.task:
         return task_flags
-    kind = saved.task.kind
     return dataclasses.replace(
         task_flags, task_kind=task_flags.task_kind or kind.name,
         labels=task_flags.labels or list(saved.task.labels))
@@ -188,8 +195,11 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from run_scripts.finetuning.run import open_run
     from run_scripts.finetuning.teaching import Teaching
 
+    files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
-    open_run(saved.task.kind.script, _task_flags(task_flags, saved),
+    given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
+              if name != THRESHOLD}
+    open_run(saved.task.kind.script, files,
              _model_flags(job, saved, settings.output_dir), settings, given,
              Teaching(job, row)).carry_out()
 

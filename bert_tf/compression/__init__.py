@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "soft_targets": ["Patience", "SoftTargets", "Teaching"],
     "cutting": ["cut", "dead_heads"],
     "importance": ["importance", "normalised", "order_of", "steps_of"],
+    "taught_squad": ["TaughtSquadRecords"],
     "teachers": ["TaughtRecords", "Teacher", "Teachers"],
     "transfer": ["TransferExample", "TransferSource"],
 })

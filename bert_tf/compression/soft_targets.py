@@ -18,6 +18,7 @@ from bert_tf.objectives.base import Batch, Objective
 TEACHER_LOGITS, TEACHER_CLS = "teacher_logits", "teacher_cls"
 # Which examples have a gold label, int [B, 1]; all where it is absent.
 IS_LABELLED = "is_labelled"
+_NO_LOGIT = -1e9
 # What `Student` gives to an auxiliary objective: weights of the logits [...].
 SOFT_WEIGHTS = "soft_weights"
 
@@ -79,8 +80,8 @@ class Teaching(Objective):
 
 
 class SoftTargets(Teaching):
-    """The logits of a head are to be those of a teacher, `teacher_logits` [B, C], or of each token
-    [B, C, S].
+    """The logits of a head are to be those of a teacher, `teacher_logits` [B, C], of each token
+    [B, C, S], or of each end of an answer [B, 2, S].
 
     Args:
         head: the name of the objective whose logits are compared.
@@ -93,6 +94,8 @@ class SoftTargets(Teaching):
         mean_over: "examples" (or tokens), of which each has the sum over its classes; or "classes",
             that by C.
         is_binary: whether each logit is a decision of its own.
+        of_positions: whether the choice is one among the S positions; padding is none of them for
+            the teacher.
         scale: of a regression, by which the teacher's numbers are divided; its form is "mse".
 
     Raises:
@@ -103,8 +106,8 @@ class SoftTargets(Teaching):
 
     def __init__(self, config: Sizes, head: str, form: str = "kl", temperature: float = 1.0,
                  scales_gradient: bool = True, mean_over: str = "examples",
-                 is_binary: bool = False, scale: float = 1.0, name: str = "soft_targets",
-                 **kwargs: Any):
+                 is_binary: bool = False, scale: float = 1.0, of_positions: bool = False,
+                 name: str = "soft_targets", **kwargs: Any):
         if form not in FORMS:
             raise InputError(f"soft targets have no form {form!r}; choose from "
                              f"{', '.join(FORMS)}.")
@@ -113,18 +116,22 @@ class SoftTargets(Teaching):
         super().__init__(config, name=name, **kwargs)
         self.head, self.form, self.temperature = head, form, temperature
         self.scales_gradient, self.mean_over = scales_gradient, mean_over
-        self.is_binary, self.scale = is_binary, scale
+        self.is_binary, self.scale, self.of_positions = is_binary, scale, of_positions
 
     def call(self, outputs: Mapping[str, Any], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
         return outputs["head_logits"][self.head]
 
     def targets(self, batch: Batch) -> tuple[Any, Any]:
-        """The teacher's logits [B, C] or [B, S, C], and weights [B], [B, S] or [B, C]."""
+        """The teacher's logits [B, C], [B, S, C] or [B, 2, S], and weights [B], [B, S], [B, C] or
+        [B, 2]."""
         if self.reads[0] not in batch:
             return None, None
         logits = ops.cast(batch[self.reads[0]], "float32")
-        if len(logits.shape) == 3:
+        if self.of_positions:
+            is_token = ops.cast(batch["input_mask"], "bool")[:, None]
+            logits = ops.where(is_token, logits, _NO_LOGIT)
+        elif len(logits.shape) == 3:
             logits = ops.transpose(logits, (0, 2, 1))
         return logits / self.scale, batch[SOFT_WEIGHTS]
 
@@ -148,7 +155,7 @@ class SoftTargets(Teaching):
 
     def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
         by_class = self.mean_over == "classes" and len(weights.shape) < len(labels.shape)
-        return ops.sum(weights) * (labels.shape[-1] if by_class else 1.0)
+        return ops.sum(weights) * (ops.cast(ops.shape(labels)[-1], "float32") if by_class else 1.0)
 
 
 class Patience(Teaching):

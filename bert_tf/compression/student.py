@@ -15,6 +15,7 @@ from bert_tf.compression.soft_targets import (
 )
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor
+from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultiLabel, Regression
 from bert_tf.training.learner import Learner, Measures
@@ -97,5 +98,6 @@ def make_terms(row: Distillation, config: Sizes, head: Objective, dtype: str | N
             if isinstance(head, Regression):
                 options |= {"form": "mse", "mean_over": "examples", "scale": head.scale}
             options["is_binary"] = isinstance(head, MultiLabel)
+            options["of_positions"] = isinstance(head, AnswerSpan)
         made.append(TERMS[term.objective](config, **options))
     return made

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,12 @@ class Teacher:
                 found.update(hashlib.file_digest(file, "sha256").digest())
         return found.hexdigest()
 
+    @property
+    def head(self) -> str:
+        """The name of its head in `bert_tf.heads`."""
+        task = self.saved.task
+        return task.kind.head(task, self.saved.options)[0]
+
     @functools.cached_property
     def _model(self):
         """The Learner, its tokenizer, and the function of a batch's features."""
@@ -90,11 +96,16 @@ class Teacher:
             examples: list of `Example`; sentences of a document are together.
         """
         saved, kind = self.saved, self.saved.task.kind
-        learner, tokenizer, forward = self._model
+        _, tokenizer, _ = self._model
         features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)
-        found = answer_rows(forward, features, learner.encoder.reads, saved.max_seq_length,
-                            self._batch_size, learner.objectives[0].positional, self._choices)
-        return kind.units(found, features)
+        return kind.units(self.read(features, saved.max_seq_length), features)
+
+    def read(self, features: Mapping[str, np.ndarray], max_seq_length: int
+             ) -> dict[str, np.ndarray]:
+        """Its answers to the features of its own tokenizer's records, `max_seq_length` long."""
+        learner, _, forward = self._model
+        return answer_rows(forward, features, learner.encoder.reads, max_seq_length,
+                           self._batch_size, learner.objectives[0].positional, self._choices)
 
 
 @dataclasses.dataclass(frozen=True)

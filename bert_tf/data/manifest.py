@@ -88,7 +88,10 @@ def record_features(manifest: Mapping[str, Any]
         return features.FINETUNING[kind], sizes
     if "doc_stride" in options:
         labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
-        return features.ANSWER_SPAN + labels, sizes
+        # Of a teacher's answers there are two for each position: of the start and of the end.
+        further = tuple(features.Feature(**feature)
+                        for feature in manifest.get("further_features", ()))
+        return features.ANSWER_SPAN + labels + further, {**sizes, "num_labels": 2}
     sizes["max_predictions_per_seq"] = recipes.of_manifest(manifest).corruption.slots(
         options["max_predictions_per_seq"], options["max_seq_length"])
     if "max_target_length" in options:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
-_PIECE_QUESTIONS = 1 << 13
+PIECE_QUESTIONS = 1 << 13
 # The original's spaces. Others, such as a no-break space, are parts of words.
 _WORD = re.compile(r"[^ \t\r\n\u202f]+")
 _BLOCK = 1 << 20
@@ -108,7 +108,7 @@ def read_paragraphs(path: str, is_training: bool,
         raise InputError(f"{path} holds no question; give a SQuAD file that does.")
 
 
-def read_pieces(path, is_training, version_2_with_negative=False, size=_PIECE_QUESTIONS, *,
+def read_pieces(path, is_training, version_2_with_negative=False, size=PIECE_QUESTIONS, *,
                 squad_style="bert"):
     """Yields the paragraphs of a SQuAD file in lists of at least `size` questions but for the last.
 

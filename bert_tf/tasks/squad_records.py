@@ -4,14 +4,16 @@ import dataclasses
 import functools
 import hashlib
 import os
+import typing
 
 import numpy as np
 
 from bert_tf.data import features, manifest, shards, tfrecord
+from bert_tf.data.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of
-from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, SpanOptions, cut_spans
-from bert_tf.tasks.squad import read_pieces
+from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, AnswerSpans, SpanOptions, cut_spans
+from bert_tf.tasks.squad import PIECE_QUESTIONS, read_pieces
 from bert_tf.tokenization.base import Tokenizer
 
 _MOST_NOTES = 5         # that are printed
@@ -30,6 +32,8 @@ class SquadRecords:
             every span of every question, in the file's order.
         version_2_with_negative: whether questions may have no answer.
         options: `SpanOptions`.
+        piece_questions: how many a shard has at least, but for the last.
+        features: the `Feature`s that it holds.
     """
 
     input_file: str
@@ -38,6 +42,16 @@ class SquadRecords:
     is_training: bool
     version_2_with_negative: bool = False
     options: SpanOptions = SpanOptions()
+
+    piece_questions: typing.ClassVar[int] = PIECE_QUESTIONS
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        return features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())
+
+    def further_fingerprint(self) -> dict:
+        """What the records depend on beside the file, the vocabulary and the options."""
+        return {}
 
     def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
         """Writes the records and their manifest; nothing that is there is made again.
@@ -74,7 +88,8 @@ class SquadRecords:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return shards.make_shards(
             path, {"options": settings, "vocabulary": vocabulary.hash, "input": digest,
-                   "output_file": [os.path.basename(self.output_file)], "pieces": counts},
+                   "output_file": [os.path.basename(self.output_file)], "pieces": counts,
+                   **self.further_fingerprint()},
             self._numbered_pieces(counts), self._write_piece, num_workers,
             functools.partial(self._describe, settings), may_replace, defaults_of(SpanOptions))
 
@@ -93,7 +108,7 @@ class SquadRecords:
 
     def _pieces(self):
         return read_pieces(self.input_file, self.is_training, self.version_2_with_negative,
-                           squad_style=self.options.squad_style)
+                           self.piece_questions, squad_style=self.options.squad_style)
 
     def _count_spans(self, piece):
         return len(cut_spans(piece, self.tokenizer, self.options).start)
@@ -126,17 +141,22 @@ class SquadRecords:
                            "records": shard["records"]}}
 
     def _blocks(self, spans, first_id):
-        wanted = features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())
         for first in range(0, len(spans.start), _ROWS):
             last = min(first + _ROWS, len(spans.start))
-            block = spans.features(first, last, self.options, self.tokenizer.vocabulary)
+            block = self.encode(spans, first, last)
             block["unique_ids"] = np.arange(first_id + first, first_id + last)[:, None]
-            yield {feature.name: block[feature.name] for feature in wanted}
+            yield {feature.name: block[feature.name] for feature in self.features}
+
+    def encode(self, spans: AnswerSpans, first: int, last: int) -> dict[str, np.ndarray]:
+        """The features of the spans `first` to `last` (exclusive), without unique_ids."""
+        return spans.features(first, last, self.options, self.tokenizer.vocabulary)
 
     def _describe(self, settings, results):
+        further = self.features[len(SquadRecords.features.fget(self)):]
         return {
             "format": "bert_tf answer span records 1",
             "options": settings,
+            **({"further_features": list(map(dataclasses.asdict, further))} if further else {}),
             "vocabulary": self.tokenizer.vocabulary.describe(),
             "inputs": [{"name": self.input_file, "bytes": os.path.getsize(self.input_file)}],
             "counts": {name: sum(result["counts"][name] for result in results)

@@ -8,6 +8,7 @@ from bert_tf import compression
 from bert_tf.compression.masked_words import MaskedWords, WordModel, WordVectors
 from bert_tf.compression.recipes import Distillation, patience_layers
 from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.split_records import SplitRecords
 
 
@@ -62,25 +63,44 @@ class Teaching:
 
     def records(self, plan, folder: str):
         """The records that the student learns from."""
-        own = plan.wanted.sources["train"]
+        own, kind, model = plan.wanted.sources["train"], plan.task.kind, plan.model
+        if not isinstance(kind, LabelledKind):
+            return self._of_answers(kind.records(own, model.tokenizer, model.max_seq_length,
+                                                 plan.options, folder), plan)
         source = compression.TransferSource(
             **{field.name: getattr(own, field.name) for field in dataclasses.fields(own)},
             further=tuple(self.flags.transfer_file), has_own=self.flags.train_examples,
             augment=self._augment(own) if self.augments else None)
         source.check_files()
-        if self.augments and (plan.task.kind.needs_choices or plan.task.kind.format):
-            raise InputError(f"--augmentation makes texts, not examples of {plan.task.kind.title}; "
+        if self.augments and (kind.needs_choices or kind.format):
+            raise InputError(f"--augmentation makes texts, not examples of {kind.title}; "
                              "give --augmentation=none.")
-        model = plan.model
         tokenizer = model.tokenizer
         if self.augments:
             tokenizer = compression.MarkingTokenizer(tokenizer)
-        options = plan.task.kind.record_options(model.tokenizer, model.max_seq_length,
-                                                plan.options)
+        options = kind.record_options(model.tokenizer, model.max_seq_length, plan.options)
         if self.row.teaches == "in_step":
             self.in_step(plan)
             return SplitRecords(source, options, tokenizer, folder)
         return compression.TaughtRecords(source, options, tokenizer, folder, self.teachers(plan))
+
+    def _of_answers(self, records, plan):
+        """The records of questions about paragraphs.
+
+        Raises:
+            InputError: other texts or vectors are to be learned, which is not done there.
+        """
+        if self.augments or self.flags.transfer_file or not self.flags.train_examples:
+            raise InputError("a student that finds answers in paragraphs learns from --train_file "
+                             "alone: leave out --transfer_file, --augmentation and "
+                             "--train_examples.")
+        if any(term.objective == "Patience" for term in self.row.terms):
+            raise InputError(f"--recipe={self.row.name} compares [CLS] vectors, which answers in "
+                             "paragraphs are not found by; give another recipe.")
+        if self.row.teaches == "in_step":
+            self.in_step(plan)
+            return records
+        return compression.TaughtSquadRecords.of(records, self.teachers(plan))
 
     @property
     def augments(self) -> bool:

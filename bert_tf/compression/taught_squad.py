@@ -1,0 +1,88 @@
+"""The records of a SQuAD file that hold teachers' answers.
+
+Shapes: N sequences, S sequence.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+
+from bert_tf.compression.soft_targets import TEACHER_LOGITS
+from bert_tf.compression.teachers import Teachers
+from bert_tf.data.features import Feature
+from bert_tf.errors import InputError
+from bert_tf.tasks.answer_spans import AnswerSpans
+from bert_tf.tasks.squad_records import SquadRecords
+from bert_tf.tokenization import open_tokenizer
+
+_LEAST = -1e9       # of a logit
+
+
+@dataclasses.dataclass(frozen=True)
+class TaughtSquadRecords(SquadRecords):
+    """Records of questions with the logits of starts and of ends that teachers give, as
+    `teacher_logits` [2 * S]. The sequences are the student's, which the teachers read: their
+    tokenizers are the same. Every question is answered once: a command that was killed goes on with
+    the questions that are left.
+
+    Attributes:
+        teachers: `Teachers`.
+    """
+
+    teachers: Teachers | None = None
+
+    piece_questions: ClassVar[int] = 1 << 10
+
+    @classmethod
+    def of(cls, records: SquadRecords, teachers: Teachers) -> "TaughtSquadRecords":
+        """Records, as `teachers` answer them.
+
+        Raises:
+            InputError: a teacher has another tokenizer, shorter sequences, or a head that predicts
+                ends from starts.
+        """
+        tokenizer, length = records.tokenizer, records.options.max_seq_length
+        for teacher in teachers.members:
+            own = open_tokenizer(teacher.folder, teacher.saved.do_lower_case)
+            if own.vocabulary.tokens != tokenizer.vocabulary.tokens or (
+                    own.describe() != tokenizer.describe()):
+                raise InputError(f"--teacher={teacher.folder} has another tokenizer than the "
+                                 "student: starts and ends of answers are places among tokens; "
+                                 "give --vocab_file that of the teacher.")
+            if length > teacher.config.max_position_embeddings:
+                raise InputError(f"--max_seq_length is {length}, but --teacher={teacher.folder} "
+                                 f"has {teacher.config.max_position_embeddings} positions.")
+            if teacher.head != "answer_span":
+                raise InputError(f"--teacher={teacher.folder} predicts ends from starts, of which "
+                                 "it considers a few; name one of --squad_style=bert.")
+        return cls(**{field.name: getattr(records, field.name)
+                      for field in dataclasses.fields(SquadRecords)}, teachers=teachers)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        return (*super().features, Feature(TEACHER_LOGITS, "float32", "L*S"))
+
+    def further_fingerprint(self) -> dict[str, Any]:
+        assert self.teachers is not None
+        return {"teachers": self.teachers.describe()}
+
+    def make(self, num_workers: int = 1, may_replace: bool = True) -> tuple[dict, bool]:
+        """See `SquadRecords.make`; the teachers work in this process."""
+        return super().make(1, may_replace)
+
+    def encode(self, spans: AnswerSpans, first: int, last: int) -> dict[str, np.ndarray]:
+        features = super().encode(spans, first, last)
+        assert self.teachers is not None
+        found = [teacher.read(features, self.options.max_seq_length)
+                 for teacher in self.teachers.members]
+        logits = np.stack([[answers[f"{end}_logits"] for end in ("start", "end")]
+                           for answers in found])               # [teachers, 2, N, S]
+        if len(found) == 1 or self.teachers.average == "logits":
+            logits = logits.mean(0)
+        else:
+            likely = log_softmax(logits.astype(np.float64), axis=-1)
+            logits = np.maximum(logsumexp(likely, axis=0) - np.log(len(found)), _LEAST)
+        return {**features, TEACHER_LOGITS: np.moveaxis(logits, 1, 0).reshape(
+            last - first, -1).astype(np.float32)}
