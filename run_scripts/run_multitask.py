@@ -1,5 +1,5 @@
 """Fine-tunes one model on several tasks at once, each with a head of its own (MT-DNN,
-arXiv:1901.11504): classification of texts and of pairs, similarity, and choices.
+arXiv:1901.11504): classification of texts and of pairs, similarity, choices, and tags of words.
 
 Every step is a batch of one task. After each epoch a table shows the scores of all tasks; the epoch
 with the best mean is kept. --output_dir gets the model, tasks/NAME with the predictions of each

@@ -9,9 +9,10 @@ from keras import ops
 
 from bert_tf.compression.soft_targets import IS_LABELLED, SOFT_WEIGHTS, TEACHER_LOGITS, Teaching
 from bert_tf.compression.student import Student
-from bert_tf.data.task_batches import IS_TAUGHT
+from bert_tf.data.task_batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
+from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learner import Measures
 from bert_tf.training.multitask import MultiTaskLearner
 
@@ -19,26 +20,34 @@ from bert_tf.training.multitask import MultiTaskLearner
 class MultiTaskStudent(Student, MultiTaskLearner):
     """A `MultiTaskLearner` with a `SoftTargets` for each task that has teachers.
 
-    A batch has `teacher_logits` [B, C] too, and `is_taught` [B, 1], 0 where its task has no
-    teachers.
+    A batch has what teachers answer too (see `data.task_batches.of_task`), and `is_taught` [B, 1],
+    0 where its task has no teachers.
+
+    Attributes:
+        without_auxiliary: the class of a learner of the tasks alone.
     """
+
+    without_auxiliary = MultiTaskLearner
 
     def learned_by(self, objective: Objective, batch: Batch) -> Batch:
         """As of a `MultiTaskLearner`; soft targets have the weights of their task's examples."""
         head = next((one for one in self.heads if one.name == getattr(objective, "head", "")),
                     objective)
         found = MultiTaskLearner.learned_by(self, head, batch) if head in self.heads else batch
-        if TEACHER_LOGITS not in batch:
-            return found
+        of_words = isinstance(head, Tagging)
+        logits = batch.get(WORD_LOGITS if of_words else TEACHER_LOGITS)
+        if logits is None:
+            return {name: value for name, value in found.items() if name != TEACHER_LOGITS}
         if isinstance(objective, Teaching):
-            weights = head.targets(found)[1]                                    # [B] or [B, 1]
+            weights = head.targets(found)[1]                            # [B], [B, 1] or [B, S]
             taught = ops.reshape(ops.cast(batch[IS_TAUGHT], "float32"), (-1,))
             if len(weights.shape) == 2:
                 taught = taught[:, None]
             return {**found, SOFT_WEIGHTS: weights * taught,
-                    TEACHER_LOGITS: batch[TEACHER_LOGITS][:, :head.num_labels]}
-        return {**found, "is_real_example": found["is_real_example"] * ops.cast(
-            batch[IS_LABELLED], "float32")}
+                    TEACHER_LOGITS: logits[:, :head.num_labels]}
+        name = WORD_WEIGHTS if of_words else "is_real_example"
+        counts = batch[IS_WORD_LABELLED][:, 0] if of_words else batch[IS_LABELLED]
+        return {**found, name: ops.cast(found[name], "float32") * ops.cast(counts, "float32")}
 
     def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
         targets = self.targets(batch)

@@ -17,32 +17,69 @@ from bert_tf.data.task_order import TaskOrder
 # Features of records that teachers have answered, and whether those of a batch are.
 _TAUGHT = ("teacher_logits", "is_labelled")
 IS_TAUGHT = "is_taught"
+# The labels of words, and what teachers answer about words.
+WORD_LABELS, WORD_WEIGHTS = "word_label_ids", "label_weights"
+WORD_LOGITS, IS_WORD_LABELLED = "word_teacher_logits", "is_word_labelled"
 
 
-def of_task(batch: Mapping[str, np.ndarray], number: int, soft_labels: int = 0
-            ) -> dict[str, np.ndarray]:
+@dataclasses.dataclass(frozen=True)
+class SharedFeatures:
+    """What the batches of all tasks have because some need it.
+
+    Attributes:
+        words: whether a task is about words.
+        soft_labels: the most labels of other tasks with teachers.
+        soft_tags: the most labels of a task about words with teachers.
+    """
+
+    words: bool = False
+    soft_labels: int = 0
+    soft_tags: int = 0
+
+
+def of_task(batch: Mapping[str, np.ndarray], number: int,
+            shared: SharedFeatures = SharedFeatures()) -> dict[str, np.ndarray]:
     """A batch of an `ExampleSet` as batches of all tasks are: features int32 [B, C, L], and
     `label_ids` float32, `is_real_example` and `task_number` int32, [B, 1].
 
     Args:
         batch: of one task.
         number: that of the task.
-        soft_labels: the most labels of a task with teachers. If there are any, there are also
-            `teacher_logits` float32 [B, soft_labels], and `is_labelled` and `is_taught` [B, 1].
+        shared: what there also is. With words, `word_label_ids` and `label_weights` int32
+            [B, 1, L]. With `soft_labels`, `teacher_logits` float32 [B, soft_labels] and
+            `is_labelled` [B, 1]; with `soft_tags`, `word_teacher_logits` [B, soft_tags, L] and
+            `is_word_labelled` [B, 1, L]; with any of both, `is_taught` [B, 1].
     """
-    rows = len(batch["is_real_example"])
+    rows, length = batch["input_ids"].shape[0], batch["input_ids"].shape[-1]
+    of_words, is_taught = WORD_WEIGHTS in batch, _TAUGHT[0] in batch
     features = {name: values if values.ndim == 3 else values[:, None]
                 for name, values in batch.items()
                 if name not in ("label_ids", "is_real_example", *_TAUGHT)}
-    if soft_labels:
-        logits = batch.get(_TAUGHT[0], np.zeros([rows, 0], np.float32))
-        features |= {
-            _TAUGHT[0]: np.pad(logits, ((0, 0), (0, soft_labels - logits.shape[1]))),
-            _TAUGHT[1]: batch.get(_TAUGHT[1], np.ones([rows, 1], np.int32)),
-            IS_TAUGHT: np.full([rows, 1], _TAUGHT[0] in batch, np.int32)}
-    return {**features, "label_ids": batch["label_ids"].astype(np.float32),
+    labels, ones = batch["label_ids"], np.ones([rows, 1], np.int32)
+    none = np.zeros([rows, 1, length], np.int32)
+    if shared.words or of_words:
+        features |= {WORD_LABELS: labels[:, None] if of_words else none,
+                     WORD_WEIGHTS: features.get(WORD_WEIGHTS, none)}
+    if shared.soft_labels:
+        logits = np.zeros([rows, 0], np.float32)
+        found = {} if of_words else batch
+        features |= {_TAUGHT[0]: _padded(found.get(_TAUGHT[0], logits), shared.soft_labels),
+                     _TAUGHT[1]: found.get(_TAUGHT[1], ones)}
+    if shared.soft_tags:
+        logits = np.zeros([rows, 0, length], np.float32)
+        found = batch if of_words else {}
+        features |= {WORD_LOGITS: _padded(found.get(_TAUGHT[0], logits), shared.soft_tags),
+                     IS_WORD_LABELLED: found.get(_TAUGHT[1], none[:, 0] + 1)[:, None]}
+    if shared.soft_labels or shared.soft_tags:
+        features[IS_TAUGHT] = ones * is_taught
+    return {**features, "label_ids": (0 * ones if of_words else labels).astype(np.float32),
             "is_real_example": batch["is_real_example"],
             "task_number": np.full([rows, 1], number, np.int32)}
+
+
+def _padded(logits, size):
+    """[B, C, ...] as [B, size, ...]."""
+    return np.pad(logits, [(0, 0), (0, size - logits.shape[1]), *[(0, 0)] * (logits.ndim - 2)])
 
 
 def _dataset(generate, like, ahead):
@@ -101,14 +138,15 @@ class TaskBatches:
         accumulation: parts in which a replica takes its share of a batch. Batches are filled up, by
             examples without weight, so that all parts are alike.
         step: that at which `training_batches` begins.
-        soft_labels: see `of_task`.
+        shared: see `of_task`.
     """
 
     def __init__(self, sets: Mapping[str, ExampleSet], order: TaskOrder,
-                 accumulation: int = 1, step: int = 0, soft_labels: int = 0) -> None:
+                 accumulation: int = 1, step: int = 0,
+                 shared: SharedFeatures = SharedFeatures()) -> None:
         self._sets, self._order = sets, order
         self._accumulation, self._step = accumulation, step
-        self._soft_labels = soft_labels
+        self._shared = shared
 
     @property
     def size(self) -> int:
@@ -125,7 +163,7 @@ class TaskBatches:
 
     def from_step(self, step: int) -> "TaskBatches":
         """The same records, whose training batches begin at a step."""
-        return TaskBatches(self._sets, self._order, self._accumulation, step, self._soft_labels)
+        return TaskBatches(self._sets, self._order, self._accumulation, step, self._shared)
 
     def _batches(self, seed, parts) -> Iterator[list[dict[str, np.ndarray]]]:
         """Yields the parts of each batch."""
@@ -135,7 +173,7 @@ class TaskBatches:
             missing = -len(rows) % (parts * self._accumulation)
             rows = np.append(rows, np.full(missing, ~rows[0]))
             length = sets[task].batch_length(rows)
-            yield [of_task(sets[task].batch(part, length), task, self._soft_labels)
+            yield [of_task(sets[task].batch(part, length), task, self._shared)
                    for part in np.split(rows, parts)]
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
@@ -155,5 +193,5 @@ class TaskBatches:
                 yield from batch[worker * local:(worker + 1) * local]
 
         first = next(iter(self._sets.values()))
-        like = of_task(first.batch(np.zeros(1, int), first.max_seq_length), 0, self._soft_labels)
+        like = of_task(first.batch(np.zeros(1, int), first.max_seq_length), 0, self._shared)
         return _dataset(generate, like, local)

@@ -79,7 +79,8 @@ class _Models:
                                     loss_weight=settings.lm_coef))
             make = self._goal.learner
             if not trains and any(head.auxiliary for head in heads):
-                heads, make = [head for head in heads if not head.auxiliary], Learner
+                heads = [head for head in heads if not head.auxiliary]
+                make = getattr(make, "without_auxiliary", Learner)
             if trains and settings.concrete_coef:
                 make = functools.partial(GatedLearner, rate_factor=(
                     settings.concrete_learning_rate / settings.learning_rate or 1.0))

@@ -9,9 +9,11 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.data.task_batches import WORD_LABELS, WORD_WEIGHTS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultipleChoice, Regression
+from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learner import Learner, Measures
 
 
@@ -20,7 +22,8 @@ class MultiTaskLearner(Learner):
     """A Learner whose objectives are tasks, by their names.
 
     A batch has features [B, C, S], `label_ids` float32 [B, 1], `is_real_example` [B, 1], and
-    `task_number` [B, 1], the place of its task among the objectives. Heads of other tasks get no
+    `task_number` [B, 1], the place of its task among the objectives; where a task is about words,
+    also those of `data.task_batches.of_task`. Heads of other tasks get no
     gradient from it. What is saved is a plain Learner.
     """
 
@@ -48,8 +51,13 @@ class MultiTaskLearner(Learner):
                        for name, value in batch.items()}
 
     def learned_by(self, objective: Objective, batch: Batch) -> Batch:
-        """Examples of other tasks have the label 0 and no weight."""
+        """Examples of other tasks, and their words, have the label 0 and no weight."""
         is_mine = ops.equal(batch["task_number"], self.objectives.index(objective))     # [B, 1]
+        if isinstance(objective, Tagging):
+            none = ops.zeros_like(batch["input_ids"][:, :1])
+            weights = batch.get(WORD_WEIGHTS, none)[:, 0]
+            return {**batch, "label_ids": batch.get(WORD_LABELS, none)[:, 0],
+                    WORD_WEIGHTS: weights * ops.cast(is_mine, weights.dtype)}
         labels = ops.where(is_mine, batch["label_ids"], 0.0)
         real = ops.cast(batch["is_real_example"], "float32") * ops.cast(is_mine, "float32")
         if not isinstance(objective, Regression):

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from bert_tf.checkpoints.task_heads import task_folder
+from bert_tf.compression.recipes import DISTILLATIONS, Distillation, find_distillation
 from bert_tf.data.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.flags import option
@@ -16,12 +17,12 @@ from bert_tf.tasks.task_flags import TaskFlags, Wanted
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import Model
 
-KINDS = ("classification", "regression", "multiple_choice", "ranking")
+KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
 DEFAULTS = Defaults(128, 32, 5e-5, 5.0)
 _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
-_OWN_KEYS = (*_NUMBERS, "teachers")
+_OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
 
 
@@ -41,7 +42,8 @@ class MixtureFlags:
         "bert-run-classifier that describe files; dropout_p, before the head's last layer "
         "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, a list of "
         "folders of models of the task, from whose mean probabilities it learns too "
-        "(arXiv:1904.09482).")
+        "(arXiv:1904.09482); distillation, how: a --recipe of bert-distill that compares logits "
+        "alone, such as minibert for tags (default: mtdnn_kd).")
     task_sampling: str = option(
         "batches", "batches: every batch of every task once an epoch, in a random order. "
         "consecutive: the same with batches of rows that follow each other. The task "
@@ -124,6 +126,7 @@ class Member:
         options: of input and head, see `Kind.options`.
         loss_weight, dropout_rate: of its head.
         teachers: folders of models that it learns from.
+        distillation: how.
     """
 
     task: Task
@@ -133,6 +136,7 @@ class Member:
     loss_weight: float = 1.0
     dropout_rate: float = 0.1
     teachers: tuple[str, ...] = ()
+    distillation: Distillation = DISTILLATIONS["mtdnn_kd"]
 
     @property
     def name(self) -> str:
@@ -227,7 +231,7 @@ def open_members(flags: MixtureFlags, job, model: Model) -> list[Member]:
         members.append(Member(
             task, len(members), wanted, options, float(row.get("loss_weight", 1.0)),
             float(_DROPOUT.get(name, 0.1) if rate is None else rate),
-            _teachers(row, name, task) if job.do_train else ()))
+            _teachers(row, name, task) if job.do_train else (), _distillation(row, name)))
         _check(members[-1], flags.task_config_path)
     return members
 
@@ -240,6 +244,19 @@ def _teachers(row, name, task):
     if given and not takes_one or not all(isinstance(one, str) for one in given):
         raise InputError(f"teachers of {name}: give folders of models for labels or numbers.")
     return given
+
+
+def _distillation(row, name):
+    """How a task learns from its teachers.
+
+    Raises:
+        InputError: there is no such way, or it compares more than logits.
+    """
+    found = find_distillation(row.get("distillation", "mtdnn_kd"))
+    if [term.objective for term in found.terms] != ["SoftTargets"]:
+        raise InputError(f"distillation of {name}: {found.name} compares more than logits; give "
+                         "another, such as mtdnn_kd or minibert.")
+    return found
 
 
 def _turns(flags, row, task):

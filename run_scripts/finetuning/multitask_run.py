@@ -218,14 +218,22 @@ def open_run(flags, job, settings) -> MultiTaskRun:
         settings, order = settle_steps(flags, settings, [one.size for one in sets.values()],
                                        job.do_eval)
         run.epoch_steps, run.settings = order.steps_of_epoch, settings
-        soft = [len(member.task.labels) or 1 for member in members if member.teachers]
         run.sets["train"] = data.TaskBatches(sets, order, settings.gradient_accumulation_steps,
-                                             soft_labels=max(soft, default=0))
+                                             shared=_shared_features(members))
     run.tuning = training.FineTuning(settings, strategy, model.config, goal, model.path,
                                      job.keep_head)
     if job.do_train:
         run.tuning.check(run.sets["train"])
     return run
+
+
+def _shared_features(members):
+    """The `SharedFeatures` of some tasks."""
+    of_words = {member.name for member in members if member.task.kind.name == "tagging"}
+    soft = {is_word: max((len(member.task.labels) or 1 for member in members if member.teachers
+                          and (member.name in of_words) == is_word), default=0)
+            for is_word in (False, True)}
+    return data.SharedFeatures(bool(of_words), soft[False], soft[True])
 
 
 def _open_model(flags, job, settings):
@@ -296,19 +304,27 @@ def _taught(member, source, of_input, folder):
             tokenizer, length, options), tokenizer, folder, teachers)
 
 
+def _distillations(taught):
+    """What describes ways of distillation, if one is not that of MT-DNN."""
+    plain = compression.find_distillation("mtdnn_kd")
+    found = {name: dataclasses.asdict(row) for name, row in taught.items() if row != plain}
+    return {"distillation": found} if found else {}
+
+
 def _make_goal(run):
     """The `Goal` of a run."""
     heads = {member.name: member.head() for member in run.members}
 
-    row = compression.find_distillation("mtdnn_kd")
-    taught = {member.name for member in run.members if member.teachers}
+    taught = {member.name: member.distillation for member in run.members if member.teachers}
 
     def make_objectives(config, dtype):
         made = [getattr(objectives, HEADS[head].objective)(config, dtype=dtype, **arguments)
                 for head, arguments in heads.values()]
         for head in [one for one in made if one.name in taught]:
+            row = taught[head.name]
             soft, = compression.make_terms(row, config, head, dtype, f"{head.name}_soft")
             soft.loss_weight *= head.loss_weight
+            head.loss_weight *= row.gold_weight
             made.append(soft)
         return made
 
@@ -318,5 +334,5 @@ def _make_goal(run):
         make_objectives, run.evaluate if run.job.do_eval else None, "average", DEFAULTS,
         {"tasks": {name: list(head) for name, head in heads.items()},
          "input": {member.name: member.options for member in run.members},
-         "best_of": run.deciding}, scored_on,
+         "best_of": run.deciding, **_distillations(taught)}, scored_on,
         compression.MultiTaskStudent if taught else training.MultiTaskLearner)

@@ -15,9 +15,11 @@ from bert_tf.compression import (
     patience_layers,
 )
 from bert_tf.config import EncoderConfig
+from bert_tf.data.task_batches import SharedFeatures, of_task
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
+from bert_tf.objectives.tagging import Tagging
 from bert_tf.training.learning_rate import WarmupLinearDecay
 from bert_tf.training.optimizer import make_optimizer
 
@@ -170,6 +172,71 @@ def test_examples_without_labels_or_teacher_have_no_part():
     assert float(measures["soft_targets"]["loss"][1]) == 0
     assert np.isfinite(float(learner.total_loss(measures)))
     assert [one.name for one in learner.parts()["model"].objectives] == ["classification"]
+
+
+def test_starts_and_ends_of_answers():
+    """DistilBERT's second distillation: the mean of both divergences, each over the positions."""
+    rng = np.random.default_rng(1)
+    student, teacher = rng.normal(size=(2, 3, 2, 6)).astype("float32")
+    is_token = np.arange(6) < [[6], [4], [5]]
+    objective = SoftTargets(SIZES, "answer_span", temperature=2.0, of_positions=True)
+    labels, weights = objective.targets({
+        "teacher_logits": tf.constant(teacher), "input_mask": tf.constant(is_token, "int32"),
+        "soft_weights": tf.ones([3, 2])})
+    total, count = objective.loss(tf.constant(student), labels, weights)
+    divergences = []
+    for end in range(2):
+        q = np.exp(student[:, end] / 2)
+        p = np.exp(teacher[:, end] / 2) * is_token
+        p, q = (x / x.sum(1, keepdims=True) for x in (p, q))
+        logs = np.log(np.where(is_token, p / q, 1.0))
+        divergences.append(np.sum(p * logs) / 3)
+    assert float(total / count) == pytest.approx(4 * np.mean(divergences), abs=1e-6)
+    assert float(objective.count_of(labels, weights)) == float(count) == 6
+
+
+def test_words_of_several_tasks():
+    """MiniBERT's loss is that of each word that a teacher has tagged, of one task a batch."""
+    sizes = EncoderConfig.preset("tiny", vocab_size=20, hidden_size=8, num_attention_heads=2,
+                                 intermediate_size=8, max_position_embeddings=8)
+    rng = np.random.default_rng(1)
+    heads = [Tagging(sizes, 3, name="names", dropout_rate=0.0, loss_weight=0.0),
+             Tagging(sizes, 2, name="verbs", dropout_rate=0.0),
+             Classification(sizes, 2, name="mood", dropout_rate=0.0)]
+    learner = MultiTaskStudent(BertEncoder(sizes), [*heads, SoftTargets(
+        sizes, "names", "cross_entropy", 3.0, scales_gradient=False, name="names_soft")])
+    records = {"input_ids": rng.integers(1, 20, (2, 4)), "is_real_example": np.ones([2, 1], int),
+               "label_ids": rng.integers(0, 2, (2, 4)), "is_labelled": np.ones([2, 4], int),
+               "label_weights": np.array([[0, 1, 1, 0], [0, 1, 0, 0]]),
+               "teacher_logits": rng.normal(size=(2, 3, 4)).astype("float32")}
+    shared = SharedFeatures(words=True, soft_tags=3)
+
+    def measures(task, names):
+        batch = {name: tf.constant(value, tf.float32 if value.dtype == "float32" else tf.int32)
+                 for name, value in of_task({name: records[name] for name in names}, task,
+                                            shared).items()}
+        batch["label_ids"] = tf.cast(batch["label_ids"], tf.float32)
+        logits = learner(batch)
+        found = learner.measure_logits(logits, batch)
+        assert {name: float(count) for name, count in learner.counts(batch).items()} == {
+            name: float(part["loss"][1]) for name, part in found.items()}
+        return found, float(learner.total_loss(found)), {
+            name: np.array(tf.nn.log_softmax(value / 3)) for name, value in logits.items()}
+
+    found, total, student = measures(0, records)
+    p = np.array(tf.nn.softmax(np.moveaxis(records["teacher_logits"], 1, 2) / 3))
+    is_word = records["label_weights"] > 0
+    assert total == pytest.approx(-np.sum((p * student["names"])[is_word]) / 3, abs=1e-6)
+    counts = {name: float(part["loss"][1]) for name, part in found.items()}
+    assert counts == {"names": 3, "verbs": 0, "mood": 0, "names_soft": 3}
+    plain = [name for name in records if name not in ("teacher_logits", "is_labelled")]
+    found, *_ = measures(1, plain)
+    counts = {name: float(part["loss"][1]) for name, part in found.items()}
+    assert counts == {"names": 0, "verbs": 3, "mood": 0, "names_soft": 0}
+    records["label_ids"] = np.array([[1], [0]])
+    found, *_ = measures(2, [name for name in plain if name != "label_weights"])
+    counts = {name: float(part["loss"][1]) for name, part in found.items()}
+    assert counts == {"names": 0, "verbs": 0, "mood": 2, "names_soft": 0}
 
 
 def test_tasks_with_and_without_teachers():

@@ -12,11 +12,13 @@ import bert_tf
 from bert_tf.compression import teachers
 from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
-from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts import distill, run_classifier, run_multitask, run_tagger
+from run_scripts import distill, run_classifier, run_multitask, run_squad, run_tagger
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
+from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -104,10 +106,21 @@ def test_models_that_answer_together_give_the_mean_of_their_probabilities(data, 
     assert metrics["dev/accuracy"] == pytest.approx(right)
 
 
-def test_taggers_with_other_tokenizers_answer_together(data, tmp_path):
-    files = {"train_file": "tags_train.txt", "dev_file": "tags_dev.txt", "label_column": "1"}
-    models = [train(run_tagger, data, vocabulary, tmp_path / vocabulary, files, seed)
-              for seed, vocabulary in enumerate(("words", "letters"))]
+TAGS = {"train_file": "tags_train.txt", "dev_file": "tags_dev.txt", "label_column": "1"}
+
+
+@pytest.fixture(name="taggers", scope="module")
+def fixture_taggers(data, tmp_path_factory):
+    """Two taggers, whose tokenizers differ."""
+    tf.config.run_functions_eagerly(True)
+    found = [train(run_tagger, data, vocabulary, tmp_path_factory.mktemp("tagger"), TAGS, seed)
+             for seed, vocabulary in enumerate(("words", "letters"))]
+    tf.config.run_functions_eagerly(False)
+    return found
+
+
+def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
+    files, models = TAGS, taggers
     found = [teachers.Teacher(folder) for folder in models]
     task = dataclasses.replace(found[0].saved.task)
     examples = [task.kind.example(text, 0) for text in texts(5, 5)]
@@ -133,14 +146,14 @@ def test_taggers_with_other_tokenizers_answer_together(data, tmp_path):
     assert batch["is_labelled"][is_word].sum() == len(" ".join(texts(4, 10)).split())
 
 
-def distilled(data, models, folder, **changes):
+def distilled(data, models, folder, settings=None, **changes):
     distill.main(
         distill.DistillFlags(**{
             "teacher": models, "student": str(data / "small.json"), "recipe": "mtdnn_kd",
             "transfer_file": [str(data / "more.txt")], "vocab_file": str(data / "words.txt"),
             **changes}),
         TaskFlags(data_dir=str(data), **TABLES),
-        FineTuneSettings(output_dir=str(folder), **SETTINGS))
+        FineTuneSettings(output_dir=str(folder), **{**SETTINGS, **(settings or {})}))
     return ExampleSet(str(folder / "records" / "train.manifest.json"))
 
 
@@ -179,18 +192,97 @@ def test_labelling_goes_on_where_it_was_killed(data, models, tmp_path, monkeypat
         assert (values == records.batch(rows, whole.max_seq_length)[name]).all(), name
 
 
-def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, tmp_path, capsys):
-    files = {**TABLES, "data_dir": str(data)}
+def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, taggers, tmp_path,
+                                                             capsys):
+    files, tags = ({**one, "data_dir": str(data)} for one in (TABLES, TAGS))
+    tags |= {"task_kind": "tagging", "teachers": taggers[1], "distillation": "minibert"}
     (tmp_path / "tasks.json").write_text(json.dumps(
-        {"taught": {**files, "teachers": models}, "plain": files}))
+        {"taught": {**files, "teachers": models}, "tags": tags, "plain": files,
+         "others": {**tags, "teachers": taggers}}))
     run_multitask.main(
         MixtureFlags(task_config_path=str(tmp_path / "tasks.json")),
         ModelFlags(do_train=True, do_eval=True, vocab_file=str(data / "words.txt"),
                    bert_config_file=str(data / "small.json"), max_seq_length=40, num_workers=1),
         FineTuneSettings(output_dir=str(tmp_path / "out"), **SETTINGS))
-    assert "taught_soft loss" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert all(f"{name}_soft loss" in said for name in ("taught", "tags", "others"))
+    assert len(predictions(tmp_path / "out" / "tasks" / "tags")) == 5
+    assert len(bert_tf.Predictor(str(tmp_path / "out"), task="tags")("good film")["tags"]) == 2
     assert set(bert_tf.Predictor(str(tmp_path / "out"), task="taught")("good")) == {
         "label", "probabilities"}
+
+
+def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
+    def encoder(folder):
+        return read_finetuned(str(folder))[0].encoder.get_weights()
+
+    layers, small = tmp_path / "layers", tmp_path / "small"
+    distilled(data, models[:1], layers, {"num_train_epochs": 4.0, "iterations_per_loop": 1},
+              recipe="tinybert_layers")
+    lines = [json.loads(line) for line in (layers / "metrics.jsonl").read_text().splitlines()]
+    for name in ("attention_transfer", "hidden_transfer"):
+        losses = [line[f"{name}/loss"] for line in lines if f"{name}/loss" in line]
+        assert np.mean(losses[-4:]) < np.mean(losses[:4])
+    assert not (layers / "metrics.json").exists()           # the head has not learned
+    distilled(data, models[:1], small, {"num_train_steps": 1, "learning_rate": 0.0},
+              recipe="tinybert", student=str(layers))
+    assert all(map(np.array_equal, encoder(layers), encoder(small)))
+    assert {"label", "probabilities"} == bert_tf.Predictor(str(small))("a good film").keys()
+
+
+@pytest.fixture(name="answering", scope="module")
+def fixture_answering(tmp_path_factory):
+    """A folder with SQuAD files, a vocabulary, and a model that has begun to learn them."""
+    folder = tmp_path_factory.mktemp("answering")
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    (folder / "v1.json").write_text(json.dumps(squad_json(1)))
+    tiny.config(vocab_size=len(VOCABULARY), max_position_embeddings=32).to_json_file(
+        folder / "config.json")
+    tf.config.run_functions_eagerly(True)
+    run_squad.main(
+        SquadFlags(train_file=str(folder / "v1.json"), doc_stride=8, max_query_length=8),
+        ModelFlags(do_train=True, bert_config_file=str(folder / "config.json"), max_seq_length=16,
+                   vocab_file=str(folder / "vocab.txt"), num_workers=1),
+        FineTuneSettings(output_dir=str(folder / "teacher"), **SETTINGS))
+    tf.config.run_functions_eagerly(False)
+    return folder
+
+
+def answering_student(folder, output, **changes):
+    distill.main(
+        distill.DistillFlags(**{
+            "teacher": [str(folder / "teacher")], "student": str(folder / "teacher"),
+            "student_layers": ["1"], **changes}),
+        TaskFlags(data_dir=str(folder), train_file="v1.json", dev_file="v1.json"),
+        FineTuneSettings(output_dir=str(output), **SETTINGS))
+
+
+def test_a_student_finds_answers(answering, tmp_path):
+    answering_student(answering, tmp_path)
+    records = ExampleSet(str(tmp_path / "records" / "train.manifest.json"))
+    assert records.size > 8                 # questions are cut into windows as the teacher's were
+    batch = records.batch(np.arange(records.size), records.max_seq_length)
+    learner, _, _ = read_finetuned(str(answering / "teacher"))
+    expected = learner({name: tf.constant(value) for name, value in batch.items()})["answer_span"]
+    found, mask = batch["teacher_logits"], batch["input_mask"][:, None] > 0
+    assert found.shape == (records.size, 2, 16)
+    assert np.allclose(np.where(mask, found, 0), np.where(mask, expected, 0), atol=1e-5)
+    scores = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
+    assert {"squad/f1", "squad/exact_match"} <= scores.keys()
+    assert read_finetuned(str(tmp_path))[0].encoder.config.depth == 1
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"vocab_file": "other.txt", "student": "config.json", "student_layers": []},
+     "has another tokenizer than the student"),
+    ({"transfer_file": ["v1.json"]}, "learns from --train_file alone"),
+    ({"recipe": "pkd"}, "compares .CLS. vectors, which answers")])
+def test_what_answers_cannot_be_learned_from(answering, tmp_path, changes, message):
+    (answering / "other.txt").write_text("\n".join([*VOCABULARY[:-2], *VOCABULARY[:-3:-1]]) + "\n")
+    given = {name: str(answering / value) if name in ("vocab_file", "student") else value
+             for name, value in changes.items()}
+    with pytest.raises(InputError, match=message):
+        answering_student(answering, tmp_path, **given)
 
 
 @pytest.mark.parametrize("changes, message", [

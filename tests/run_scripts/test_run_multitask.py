@@ -194,7 +194,7 @@ def test_the_rate_is_scheduled_for_the_originals_steps(test_data):
     ({"rows": {"mood": {**ROWS["mood"], "dev_file": "other.csv"}}}, "label 'w' is none of x, z"),
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": "2"}}}, "loss_weight of mood is '2'"),
     ({"rows": {"mood": {**ROWS["mood"], "loss_weight": 0}}}, "mood has dropout_p 0.0 and loss_we"),
-    ({"rows": {"mood": {**ROWS["mood"], "task_kind": "tagging"}}}, "is not trained together"),
+    ({"rows": {"mood": {**ROWS["mood"], "task_kind": "multi_label"}}}, "is not trained together"),
     ({"grid": True}, "--grid is for one task"), ({"answer_num_turn": -1}, "turns is -1"),
     ({"ratio": 1.0, "task_sampling": "temperature"}, "--ratio are for"),
     ({"do_train": False}, "there is no model.keras"),
