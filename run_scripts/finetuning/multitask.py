@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from bert_tf.checkpoints.task_heads import task_folder
-from bert_tf.compression.recipes import DISTILLATIONS, Distillation, find_distillation
+from bert_tf.compression.recipes import Distillation
 from bert_tf.data.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.flags import option
@@ -16,6 +16,7 @@ from bert_tf.tasks.task import Defaults, SavedTask, Task
 from bert_tf.tasks.task_flags import TaskFlags, Wanted
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.model import Model
+from run_scripts.finetuning.multitask_teaching import MTDNN, distillation_of, teachers_of
 
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
@@ -136,7 +137,7 @@ class Member:
     loss_weight: float = 1.0
     dropout_rate: float = 0.1
     teachers: tuple[str, ...] = ()
-    distillation: Distillation = DISTILLATIONS["mtdnn_kd"]
+    distillation: Distillation = MTDNN
 
     @property
     def name(self) -> str:
@@ -231,32 +232,9 @@ def open_members(flags: MixtureFlags, job, model: Model) -> list[Member]:
         members.append(Member(
             task, len(members), wanted, options, float(row.get("loss_weight", 1.0)),
             float(_DROPOUT.get(name, 0.1) if rate is None else rate),
-            _teachers(row, name, task) if job.do_train else (), _distillation(row, name)))
+            teachers_of(row, name, task) if job.do_train else (), distillation_of(row, name)))
         _check(members[-1], flags.task_config_path)
     return members
-
-
-def _teachers(row, name, task):
-    """The folders of a task's teachers."""
-    given = row.get("teachers", ())
-    given = (given,) if isinstance(given, str) else tuple(given)
-    takes_one = all(feature.axis != "C*S" for feature in task.kind.features)
-    if given and not takes_one or not all(isinstance(one, str) for one in given):
-        raise InputError(f"teachers of {name}: give folders of models for labels or numbers.")
-    return given
-
-
-def _distillation(row, name):
-    """How a task learns from its teachers.
-
-    Raises:
-        InputError: there is no such way, or it compares more than logits.
-    """
-    found = find_distillation(row.get("distillation", "mtdnn_kd"))
-    if [term.objective for term in found.terms] != ["SoftTargets"]:
-        raise InputError(f"distillation of {name}: {found.name} compares more than logits; give "
-                         "another, such as mtdnn_kd or minibert.")
-    return found
 
 
 def _turns(flags, row, task):

@@ -25,6 +25,7 @@ from run_scripts.finetuning.multitask import (
     open_members,
     settle_steps,
 )
+from run_scripts.finetuning.multitask_teaching import described, shared_features, taught_records
 
 _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
                 "label_smoothing": 0.0}
@@ -219,21 +220,12 @@ def open_run(flags, job, settings) -> MultiTaskRun:
                                        job.do_eval)
         run.epoch_steps, run.settings = order.steps_of_epoch, settings
         run.sets["train"] = data.TaskBatches(sets, order, settings.gradient_accumulation_steps,
-                                             shared=_shared_features(members))
+                                             shared=shared_features(members))
     run.tuning = training.FineTuning(settings, strategy, model.config, goal, model.path,
                                      job.keep_head)
     if job.do_train:
         run.tuning.check(run.sets["train"])
     return run
-
-
-def _shared_features(members):
-    """The `SharedFeatures` of some tasks."""
-    of_words = {member.name for member in members if member.task.kind.name == "tagging"}
-    soft = {is_word: max((len(member.task.labels) or 1 for member in members if member.teachers
-                          and (member.name in of_words) == is_word), default=0)
-            for is_word in (False, True)}
-    return data.SharedFeatures(bool(of_words), soft[False], soft[True])
 
 
 def _open_model(flags, job, settings):
@@ -274,7 +266,7 @@ def _make_records(run, strategy):
         of_input = run.model.tokenizer, run.model.max_seq_length, member.options
         own = os.path.join(folder, member.name)
         made[member.name] = {
-            split: _taught(member, source, of_input, own)
+            split: taught_records(member, source, of_input, own)
             if split == "train" and member.teachers else kind.records(source, *of_input, own)
             for split, source in sources.items()}
         run.predictions[member.name] = {
@@ -291,24 +283,6 @@ def _make_records(run, strategy):
         run.sets[name] = {
             split: data.ExampleSet(os.path.join(folder, name, f"{split}.manifest.json"),
                                    settings.pad_to_max_length) for split in records}
-
-
-def _taught(member, source, of_input, folder):
-    """The records of a task whose teachers have answered them."""
-    tokenizer, length, options = of_input
-    teachers = compression.Teachers(tuple(map(compression.Teacher, member.teachers)))
-    teachers.check(member.task)
-    own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
-    return compression.TaughtRecords(
-        compression.TransferSource(**own), member.task.kind.record_options(
-            tokenizer, length, options), tokenizer, folder, teachers)
-
-
-def _distillations(taught):
-    """What describes ways of distillation, if one is not that of MT-DNN."""
-    plain = compression.find_distillation("mtdnn_kd")
-    found = {name: dataclasses.asdict(row) for name, row in taught.items() if row != plain}
-    return {"distillation": found} if found else {}
 
 
 def _make_goal(run):
@@ -334,5 +308,5 @@ def _make_goal(run):
         make_objectives, run.evaluate if run.job.do_eval else None, "average", DEFAULTS,
         {"tasks": {name: list(head) for name, head in heads.items()},
          "input": {member.name: member.options for member in run.members},
-         "best_of": run.deciding, **_distillations(taught)}, scored_on,
+         "best_of": run.deciding, **described(taught)}, scored_on,
         compression.MultiTaskStudent if taught else training.MultiTaskLearner)

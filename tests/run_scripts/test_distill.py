@@ -217,12 +217,12 @@ def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
         return read_finetuned(str(folder))[0].encoder.get_weights()
 
     layers, small = tmp_path / "layers", tmp_path / "small"
-    distilled(data, models[:1], layers, {"num_train_epochs": 4.0, "iterations_per_loop": 1},
-              recipe="tinybert_layers")
+    distilled(data, models[:1], layers, {"num_train_epochs": 5.0, "iterations_per_loop": 1,
+                                         "train_batch_size": 31}, recipe="tinybert_layers")
     lines = [json.loads(line) for line in (layers / "metrics.jsonl").read_text().splitlines()]
     for name in ("attention_transfer", "hidden_transfer"):
         losses = [line[f"{name}/loss"] for line in lines if f"{name}/loss" in line]
-        assert np.mean(losses[-4:]) < np.mean(losses[:4])
+        assert len(losses) == 5 and losses[-1] < losses[0]
     assert not (layers / "metrics.json").exists()           # the head has not learned
     distilled(data, models[:1], small, {"num_train_steps": 1, "learning_rate": 0.0},
               recipe="tinybert", student=str(layers))

@@ -1,0 +1,72 @@
+"""What the tasks of a model of several learn from teachers."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import compression, data
+from bert_tf.compression.recipes import DISTILLATIONS, Distillation, find_distillation
+from bert_tf.errors import InputError
+from bert_tf.tasks.task import Task
+
+# How tasks learn unless their row names another way.
+MTDNN = DISTILLATIONS["mtdnn_kd"]
+
+
+def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...]:
+    """The folders of the teachers of a task, from its row.
+
+    Raises:
+        InputError: they are no folders, or the task can have none.
+    """
+    given = row.get("teachers", ())
+    given = (given,) if isinstance(given, str) else tuple(given)
+    takes_one = all(feature.axis != "C*S" for feature in task.kind.features)
+    if given and not takes_one or not all(isinstance(one, str) for one in given):
+        raise InputError(f"teachers of {name}: give folders of models for labels or numbers.")
+    return given
+
+
+def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
+    """How a task learns from its teachers, from its row.
+
+    Raises:
+        InputError: there is no such way, or it compares more than logits.
+    """
+    found = find_distillation(row.get("distillation", MTDNN.name))
+    if [term.objective for term in found.terms] != ["SoftTargets"]:
+        raise InputError(f"distillation of {name}: {found.name} compares more than logits; give "
+                         "another, such as mtdnn_kd or minibert.")
+    return found
+
+
+def taught_records(member, source, of_input: tuple, folder: str) -> "compression.TaughtRecords":
+    """The records of a task, a `Member`, that its teachers answer.
+
+    Args:
+        member, source: the task, and its `Source`.
+        of_input: tokenizer, S and options.
+        folder: of the records.
+    """
+    tokenizer, length, options = of_input
+    teachers = compression.Teachers(tuple(map(compression.Teacher, member.teachers)))
+    teachers.check(member.task)
+    own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
+    return compression.TaughtRecords(
+        compression.TransferSource(**own), member.task.kind.record_options(
+            tokenizer, length, options), tokenizer, folder, teachers)
+
+
+def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
+    """What describes the ways in which tasks learn, if one is not that of MT-DNN."""
+    found = {name: dataclasses.asdict(row) for name, row in taught.items() if row != MTDNN}
+    return {"distillation": found} if found else {}
+
+
+def shared_features(members: Sequence) -> "data.SharedFeatures":
+    """The `SharedFeatures` of some tasks, which are `Member`s."""
+    of_words = {member.name for member in members if member.task.kind.name == "tagging"}
+    soft = {is_word: max((len(member.task.labels) or 1 for member in members if member.teachers
+                          and (member.name in of_words) == is_word), default=0)
+            for is_word in (False, True)}
+    return data.SharedFeatures(bool(of_words), soft[False], soft[True])
