@@ -81,6 +81,8 @@ class _Models:
             if not trains and any(head.auxiliary for head in heads):
                 heads = [head for head in heads if not head.auxiliary]
                 make = getattr(make, "without_auxiliary", Learner)
+                for head in heads:      # one that has learned from a teacher alone has a loss, too
+                    head.loss_weight = head.loss_weight or 1.0
             if trains and settings.concrete_coef:
                 make = functools.partial(GatedLearner, rate_factor=(
                     settings.concrete_learning_rate / settings.learning_rate or 1.0))

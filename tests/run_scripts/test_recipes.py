@@ -182,7 +182,7 @@ def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
     save_model(str(tmp_path / "teacher"), Learner(networks.build(config), [MaskedLM(config)]))
     options = {"bert_config_file": str(tmp_path / "config.json"), "num_warmup_steps": 0,
                "teacher": str(tmp_path / "teacher"), "layer_wise_warmup": True,
-               "num_distill_steps": 4, "num_train_steps": 3, "optimizer": "progressive_lamb",
+               "num_distill_steps": STEPS, "optimizer": "progressive_lamb",
                "learning_rate_schedule": "constant", "save_checkpoints_steps": 1}
     path = records("mobilebert_transfer")
     whole = train(path, **options)
