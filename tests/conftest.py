@@ -13,6 +13,7 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
 
 # Two devices to train on, which must be made before TensorFlow does anything.
 tf.config.set_logical_device_configuration(
@@ -21,6 +22,10 @@ tf.config.set_logical_device_configuration(
 # Graphs that run a few times on a few numbers don't repay what optimizing them takes.
 _UNOPTIMIZED = {"disable_meta_optimizer": True}
 tf.config.optimizer.set_experimental_options(_UNOPTIMIZED)
+
+# Seeds and sessions that begin anew forget the kernels of all operations, whose making takes longer
+# than what a test computes with them.
+pywrap_tfe.TFE_ContextClearCaches = lambda context: None
 
 # Tracing makes millions of objects that live on: looking through them less often saves CPU time.
 gc.freeze()
