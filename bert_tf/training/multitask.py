@@ -55,9 +55,9 @@ class MultiTaskLearner(Learner):
         is_mine = ops.equal(batch["task_number"], self.objectives.index(objective))     # [B, 1]
         if isinstance(objective, Tagging):
             none = ops.zeros_like(batch["input_ids"][:, :1])
-            weights = batch.get(WORD_WEIGHTS, none)[:, 0]
-            return {**batch, "label_ids": batch.get(WORD_LABELS, none)[:, 0],
-                    WORD_WEIGHTS: weights * ops.cast(is_mine, weights.dtype)}
+            labels, weights = (batch.get(name, none)[:, 0] * ops.cast(is_mine, none.dtype)
+                               for name in (WORD_LABELS, WORD_WEIGHTS))
+            return {**batch, "label_ids": labels, WORD_WEIGHTS: weights}
         labels = ops.where(is_mine, batch["label_ids"], 0.0)
         real = ops.cast(batch["is_real_example"], "float32") * ops.cast(is_mine, "float32")
         if not isinstance(objective, Regression):
