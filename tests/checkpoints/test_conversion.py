@@ -142,7 +142,7 @@ def test_encoders_and_compiled_models_of_keras(tmp_path):
     config = checkpoints.read_config(GOLDEN / "google_gelu")
     encoder = BertEncoder(config)
     learner = Learner(encoder, [Classification(config, 3)])
-    learner.compile("adam")
+    learner.compile("adam", run_eagerly=True)
     learner.fit({"input_ids": np.ones((2, 4), "int32"), "label_ids": np.ones(2, "int32")},
                 verbose=0)
     learner.save(tmp_path / "learner.keras")
