@@ -465,8 +465,8 @@ def test_prediction_is_that_of_each_example_alone(
     assert trainer._predict_step.experimental_get_tracing_count() == traces
 
 
-def test_two_devices_train_as_one(tune, examples, mirrored, tmp_path):
-    options = {"config": STILL, "num_train_steps": 10, "learning_rate": 5e-3}
+def test_two_devices_train_as_one(eagerly, tune, examples, mirrored, tmp_path):
+    options = {"config": STILL, "num_train_steps": 6, "learning_rate": 5e-3}
     one, two = (tune(name, strategy, **options).train(examples)["trials"]["seed1"]["metrics"]
                 for name, strategy in (("one", ONE), ("two", mirrored)))
     assert two == pytest.approx(one, rel=1e-4)

@@ -49,7 +49,8 @@ def test_two_replicas_equal_one_device_with_lamb(eagerly, records, mirrored):
 
 
 @pytest.mark.parametrize("options", [{"accumulation": 4}, {"jit_compile": True}])
-def test_parts_and_compilation_change_nothing(records, reference, options):
+def test_parts_and_compilation_change_nothing(eagerly, records, reference, options):
+    tf.config.run_functions_eagerly("jit_compile" not in options)
     trainer, metrics = run(records, **options)
     assert tiny.largest_difference(tiny.weights(trainer), reference[0]) < 2e-6
     assert metrics == pytest.approx(reference[1], rel=1e-5)
@@ -121,7 +122,7 @@ def test_evaluation_counts_every_record_once(eagerly, records, mirrored):
         assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_loss_that_is_not_finite_is_named_by_its_step(records):
+def test_a_loss_that_is_not_finite_is_named_by_its_step(eagerly, records):
     trainer = tiny.trainer(rate=1e3)
     batches = iter(trainer.distribute(lambda *_: records.training_batches(3, 0, BATCH, 1)))
     trainer.train(batches, 2)
