@@ -12,7 +12,8 @@ from keras import ops
 
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.quantisation import KeepsRanges, QuantisedDense, straight_through
+from bert_tf.layers.quantisation import QuantisedDense, straight_through
+from bert_tf.layers.ranges import KeepsRanges, greatest_magnitude
 
 # The range of what training has not yet seen.
 _FIRST = 6.0
@@ -45,11 +46,6 @@ def fake_affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool
     """`x` rounded, of its shape; takes what `affine` takes. Without a range all numbers are 0."""
     numbers, scale, inside = affine(x, low, high, bits, is_narrow)
     return straight_through(inside, ops.where(high > low, numbers * scale, 0.0))
-
-
-def kernel_range(kernel: Tensor) -> Tensor:
-    """The greatest magnitude of a kernel, which its range is symmetric about 0 with."""
-    return ops.max(ops.abs(ops.stop_gradient(kernel)))
 
 
 class MovingRanges(KeepsRanges):
@@ -108,6 +104,6 @@ class AffineDense(QuantisedDense):
 
     def _multiply(self, x, training):
         kernel = ops.convert_to_tensor(self.kernel)
-        greatest = kernel_range(kernel)
+        greatest = greatest_magnitude(kernel)
         rounded = fake_affine(kernel, -greatest, greatest, self.bits, is_narrow=True)
         return self._with_bias(self._product(self.ranges.round("input", x, training), rounded))

@@ -15,9 +15,9 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.affine import MovingRanges
 from bert_tf.layers.attention import mask_heads
 from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.mobile_norms import make_norm, rounds_all
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import LayerNorm
 
 # What the score of a token becomes that may not be attended to: small enough for fixed-point
 # numbers, so that padding keeps a weight of its own.
@@ -38,57 +38,6 @@ class Attended(NamedTuple):
 
 
 @register
-class NoNorm(LayerNorm):
-    """A factor and an addend for each element, which take the place of a normalisation."""
-
-    def call(self, x: Tensor) -> Tensor:
-        """From float [..., width] to [..., width] in the compute dtype."""
-        x = ops.cast(x, "float32") * ops.cast(self.gamma, "float32")
-        return ops.cast(x + ops.cast(self.beta, "float32"), self.compute_dtype)
-
-
-@register
-class ManualLayerNorm(LayerNorm):
-    """Layer normalisation with an epsilon of its own."""
-
-    epsilon = 1e-6
-
-
-@register
-class RoundedNoNorm(NoNorm):
-    """The same with its input, both vectors and their product rounded; see layers/affine.py."""
-
-    def __init__(self, config: Any, width: int | None = None, **kwargs: Any):
-        super().__init__(config, width, **kwargs)
-        self.ranges = MovingRanges(("input", "beta", "gamma", "product"), config.quantisation)
-
-    def build(self, input_shape: Any = None) -> None:
-        super().build(input_shape)
-        self.ranges.build()
-
-    def call(self, x: Tensor, training: bool = False) -> Tensor:    # type: ignore[override]
-        """From float [..., width] to [..., width] in the compute dtype."""
-        x, beta, gamma = (self.ranges.round(name, tensor, training) for name, tensor in (
-            ("input", x), ("beta", self.beta), ("gamma", self.gamma)))
-        x = self.ranges.round("product", x * gamma, training)
-        return ops.cast(x + beta, self.compute_dtype)
-
-
-NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm": NoNorm}
-
-
-def _norm(config, width, policy, in_layer=False):
-    rounds = in_layer and _rounds_all(config)
-    kind = RoundedNoNorm if rounds else NORMS[config.normalization_type]
-    return kind(config, width, dtype=policy)
-
-
-def _rounds_all(config):
-    """Whether all tensors of the encoder's layers are rounded."""
-    return config.quantisation is not None and config.quantisation.scheme == "affine"
-
-
-@register
 class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
     """Word embeddings, or a token's and its neighbours' side by side, made as wide as the layers,
     plus those of segments and positions, normalised."""
@@ -99,7 +48,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.transformation = self.dense(
             config.hidden_size, "embedding_transformation") if config.transformed_size else None
-        self.norm = _norm(config, config.hidden_size, self.dtype_policy)
+        self.norm = make_norm(config, config.hidden_size, self.dtype_policy)
         self.make_ranges()
 
     def build(self, input_shape: Any = None) -> None:
@@ -171,7 +120,7 @@ class NormedDense(FromConfig, keras.layers.Layer):
         super().__init__(config, **kwargs)
         self.input_size, self.width, self.dropout_rate = input_size, width, dropout_rate
         self.projection = self.dense(width)
-        self.norm = _norm(config, width, self.dtype_policy, in_layer=True)
+        self.norm = make_norm(config, width, self.dtype_policy, in_layer=True)
 
     def build(self, input_shape: Any = None) -> None:
         self.projection.build((None, None, self.input_size))
@@ -197,7 +146,7 @@ class MobileAttention(FromConfig, keras.layers.Layer):
         for name in ("query", "key", "value"):
             setattr(self, name, self.dense(config.inner_size, name))
         self.ranges = MovingRanges(("scores", "masked", "summed", "context"), config.quantisation
-                                   ) if _rounds_all(config) else None
+                                   ) if rounds_all(config) else None
 
     def build(self, input_shape: Any = None) -> None:
         for layer, width in ((self.query, self.config.query_size),

@@ -6,7 +6,7 @@ Integers are simulated in float32. Rounding passes gradients on unchanged, also 
 that were clipped. Shapes: I inputs and O outputs of a layer, G groups.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -15,6 +15,7 @@ from keras import ops
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.ranges import KeepsRanges, Ranges, greatest_magnitude
 
 
 @ops.custom_gradient
@@ -99,64 +100,6 @@ def fake_weights(rows: Tensor, matrix: Tensor, bits: int, how: Quantisation) -> 
         return _fake_symmetric(rows, ops.max(ops.abs(matrix)), bits)
     integers, scale, zero = asymmetric(rows, *ranges_of_groups(matrix, how.groups), bits)
     return straight_through(rows, (integers + zero) / scale)
-
-
-class KeepsRanges(keras.layers.Layer):
-    """What a quantised layer carries from step to step.
-
-    Attributes:
-        over_replicas: function of a scalar that returns the greatest over all replicas; a training
-            loop of several replicas sets it.
-    """
-
-    def __init__(self, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.over_replicas: Callable[[Tensor], Tensor] = lambda greatest: greatest
-
-    def add_range(self, name: str) -> keras.Variable:
-        """A number that training finds."""
-        # All replicas write the same.
-        return self.add_weight((), "zeros", "float32", trainable=False, name=name, autocast=False,
-                               aggregation="only_first_replica")
-
-
-class Ranges(KeepsRanges):
-    """The steps of training of a layer, and the greatest magnitudes of its input and, if that is
-    rounded too, of its output; 0 where unused."""
-
-    def __init__(self, start_step: int, ema_decay: float, **kwargs: Any):
-        super().__init__(name="ranges", **kwargs)
-        self._start_step, self._decay = start_step, ema_decay
-
-    def build(self, input_shape: Any = None) -> None:
-        self.steps, self.input_threshold, self.output_threshold = map(
-            self.add_range, ("steps", "input_threshold", "output_threshold"))
-
-    @property
-    def is_active(self) -> Tensor:
-        """Whether training has reached the step in which rounding begins (scalar)."""
-        return self.steps >= self._start_step
-
-    def end_step(self) -> None:
-        """Counts a forward pass in training."""
-        self.steps.assign(self.steps + 1)
-
-    def greatest(self, x: Tensor) -> Tensor:
-        """The greatest magnitude of a step's `x`, in all replicas."""
-        return self.over_replicas(_greatest(x))
-
-    def update(self, threshold: keras.Variable, x: Tensor) -> Tensor:
-        """Moves `input_threshold` or `output_threshold` towards the greatest magnitude in `x`;
-        returns it as it is after that."""
-        greatest = self.greatest(x)
-        moved = threshold - (1 - self._decay) * (threshold - greatest)
-        moved = ops.where(self.steps > self._start_step, moved, greatest)
-        threshold.assign(ops.where(self.is_active, moved, 0.0))
-        return moved
-
-
-def _greatest(x):
-    return ops.max(ops.abs(ops.stop_gradient(x)))
 
 
 class RoundsTables:
@@ -262,7 +205,7 @@ class QuantisedDense(keras.layers.Dense):
                 fake_weights(kernel, kernel, self.bits, self.how)))
         else:
             x, of_x = symmetric(x, threshold, bits)
-            kernel, of_kernel = symmetric(kernel, _greatest(kernel), self.bits)
+            kernel, of_kernel = symmetric(kernel, greatest_magnitude(kernel), self.bits)
             scale = of_kernel * of_x
             y = self._product(x, kernel)
             if self.use_bias:
@@ -285,12 +228,12 @@ class QuantisedDense(keras.layers.Dense):
         if self.how.activations == "none":
             return None
         if self.how.activations == "dynamic":
-            return self.ranges.greatest(x) if training else _greatest(x)
+            return self.ranges.greatest(x) if training else greatest_magnitude(x)
         variable = getattr(self.ranges, name)
         if training:
             return self.ranges.update(variable, x)
         # A layer that was never trained has no range yet.
-        return ops.where(variable > 0, variable, _greatest(x))
+        return ops.where(variable > 0, variable, greatest_magnitude(x))
 
     def _fake(self, x, name, training):
         threshold, bits = self._threshold(x, name, training), self.how.activation_bits
