@@ -9,7 +9,10 @@ from bert_tf.checkpoints.rules import Format, Source
 
 _FORMAT = Format(rows=None, ignored=(
     (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),
-    (r".*/ranges/\w+", "ranges of a network that rounds its numbers")),
+    (r".*/ranges/\w+", "ranges of a network that rounds its numbers"),
+    # Of auxiliary objectives, and of a teacher that learns.
+    (r"(fit_dense|weight_projection|dual_masked_lm|teacher)/.*",
+     "only compares the network with a teacher")),
     # That of ELECTRA's ablation which predicts replaced tokens.
     heads={"replaced_lm": "masked_lm"})
 # A learner, and in it a network by its own name.

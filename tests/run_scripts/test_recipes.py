@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import data, flags, networks, recipes
+from bert_tf import checkpoints, data, flags, networks, recipes
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
@@ -156,6 +156,9 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     assert said.startswith(f"recipe {name} ({recipe.source}), as the manifest")
     assert ("masks are drawn while training, at most 3" in said) == (
         recipe.corruption.hides and ("dynamic" in case or recipe.corruption.dynamic))
+    of_run, of_model = (checkpoints.read(str(tmp_path / "out" / name)).tensors
+                        for name in ("", "model.keras"))
+    assert of_run.keys() == of_model.keys()
     if case not in WHOLE:
         return
     # As after a kill: the last checkpoint is gone.
