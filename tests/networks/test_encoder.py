@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import textwrap
 
 import keras
 import numpy as np
@@ -14,6 +15,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
+from tests import processes
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 SMALL = EncoderConfig.preset("tiny", vocab_size=50, hidden_size=32, intermediate_size=64,
@@ -192,7 +194,9 @@ def test_a_saved_encoder_loads_in_a_fresh_process(encoder, first, tmp_path):
     inputs = make_inputs()
     encoder.save(tmp_path / "encoder.keras")
     np.savez(tmp_path / "inputs.npz", **inputs)
-    run_python(f"""
+    # Processes that are forked have imported Keras, and nothing of this package.
+    run = run_forked if first.startswith("import keras") else run_python
+    run(f"""
         {first}
         import numpy as np
         encoder = keras.models.load_model("encoder.keras")
@@ -236,9 +240,13 @@ def test_other_backends(backend, tmp_path):
         """, tmp_path, KERAS_BACKEND=backend)
 
 
+def run_forked(code, folder):
+    """Runs `code` in a process of `processes`."""
+    processes.Process(textwrap.dedent(code), cwd=folder).finish()
+
+
 def run_python(code, folder, **environment):
     """Runs `code` in a fresh process in `folder`."""
-    lines = "\n".join(line.removeprefix(" " * 8) for line in code.splitlines())
-    result = subprocess.run([sys.executable, "-c", lines], cwd=folder, text=True,
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=folder, text=True,
                             capture_output=True, env={**os.environ, **environment})
     assert result.returncode == 0, result.stderr
