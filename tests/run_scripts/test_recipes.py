@@ -272,7 +272,8 @@ def test_defaults_name_flags_and_terms_name_objectives(teacher):
         assert set(recipe.defaults) <= known
         terms = run_pretraining.choose_terms(recipe, [])
         assert terms == tuple(term for term in recipe.terms if not term.by_name)
-        sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), **NETWORKS.get(recipe.name, {}))
+        sizes = tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=1,
+                               **NETWORKS.get(recipe.name, {}))
         learner = run_pretraining.make_learner(sizes, recipe, terms, "float32", *(
             [TransferSettings(teacher=teacher)]
             if recipe.learner in ("Distiller", "DualTraining") else []))
