@@ -7,7 +7,12 @@ from collections.abc import Mapping
 
 from keras import ops
 
-from bert_tf.compression.soft_targets import IS_LABELLED, SOFT_WEIGHTS, TEACHER_LOGITS, Teaching
+from bert_tf.compression.soft_targets import (
+    IS_LABELLED,
+    SOFT_WEIGHTS,
+    TEACHER_LOGITS,
+    AnswerObjective,
+)
 from bert_tf.compression.student import Student
 from bert_tf.data.task_batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
 from bert_tf.layers.base import Tensor
@@ -38,7 +43,7 @@ class MultiTaskStudent(Student, MultiTaskLearner):
         logits = batch.get(WORD_LOGITS if of_words else TEACHER_LOGITS)
         if logits is None:
             return {name: value for name, value in found.items() if name != TEACHER_LOGITS}
-        if isinstance(objective, Teaching):
+        if isinstance(objective, AnswerObjective):
             weights = head.targets(found)[1]                            # [B], [B, 1] or [B, S]
             taught = ops.reshape(ops.cast(batch[IS_TAUGHT], "float32"), (-1,))
             if len(weights.shape) == 2:
@@ -52,7 +57,7 @@ class MultiTaskStudent(Student, MultiTaskLearner):
     def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
         targets = self.targets(batch)
         return {one.name: {"loss": (one.measure(logits[one.name], *targets[one.name])["loss"]
-                                    if isinstance(one, Teaching) else
+                                    if isinstance(one, AnswerObjective) else
                                     one.loss(logits[one.name], *targets[one.name]))}
                 for one in self.objectives}
 

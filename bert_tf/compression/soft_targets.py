@@ -46,8 +46,8 @@ _FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = dict(
     zip(FORMS, (_kl, _cross_entropy, _mse, _log_mse), strict=True))
 
 
-class Teaching(Objective):
-    """An auxiliary objective that compares a student with a teacher.
+class AnswerObjective(Objective):
+    """An auxiliary objective that compares a student with a teacher's stored answers.
 
     `call` picks what is compared from the student's outputs, which have the logits of its heads as
     `outputs["head_logits"]`, a dict by name. `targets` picks it from a batch; a batch without it,
@@ -79,7 +79,7 @@ class Teaching(Objective):
         return {}
 
 
-class SoftTargets(Teaching):
+class SoftTargets(AnswerObjective):
     """The logits of a head are to be those of a teacher, `teacher_logits` [B, C], of each token
     [B, C, S], or of each end of an answer [B, 2, S].
 
@@ -158,7 +158,7 @@ class SoftTargets(Teaching):
         return ops.sum(weights) * (ops.cast(ops.shape(labels)[-1], "float32") if by_class else 1.0)
 
 
-class Patience(Teaching):
+class Patience(AnswerObjective):
     """The vectors of [CLS] in a student's layers, but the top one, are to be those of a teacher's,
     `teacher_cls` [B, K * H] (arXiv:1908.09355, equation 6).
 

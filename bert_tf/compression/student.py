@@ -9,9 +9,9 @@ from bert_tf.compression.recipes import Distillation
 from bert_tf.compression.soft_targets import (
     IS_LABELLED,
     SOFT_WEIGHTS,
+    AnswerObjective,
     Patience,
     SoftTargets,
-    Teaching,
 )
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor
@@ -22,7 +22,7 @@ from bert_tf.training.learner import Learner, Measures
 
 
 class Student(Learner):
-    """A Learner whose last objectives, `Teaching`, compare it with a teacher.
+    """A Learner whose last objectives, `AnswerObjective`, compare it with a teacher.
 
     The first ones are heads, of which gold labels are learned where `is_labelled` is 1. What a
     teacher answers is part of the batch. A mean without examples is 0. What is saved is a plain
@@ -34,19 +34,19 @@ class Student(Learner):
     @property
     def heads(self) -> list[Objective]:
         """The objectives that are saved."""
-        return [one for one in self.objectives if not isinstance(one, Teaching)]
+        return [one for one in self.objectives if not isinstance(one, AnswerObjective)]
 
     def read_outputs(self, outputs: Any, batch: Batch, seeds: Sequence) -> dict[str, Tensor]:
         logits: dict[str, Tensor] = {}
         for objective, seed in zip(self.objectives, seeds):
             seen, features = self.seen_by(objective, outputs, batch)
-            if isinstance(objective, Teaching):
+            if isinstance(objective, AnswerObjective):
                 seen = {**seen, "head_logits": dict(logits)}
             logits[objective.name] = objective(seen, features, self.encoder.embedding_table, seed)
         return logits
 
     def learned_by(self, objective: Objective, batch: Batch) -> Batch:
-        if isinstance(objective, Teaching):
+        if isinstance(objective, AnswerObjective):
             name = getattr(objective, "head", "")
             head = next((one for one in self.heads if one.name == name), self.heads[0])
             return {**batch, SOFT_WEIGHTS: head.targets(batch)[1]}
@@ -76,7 +76,7 @@ TERMS = {"SoftTargets": SoftTargets, "Patience": Patience}
 
 
 def make_terms(row: Distillation, config: Sizes, head: Objective, dtype: str | None = None,
-               name: str = "") -> list[Teaching]:
+               name: str = "") -> list[AnswerObjective]:
     """What a student learns from a teacher beside gold labels.
 
     Numbers are compared by "mse" whatever the row has; where an example may have several labels,
@@ -89,7 +89,7 @@ def make_terms(row: Distillation, config: Sizes, head: Objective, dtype: str | N
         dtype: a Keras policy.
         name: of a single term, if not its own.
     """
-    made: list[Teaching] = []
+    made: list[AnswerObjective] = []
     for term in row.terms:
         options = {**term.options, "loss_weight": term.weight, "dtype": dtype}
         options |= {"name": name} if name else {}
