@@ -78,7 +78,7 @@ def test_gates_are_equal_on_all_replicas_and_in_all_parts(tmp_path, mirrored):
     one_device = train(records)
     for options in ({"accumulation": 4}, {"strategy": mirrored, "accumulation": 2}):
         for found, expected in zip(train(records, **options), one_device):
-            np.testing.assert_allclose(found, expected, atol=1e-6)
+            np.testing.assert_allclose(found, expected, atol=5e-6)      # of steps of 0.05
     moved = np.abs(one_device[2]).max()     # by Adam, at twice the rate of 0.05
     assert 0.15 < moved < 0.21
 

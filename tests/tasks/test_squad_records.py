@@ -8,7 +8,6 @@ import squad_case
 
 from bert_tf.data import features, tfrecord
 from bert_tf.errors import InputError
-from bert_tf.tasks import squad
 from bert_tf.tasks.squad_records import SquadRecords
 
 
@@ -63,7 +62,7 @@ def test_skipped_and_cut_questions_are_counted_and_named(case, tmp_path):
 
 
 def test_workers_and_repetition_change_nothing(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(squad.read_pieces, "__defaults__", (False, 10))
+    monkeypatch.setattr(SquadRecords, "piece_questions", 10)
     for workers in (1, 2):
         manifest, was_there = records(case, tmp_path / str(workers)).make(workers)
         assert not was_there
