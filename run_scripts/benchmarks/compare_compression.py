@@ -78,9 +78,14 @@ class CompressionFlags:
         return found
 
 
-def measure(folder: str, job: CompressionFlags, task_flags: TaskFlags) -> dict[str, Any]:
-    """Size, weights, CPU seconds an example and score of one model."""
-    model = Measured(folder, task_flags, os.path.join(job.output_dir, "records"), job.batch_size)
+def measure(name: str, folder: str, job: CompressionFlags, task_flags: TaskFlags
+            ) -> dict[str, Any]:
+    """Size, weights, CPU seconds an example and score of one model.
+
+    Each method has records of its own: its tokenizer and length may be others than the teacher's.
+    """
+    model = Measured(folder, task_flags, os.path.join(job.output_dir, "records", name),
+                     job.batch_size)
     split = model.split(job.split, job.examples)
     _, seconds = split.timed(runs=job.repeats)
     return {"bytes": weights_bytes(folder), "weights": model.learner.count_params(),
@@ -144,7 +149,7 @@ def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
             key = " ".join(map(str, (os.path.abspath(folder), weights_bytes(folder), job.split,
                                      job.examples, job.batch_size, job.repeats)))
             if key not in known:
-                known[key] = measure(folder, job, task_flags)
+                known[key] = measure(name, folder, job, task_flags)
                 write_json(path, {"runs": known})
             runs.append(known[key])
             print(f"{name}: {folder}: {known[key]['metric']} {known[key]['score']:.2f}, "

@@ -1,6 +1,7 @@
 """bert-prune and bert-compare-compression on a tiny model: what they measure and write."""
 
 import json
+import shutil
 import types
 
 import numpy as np
@@ -51,8 +52,12 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
     monkeypatch.setattr(Curve, "chance", None)      # it would fail if it measured
     prune.main(*flags(model, tmp_path / "out", **job))
     monkeypatch.undo()
+    short = shutil.copytree(model, tmp_path / "short")      # of other records than its teacher
+    saved = json.loads((short / "task.json").read_text())
+    (short / "task.json").write_text(json.dumps(
+        {**saved, "max_seq_length": saved["max_seq_length"] - 1}))
     compare_compression.main(flags(model, "")[0], compare_compression.CompressionFlags(
-        models=[f"teacher={model}", f"q8bert-x={model}+{model}"],
+        models=[f"teacher={model}", f"q8bert-x={short}+{short}"],
         output_dir=str(tmp_path / "table"), repeats=1))
     rows = json.loads((tmp_path / "table" / "compression.json").read_text())["rows"]
     assert rows[0]["kept"] == 100 and rows[0]["smaller"] == 1 and rows[1]["seeds"] == 2
