@@ -26,9 +26,9 @@ class KeptResults:
     def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False):
         self._path = path
         self._content = read_json(path) if os.path.exists(path) else {"settings": settings}
-        if self._content.get("settings") != settings and forgets:
+        if self._content.get("settings", {}) != settings and forgets:
             self._content = {"settings": settings}
-        if self._content.get("settings") != settings:
+        if self._content.get("settings", {}) != settings:
             raise InputError(f"{path} was made with other flags; name another --output_dir.")
 
     def get(self, *keys: str, measure: Callable[[], Any]) -> Any:
@@ -40,6 +40,11 @@ class KeptResults:
             place[name] = measure()
             write_json(self._path, self._content)
         return place[name]
+
+    def put(self, key: str, value: Any) -> None:
+        """Keeps what was made of all results, in the place of what is there."""
+        self._content[key] = value
+        write_json(self._path, self._content)
 
 
 class KeptComparison:

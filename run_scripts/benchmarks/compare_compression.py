@@ -13,6 +13,7 @@ Writes compression.md and compression.json; a folder that the latter has is not 
 """
 
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -20,12 +21,12 @@ import numpy as np
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
-from bert_tf.options import read_json
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts.analysis.model import check_least
 from run_scripts.finetuning.measured import Measured, weights_bytes
+from run_scripts.kept_results import KeptResults
 
 # By the name of a method: how many times smaller than its teacher, per cent of its score that are
 # kept, how many times faster; None where it is not reported.
@@ -36,7 +37,6 @@ PUBLISHED: dict[str, tuple[float, float, float | None]] = {
     "minibert": (6, 98, 27), "bilstm": (110, 91, 434), "qbert": (13, 99, None),
     "q8bert": (4, 99, None), "albert_base": (9, 97, 5.6), "albert_xxlarge": (0.47, 107, 0.3),
     "theseus": (1.6, 98, None)}
-_FILE = "compression.json"
 
 
 @dataclasses.dataclass
@@ -73,7 +73,7 @@ class CompressionFlags:
             for folder in folders.split("+"):
                 if not os.path.isdir(folder):
                     raise InputError(f"--models: there is no folder {folder}.")
-                weights_bytes(folder)
+                weights_bytes(folder, "models")
             found[name] = folders.split("+")
         return found
 
@@ -139,8 +139,7 @@ def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
     """Runs the command."""
     folders = job.folders
     make_folder(job.output_dir, "output_dir")
-    path = os.path.join(job.output_dir, _FILE)
-    known = read_json(path).get("runs", {}) if os.path.exists(path) else {}
+    results = KeptResults(os.path.join(job.output_dir, "compression.json"), {})
     rows: list[dict[str, Any]] = []
     metric = ""
     for name, of_method in folders.items():
@@ -148,18 +147,16 @@ def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
         for folder in of_method:
             key = " ".join(map(str, (os.path.abspath(folder), weights_bytes(folder), job.split,
                                      job.examples, job.batch_size, job.repeats)))
-            if key not in known:
-                known[key] = measure(name, folder, job, task_flags)
-                write_json(path, {"runs": known})
-            runs.append(known[key])
-            print(f"{name}: {folder}: {known[key]['metric']} {known[key]['score']:.2f}, "
-                  f"{1000 * known[key]['seconds']:.2f} ms", flush=True)
+            runs.append(results.get("runs", key, measure=functools.partial(
+                measure, name, folder, job, task_flags)))
+            print(f"{name}: {folder}: {runs[-1]['metric']} {runs[-1]['score']:.2f}, "
+                  f"{1000 * runs[-1]['seconds']:.2f} ms", flush=True)
         metric = metric or runs[0]["metric"]
         if runs[0]["metric"] != metric:
             raise InputError(f"--models: {name} is scored by {runs[0]['metric']}, the teacher by "
                              f"{metric}; give models of one task.")
         rows.append(summarise(runs, rows[0] if rows else {}, name))
-    write_json(path, {"rows": rows, "runs": known})
+    results.put("rows", rows)
     text = table(rows, metric)
     with write_aside(os.path.join(job.output_dir, "compression.md")) as file:
         file.write(text)

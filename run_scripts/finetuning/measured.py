@@ -196,12 +196,16 @@ def kept_scores(folder: str, model_dir: str, split: MeasuredSplit, **more: Any) 
         "split": split.name, "examples": split.size, **more}, forgets=True)
 
 
-def weights_bytes(folder: str) -> int:
-    """The size of the files of weights of a model's folder."""
+def weights_bytes(folder: str, flag: str = "model_dir") -> int:
+    """The size of the files of weights of a model's folder.
+
+    Raises:
+        InputError: there are none; it names `flag`.
+    """
     sizes = [entry.stat().st_size for entry in os.scandir(folder)
              if entry.name.endswith((".keras", ".safetensors"))]
     if not sizes:
-        raise InputError(f"--model_dir: there are no weights in {folder}; name the --output_dir "
+        raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir "
                          "of a model that was fine-tuned.")
     return sum(sizes)
 

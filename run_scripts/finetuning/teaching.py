@@ -93,7 +93,7 @@ class Teaching:
         if self.augments or self.flags.transfer_file or not self.flags.train_examples:
             raise InputError("a student that finds answers in paragraphs learns from --train_file "
                              "alone: leave out --transfer_file, --augmentation and "
-                             "--train_examples.")
+                             "--train_examples=False.")
         if any(term.objective == "Patience" for term in self.row.terms):
             raise InputError(f"--recipe={self.row.name} compares [CLS] vectors, which answers in "
                              "paragraphs are not found by; give another recipe.")

@@ -74,14 +74,19 @@ def train(script, data, vocabulary, folder, files, seed):
     return str(folder)
 
 
-@pytest.fixture(name="models", scope="module")
-def fixture_models(data, tmp_path_factory):
-    """Two classifiers, whose tokenizers differ."""
+def train_two(script, data, tmp_path_factory, files):
+    """Two models, whose tokenizers differ."""
     tf.config.run_functions_eagerly(True)
-    found = [train(run_classifier, data, vocabulary, tmp_path_factory.mktemp("model"), TABLES, seed)
+    found = [train(script, data, vocabulary, tmp_path_factory.mktemp("model"), files, seed)
              for seed, vocabulary in enumerate(("words", "letters"))]
     tf.config.run_functions_eagerly(False)
     return found
+
+
+@pytest.fixture(name="models", scope="module")
+def fixture_models(data, tmp_path_factory):
+    """Two classifiers."""
+    return train_two(run_classifier, data, tmp_path_factory, TABLES)
 
 
 def predictions(folder):
@@ -111,12 +116,8 @@ TAGS = {"train_file": "tags_train.txt", "dev_file": "tags_dev.txt", "label_colum
 
 @pytest.fixture(name="taggers", scope="module")
 def fixture_taggers(data, tmp_path_factory):
-    """Two taggers, whose tokenizers differ."""
-    tf.config.run_functions_eagerly(True)
-    found = [train(run_tagger, data, vocabulary, tmp_path_factory.mktemp("tagger"), TAGS, seed)
-             for seed, vocabulary in enumerate(("words", "letters"))]
-    tf.config.run_functions_eagerly(False)
-    return found
+    """Two taggers."""
+    return train_two(run_tagger, data, tmp_path_factory, TAGS)
 
 
 def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
