@@ -108,7 +108,8 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
     results = job.open_results(task_flags)
     from bert_tf.compression import hessian
     from run_scripts.finetuning.measured import Measured
-    model = Measured(job.init_checkpoint, task_flags, job.output_dir, job.batch_size)
+    model = Measured(job.init_checkpoint, task_flags, job.output_dir, job.batch_size,
+                     "init_checkpoint")
     eigenvalues = measure(job, model.split("train"), results)
     omegas = [hessian.sensitivity(values) for values in eigenvalues]
     chosen = hessian.choose_bits(omegas, bits, job.sensitive_layers or len(omegas) // 2)

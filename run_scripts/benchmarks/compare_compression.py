@@ -85,7 +85,7 @@ def measure(name: str, folder: str, job: CompressionFlags, task_flags: TaskFlags
     Each method has records of its own: its tokenizer and length may be others than the teacher's.
     """
     model = Measured(folder, task_flags, os.path.join(job.output_dir, "records", name),
-                     job.batch_size)
+                     job.batch_size, "models")
     split = model.split(job.split, job.examples)
     _, seconds = split.timed(runs=job.repeats)
     return {"bytes": weights_bytes(folder), "weights": model.learner.count_params(),

@@ -128,7 +128,7 @@ def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
     with contextlib.suppress(RuntimeError):     # it runs already, with the threads that it has
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-    model = Measured(job.init_checkpoint, task_flags, job.output_dir)
+    model = Measured(job.init_checkpoint, task_flags, job.output_dir, flag="init_checkpoint")
     split, length = model.split(examples=job.examples), model.max_seq_length
 
     def measure(name):

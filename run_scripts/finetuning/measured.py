@@ -36,6 +36,7 @@ class Measured:
             `dev_file`.
         work_dir: where records are made.
         batch_size: examples that the model reads at a time.
+        flag: that of the folder, for messages.
 
     Raises:
         InputError: the folder holds no fine-tuned model, or its task is another.
@@ -49,8 +50,8 @@ class Measured:
     """
 
     def __init__(self, model_dir: str, task_flags: TaskFlags, work_dir: str,
-                 batch_size: int = 32) -> None:
-        saved = SavedTask.require(model_dir, "model_dir")
+                 batch_size: int = 32, flag: str = "model_dir") -> None:
+        saved = SavedTask.require(model_dir, flag)
         kind = saved.task.kind
         self._files: Any = task_flags
         options: dict = {}
