@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import types
 
 import pytest
 
@@ -12,27 +13,36 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
-import tensorflow as tf
-from tensorflow.python import pywrap_tfe
-
-# Two devices to train on, which must be made before TensorFlow does anything.
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
-
 # Graphs that run a few times on a few numbers don't repay what optimizing them takes.
 _UNOPTIMIZED = {"disable_meta_optimizer": True}
-tf.config.optimizer.set_experimental_options(_UNOPTIMIZED)
-
-# Seeds and sessions that begin anew forget the kernels of all operations, whose making takes longer
-# than what a test computes with them.
-pywrap_tfe.TFE_ContextClearCaches = lambda context: None
-
-# Tracing makes millions of objects that live on: looking through them less often saves CPU time.
-gc.freeze()
-gc.set_threshold(200_000, 50, 1000)
 
 # The folders whose files take longest.
 _LONG = ("run_scripts", "training", "export", "compatibility", "tokenization", "checkpoints")
+
+
+def pytest_configure(config):
+    """Imports TensorFlow and sets it up, but not in the process that only hands out the tests."""
+    global tf
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        return
+    import tensorflow as tf
+    from keras.src.backend.common import global_state
+    from tensorflow.python import pywrap_tfe
+    from tensorflow.python.framework import ops
+    # Two devices to train on, which must be made before TensorFlow does anything.
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+    tf.config.optimizer.set_experimental_options(_UNOPTIMIZED)
+    # Seeds and sessions that begin anew forget the kernels of all operations, whose making takes
+    # longer than what a test computes with them.
+    pywrap_tfe.TFE_ContextClearCaches = lambda context: None
+    # A cleared session looks through all that the tests before have made, too.
+    global_state.gc = types.SimpleNamespace(collect=lambda: 0)
+    # An operation of a graph remembers the lines that made it, which nobody asks for here.
+    ops._create_c_op.__wrapped__.__defaults__ = None, False
+    # Tracing makes millions of objects that live on: looking through them less often saves time.
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 1000)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -11,24 +11,7 @@ import pytest
 from bert_tf.data import jobs
 from bert_tf.data.jobs import Progress, run_pieces
 from bert_tf.errors import InputError
-
-
-def double(index, piece):
-    return {"index": index, "double": 2 * piece}
-
-
-def measure(index, piece):
-    return {"length": len(piece)}
-
-
-def fail_at_two(index, piece):
-    if index == 2:
-        raise InputError("piece 2 is bad")
-    return double(index, piece)
-
-
-def die(index, piece):
-    os._exit(9)
+from tests.data.work import Deadly, LargeWork, die, double, fail_at_two, fail_oddly, measure
 
 
 def run(folder, work=double, num_workers=1, fingerprint="job", is_intact=lambda result: True):
@@ -89,16 +72,6 @@ def test_a_dead_worker_is_said(tmp_path):
         run(tmp_path, die, num_workers=2)
 
 
-class Deadly:
-    """Ends the process that unpickles it."""
-
-    def __reduce__(self):
-        return os._exit, (9,)
-
-    def __call__(self, index, piece):
-        raise AssertionError("never reached")
-
-
 @pytest.mark.parametrize("work, pieces", [
     (Deadly(), "abc"),                                      # dies while it starts
     (measure, [b"x" * (1 << 22), Deadly(), b"", b""]),      # dies while it takes a piece
@@ -109,14 +82,6 @@ def test_no_death_of_a_worker_leaves_the_job_waiting(tmp_path, work, pieces):
     with pytest.raises(InputError, match="a worker process was killed"):
         run_pieces(iter(pieces), len(pieces), work, progress, 2, bool)
     assert not multiprocessing.active_children()
-
-
-class LargeWork:
-    def __init__(self):
-        self.table = b"x" * (1 << 23)
-
-    def __call__(self, index, piece):
-        raise AssertionError("never reached")
 
 
 def test_a_worker_that_dies_while_it_starts(tmp_path, monkeypatch):
@@ -131,10 +96,6 @@ def test_a_worker_that_dies_while_it_starts(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="a worker process was killed"):
         run_pieces(iter("abc"), 3, LargeWork(), Progress(str(tmp_path / "p"), 1, None), 2, bool)
     assert not multiprocessing.active_children()
-
-
-def fail_oddly(index, piece):
-    raise type("Local", (Exception,), {})("can't be pickled")
 
 
 def test_errors_of_workers_arrive(tmp_path):
