@@ -29,6 +29,11 @@ def all_reduce_sum(tensors):
     return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
+def is_strategy_in_use() -> bool:
+    """Whether variables may have parts on several devices."""
+    return keras.config.backend() != "tensorflow" or tf.distribute.has_strategy()
+
+
 def all_reduce_max(x):
     """The greatest of a scalar over the replicas."""
     context = tf.distribute.get_replica_context()

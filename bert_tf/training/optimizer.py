@@ -102,19 +102,31 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         grads, norm = reduce_and_clip(grads, self.clip_norm, self._is_clipped, self.rows_apart)
         grads = [g if factor == 1 else g * ops.cast(factor, g.dtype)
                  for g, factor in zip(grads, self._gradient_factors)]
+        # Of both moments, once for all variables.
+        step = ops.cast(self.iterations + 1, "float32")
+        self._corrections = [1 - ops.power(ops.cast(beta, "float32"), step)
+                             for beta in (self.beta_1, self.beta_2)]
         super().apply(grads, trainable_variables)
         return norm
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return grads_and_vars       # `apply` has done it, before clipping
 
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        if distribution.is_strategy_in_use():
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        # Keras enters the default strategy for every variable: that takes time and changes nothing.
+        for gradient, variable in zip(grads, trainable_variables):
+            self.update_step(gradient, variable.value, learning_rate)
+
     def update_step(self, gradient, variable, learning_rate) -> None:
         """Updates one variable and its moments."""
         index = self._get_variable_index(variable)
         m, v = self._momentums[index], self._velocities[index]
         gradient = ops.cast(gradient, variable.dtype)
-        new_m = self.beta_1 * m + (1 - self.beta_1) * gradient
-        new_v = self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient)
+        new_m = self.beta_1 * m.value + (1 - self.beta_1) * gradient
+        new_v = self.beta_2 * v.value + (1 - self.beta_2) * ops.square(gradient)
         rate = ops.cast(learning_rate, variable.dtype)
         if self._rate_factors[index] != 1:
             rate = rate * self._rate_factors[index]
@@ -133,21 +145,16 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     def _delta(self, index, variable, m, v):
         """The direction of the step: Adam's, plus the decay."""
         epsilon = self.epsilon
+        first, second = (ops.cast(value, variable.dtype) for value in self._corrections)
         if self.bias_correction:
-            step = ops.cast(self.iterations + 1, variable.dtype)
-            m = m / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), step))
-            correction = 1 - ops.power(ops.cast(self.beta_2, variable.dtype), step)
-            v = v / correction
+            m, v = m / first, v / second
             if self.epsilon_hat:
-                epsilon = epsilon / ops.sqrt(correction)
+                epsilon = epsilon / ops.sqrt(second)
         delta = m / (ops.sqrt(v) + epsilon)
         if not self._is_decayed[index]:
             return delta
         decay = self.decay * variable
         if self.corrects_decay:
-            step = ops.cast(self.iterations + 1, variable.dtype)
-            first, second = (1 - ops.power(ops.cast(beta, variable.dtype), step)
-                             for beta in (self.beta_1, self.beta_2))
             decay = decay * ops.sqrt(second) / first
         return delta + decay
 
