@@ -45,7 +45,8 @@ class FromConfig:
                    "dtype": self.dtype_policy}  # type: ignore[attr-defined]
         how = getattr(self.config, "quantisation", None)
         if how and self.quantised_as:
-            from bert_tf.layers.quantisation import quantised_dense  # which imports this module
+            # Its classes import this module.
+            from bert_tf.layers.quantised_dense import quantised_dense
             layer = quantised_dense(how, self.quantised_as, units, activation, use_bias, **options)
             if layer:
                 return layer

@@ -11,10 +11,9 @@ import keras
 from keras import ops
 
 from bert_tf.config import PATTERNS, FixedPatternConfig
-from bert_tf.layers.attention import mask_heads
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout
-from bert_tf.layers.transformer import TransformerLayer
+from bert_tf.layers.transformer import TransformerLayer, mask_heads
 
 _LOOK_BACK = ("previous", "left")
 

@@ -13,11 +13,11 @@ from keras import ops
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.affine import MovingRanges
-from bert_tf.layers.attention import mask_heads
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.mobile_norms import make_norm, rounds_all
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.transformer import mask_heads
 
 # What the score of a token becomes that may not be attended to: small enough for fixed-point
 # numbers, so that padding keeps a weight of its own.

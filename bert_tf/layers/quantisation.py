@@ -249,30 +249,6 @@ class QuantisedDense(keras.layers.Dense):
         return ops.where(self.ranges.is_active, rounded, x)
 
 
-def quantised_dense(how: Quantisation, part: str, *args: Any, name: str, **kwargs: Any
-                    ) -> keras.layers.Dense | None:
-    """The dense layer of a part of a network, or None if that stays in float.
-
-    Args:
-        how: what is rounded.
-        part: "layer" of the encoder, "pooler" or "head".
-        name: of the layer; queries and keys are rounded, since they are multiplied.
-        args, kwargs: further arguments of `keras.layers.Dense`.
-    """
-    # Of a layer of the encoder, `set_weight_bits` gives the bits.
-    bits = {"layer": how.bits_of_layer(0), "pooler": how.pooler_bits, "head": how.head_bits}[part]
-    if (part == "head" or how.scheme == "affine") and bits == FLOAT_BITS:
-        return None
-    kind = QuantisedDense
-    if how.scheme == "affine":
-        from bert_tf.layers.affine import AffineDense  # which imports this module
-        kind = AffineDense
-    return kind(
-        *args, name=name, how=how, bits=bits,
-        start_step=how.head_start_step if part == "head" else how.start_step,
-        requantises=part == "layer" and name in ("query", "key"), **kwargs)
-
-
 def set_weight_bits(layer: keras.layers.Layer, bits: int) -> None:
     """Gives the kernels of all quantised layers in a layer of an encoder their bits."""
     for part in layer._flatten_layers():

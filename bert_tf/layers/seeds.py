@@ -38,6 +38,15 @@ def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
     return list(ops.unstack(seeds, count))
 
 
+def seed_of_pass(seed: Tensor | None, training: bool,
+                 generator: keras.random.SeedGenerator) -> Tensor | None:
+    """The seed of the dropout in one pass of a model: the one given, integer [2], or the next of
+    the generator if it is None; None outside training."""
+    if not training:
+        return None
+    return generator.next() if seed is None else seed
+
+
 def shared_seed(seed: Tensor) -> Tensor:
     """What the seeds of all replicas and parts of a step have in common, integer [2], from the seed
     of any."""

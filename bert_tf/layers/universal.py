@@ -13,10 +13,9 @@ from keras import ops
 
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.attention import SelfAttention
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.transformer import LayerNorm
+from bert_tf.layers.transformer import LayerNorm, SelfAttention
 
 _LONGEST = 10_000.0     # the longest wave of a signal, in positions over 2 pi
 # As tensor2tensor's "uniform_unit_scaling".

@@ -15,7 +15,7 @@ from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.characters import CharacterCnn, unpack_spelling
 from bert_tf.layers.lstm import Lstm, reverse_tokens
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
 from bert_tf.spelling import spelling_names
 
 WAYS = ("forward", "backward")
@@ -138,10 +138,7 @@ class Elmo(FromConfig, keras.Model):
             `sequence_output`, the last of them, and `pooled_output` [B, H], what each way ends
             with.
         """
-        if not training:
-            dropout_seed = None
-        elif dropout_seed is None:
-            dropout_seed = self.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         drawn = split_seed(dropout_seed, 2 * (self.config.n_layers + 1))
         seeds = {"forward": drawn[::2], "backward": drawn[1::2]}
         given, carried = inputs.get("input_mask"), inputs.get("carried", {})

@@ -13,7 +13,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.masks import causal_bias, last_token, padding_bias
 from bert_tf.layers.quantisation import set_weight_bits
-from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.transformer import Embeddings, TransformerLayer
 
 # Two encoders that share their embeddings have these sizes in common.
@@ -166,10 +166,7 @@ class BertEncoder(FromConfig, keras.Model):
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
         """
-        if not training:
-            dropout_seed = None
-        elif dropout_seed is None:
-            dropout_seed = self.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
         bias = self.make_bias(inputs, attention_bias)
         outputs: dict[str, Any] = {**self.embed(inputs, seeds[0]), "layer_outputs": []}

@@ -14,7 +14,7 @@ from bert_tf.config import SequenceLstmConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.lstm import Lstm
 from bert_tf.layers.masks import last_token
-from bert_tf.layers.seeds import split_seed, uniform
+from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 
 _EPSILON = 1e-6
 
@@ -114,10 +114,7 @@ class SequenceLstm(FromConfig, keras.Model):
             token, `embedding_output` [B, S, E], `layer_outputs` (list of [B, S, H]),
             `carried`, the states after the last step, and `token_counts`, float32 [V].
         """
-        if not training:
-            dropout_seed = None
-        elif dropout_seed is None:
-            dropout_seed = self.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         given = inputs.get("input_mask")
         mask = None if given is None else ops.cast(given, "bool")
         x = embedded = self.embeddings(inputs["input_ids"], dropout_seed)

@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config import T5Config
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.t5 import truncated
 from bert_tf.layers.t5_stack import T5Embeddings, T5Stack, hide, same_segment
 from bert_tf.networks import t5_generation
@@ -24,32 +24,17 @@ def _outputs(stack):
     return [*(layer["feed_forward"] for layer in stack["layers"][:-1]), stack["output"]]
 
 
-@register
-class T5(FromConfig, keras.Model):
-    """An encoder and a decoder, or a decoder alone, with one table of words.
+class _Stacks(FromConfig, keras.Model):
+    """The stacks of T5 and its table of words, and what they compute of single sequences: the half
+    of `T5` that does not know the features of records.
 
     Args:
         config: `T5Config`.
-
-    Attributes:
-        reads: names of the features that `call` takes: those of the original's seqio.
-        also_reads: names of those that packed rows have, and rows of a prefix LM.
-        text_reads: names of those of a text that is only encoded.
-        output_kernel: variable [H, V], by which tokens are predicted where `tie_word_embeddings` is
-            not; else None.
     """
 
-    reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
-    also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
-                                   "decoder_causal_attention")
-    text_reads = ("input_ids", "input_mask")
-
-    def __init__(self, config: T5Config, name: str = "t5", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: T5Config, **kwargs: Any):
+        super().__init__(config, **kwargs)
         policy = self.dtype_policy
-        if not config.has_encoder:
-            self.reads = self.reads[1:]
-            self.also_reads = ("encoder_input_tokens", *self.also_reads[1:])
         self.embeddings = T5Embeddings(config, name="embeddings", dtype=policy)
         self.encoder_stack: Any = T5Stack(
             config, True, name="encoder", dtype=policy) if config.has_encoder else None
@@ -98,25 +83,6 @@ class T5(FromConfig, keras.Model):
         return {**outputs, "output": outputs["output"] * is_token[:, :, None],
                 "segments": segments, "embeddings": x}
 
-    def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None
-                    ) -> dict[str, Any]:
-        """The vectors of a text, as other networks return them.
-
-        Args:
-            ids, mask: integer [B, S]; the mask is 1 for tokens and 0 for padding.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            A dict: `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean
-            over the tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L.
-        """
-        encoded = self.encode(ids, mask, dropout_seed)
-        x = encoded["output"]
-        count = ops.maximum(ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True), 1)
-        return {"sequence_output": x, "pooled_output": ops.sum(x, axis=1) / count,
-                "embedding_output": encoded["embeddings"],
-                "layer_outputs": _outputs(encoded)}
-
     def decode(self, tokens: Tensor, encoded: Mapping[str, Any] | None = None,
                segments: Tensor | None = None, seen: Tensor | None = None,
                dropout_seed: Tensor | None = None) -> dict[str, Any]:
@@ -152,6 +118,58 @@ class T5(FromConfig, keras.Model):
         outputs = self.decoder_stack(x, hide(visible), memory, memory_bias, seeds[1])
         return {**outputs, "embeddings": x}
 
+    def logits(self, x: Tensor) -> Tensor:
+        """float32 [..., V] from the decoder's output, float [..., H]."""
+        if self.logits_layer:
+            return ops.cast(self.logits_layer(x), "float32")
+        x = x * self.config.logit_scale
+        table = ops.cast(self.embedding_table, x.dtype)
+        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+
+
+@register
+class T5(_Stacks):
+    """An encoder and a decoder, or a decoder alone, with one table of words.
+
+    Args:
+        config: `T5Config`.
+
+    Attributes:
+        reads: names of the features that `call` takes: those of the original's seqio.
+        also_reads: names of those that packed rows have, and rows of a prefix LM.
+        text_reads: names of those of a text that is only encoded.
+    """
+
+    reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
+    also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
+                                   "decoder_causal_attention")
+    text_reads = ("input_ids", "input_mask")
+
+    def __init__(self, config: T5Config, name: str = "t5", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        if not config.has_encoder:
+            self.reads = self.reads[1:]
+            self.also_reads = ("encoder_input_tokens", *self.also_reads[1:])
+
+    def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None
+                    ) -> dict[str, Any]:
+        """The vectors of a text, as other networks return them.
+
+        Args:
+            ids, mask: integer [B, S]; the mask is 1 for tokens and 0 for padding.
+            dropout_seed: integer [2]; no dropout if None.
+
+        Returns:
+            A dict: `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean
+            over the tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L.
+        """
+        encoded = self.encode(ids, mask, dropout_seed)
+        x = encoded["output"]
+        count = ops.maximum(ops.sum(ops.cast(mask, x.dtype), axis=1, keepdims=True), 1)
+        return {"sequence_output": x, "pooled_output": ops.sum(x, axis=1) / count,
+                "embedding_output": encoded["embeddings"],
+                "layer_outputs": _outputs(encoded)}
+
     def _go_on(self, inputs, dropout_seed):
         """What `call` returns for the targets of a language model that reads the inputs first."""
         tokens, targets = inputs["encoder_input_tokens"], inputs["decoder_input_tokens"]
@@ -165,14 +183,6 @@ class T5(FromConfig, keras.Model):
         """{"output_table": [V, H]} if tokens are not predicted by the embeddings."""
         return {"output_table": ops.transpose(self.logits_layer.kernel)
                 } if self.logits_layer else {}
-
-    def logits(self, x: Tensor) -> Tensor:
-        """float32 [..., V] from the decoder's output, float [..., H]."""
-        if self.logits_layer:
-            return ops.cast(self.logits_layer(x), "float32")
-        x = x * self.config.logit_scale
-        table = ops.cast(self.embedding_table, x.dtype)
-        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
 
     def generate(self, tokens: Tensor, length: int, beams: int = 1, alpha: float = 0.6) -> Tensor:
         """The sequence that follows from each input; keys and values are computed once.
@@ -212,10 +222,7 @@ class T5(FromConfig, keras.Model):
             tokens are predicted, if it is not that of the embeddings; and on request
             `attention_probs`, `cross_attention_probs` and `encoder_attention_probs`, lists of L.
         """
-        if not training:
-            dropout_seed = None
-        elif dropout_seed is None:
-            dropout_seed = self.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         if "decoder_input_tokens" not in inputs:
             return self.encode_text(inputs["input_ids"], inputs["input_mask"], dropout_seed)
         if not self.encoder_stack and "encoder_input_tokens" in inputs:

@@ -12,7 +12,7 @@ from keras import ops
 
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.transformer import LayerNorm
 from bert_tf.layers.universal import Halting, ScaledEmbeddings, UniversalLayer, ignore_padding
 
@@ -86,10 +86,7 @@ class UniversalTransformer(FromConfig, keras.Model):
         if isinstance(length, int) and length > longest:
             raise ValueError(f"the input is {length} tokens long, but max_position_embeddings is "
                              f"{longest}.")
-        if not training:
-            dropout_seed = None
-        elif dropout_seed is None:
-            dropout_seed = self.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         seed, of_steps = split_seed(dropout_seed, 2)
         bias = attention_bias
         if inputs.get("input_mask") is not None:

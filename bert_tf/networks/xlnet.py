@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.seeds import dropout, split_seed
+from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
 from bert_tf.layers.xlnet import Seen, Summary, TwoStreamLayer, distances, hiding, query_biases
 
 
@@ -114,10 +114,7 @@ class XLNet(FromConfig, keras.Model):
             [B, P, H] and `query_layer_outputs`; with a memory `carried`; and on request
             `attention_probs` (list of L [B, N, S, K], before dropout).
         """
-        if not training:
-            dropout_seed = None
-        elif dropout_seed is None:
-            dropout_seed = self.seed_generator.next()
+        dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         of_input, of_distances, of_output, of_summary, *seeds = split_seed(
             dropout_seed, 4 + len(self.layers_))
         memory = inputs.get("carried", {}).get("memory")

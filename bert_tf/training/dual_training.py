@@ -16,7 +16,7 @@ from bert_tf.config import Sizes
 from bert_tf.data.two_texts import beside
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, of_teacher
 from bert_tf.training.distiller import Distiller, load_teacher
@@ -81,9 +81,8 @@ class DualTraining(Distiller):
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        if training and dropout_seed is None:
-            dropout_seed = self.encoder.seed_generator.next()
-        mine, other = split_seed(dropout_seed if training else None, 2)
+        dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
+        mine, other = split_seed(dropout_seed, 2)
         if text := beside(batch):
             batch = {**batch, _OUTPUTS: {
                 **self.teacher.run_network(text, training, other),

@@ -15,7 +15,7 @@ from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import split_seed, uniform
+from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.training.learner import Learner, Measures
 from bert_tf.training.settings import GeneratorSettings
@@ -167,9 +167,8 @@ class Electra(Learner):
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
         """See `Learner`; the dict also holds `sampled_ids`, int32 [B, P], and `corrupted_ids` and
         `original_ids`, int32 [B, S]."""
-        if training and dropout_seed is None:
-            dropout_seed = self.encoder.seed_generator.next()
-        *seeds, last = split_seed(dropout_seed if training else None, 5)
+        dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
+        *seeds, last = split_seed(dropout_seed, 5)
         found, head = {}, self.objectives[-1]
         positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
         shape = ops.shape(positions)

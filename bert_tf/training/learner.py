@@ -11,7 +11,7 @@ from bert_tf import objectives as all_objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.seeds import split_seed
+from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 
 Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]
@@ -113,10 +113,8 @@ class Learner(keras.Model):
             dropout_seed: integer [2], of which all dropout masks are a pure function; drawn from
                 the encoder's generator if None.
         """
-        if training and dropout_seed is None:
-            dropout_seed = self.encoder.seed_generator.next()
-        encoder_seed, *seeds = split_seed(dropout_seed if training else None,
-                                          1 + len(self.objectives))
+        dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
+        encoder_seed, *seeds = split_seed(dropout_seed, 1 + len(self.objectives))
         outputs = self.run_network(batch, training, encoder_seed, self.network_options)
         logits = self.read_outputs(outputs, batch, seeds)
         return {**logits, **({"carried": outputs["carried"]} if "carried" in batch else {})}
