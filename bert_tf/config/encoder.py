@@ -19,9 +19,40 @@ from bert_tf.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
-class EncoderConfig(EncoderSizes):
-    """The sizes of a BERT encoder, or of a relative's; the defaults are those of
-    google-research/bert's BertConfig.
+class BertSizes:
+    """The sizes under the keys of google-research/bert's BertConfig, with its defaults; mixin of
+    those whose files have all of them.
+
+    Attributes:
+        hidden_size: H.
+        type_vocab_size: the rows of the table of segments.
+        model_type: a key of `CONFIGS`.
+        embedding_size: E, the width of the embeddings; H if None.
+    """
+
+    whole_numbers: ClassVar[dict[str, int]] = {
+        **WHOLE_NUMBERS, "type_vocab_size": 65_536, "embedding_size": 65_536}
+    fractions: ClassVar[dict[str, float]] = FRACTIONS
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    model_type: str = "bert"
+    embedding_size: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig(BertSizes, EncoderSizes):
+    """The sizes of a BERT encoder, or of a relative's.
 
     Attributes:
         model_type: Hugging Face's name of the architecture, or "spanbert" or "structbert", which
@@ -53,9 +84,8 @@ class EncoderConfig(EncoderSizes):
     """
 
     whole_numbers: ClassVar = {
-        **WHOLE_NUMBERS, "type_vocab_size": 65_536, "embedding_size": 65_536,
-        "num_hidden_groups": 1_024, "inner_group_num": 64, "task_type_vocab_size": 65_536}
-    fractions: ClassVar = FRACTIONS
+        **BertSizes.whole_numbers, "num_hidden_groups": 1_024, "inner_group_num": 64,
+        "task_type_vocab_size": 65_536}
     choices: ClassVar = {"hidden_act": ACTIVATIONS,
                          "model_type": ("bert", "roberta", "albert", "electra", "spanbert",
                                         "structbert", "ernie", "distilbert"),
@@ -78,20 +108,6 @@ class EncoderConfig(EncoderSizes):
                              "pooler_num_fc_layers", "pooler_size_per_head", "down_scale_factor",
                              "net_structure_type", "gap_size", "num_memory_blocks", "ln_type")
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 16
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    model_type: str = "bert"
-    embedding_size: int | None = None
     num_hidden_groups: int | None = None
     inner_group_num: int = 1
     shared_parts: str = "all"

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.encoder import BertSizes
 from bert_tf.config.quantisation import Quantisation, settle
 from bert_tf.config.sizes import (
     ACTIVATIONS,
-    FRACTIONS,
     PRESETS,
     UNSEEN_KEYS,
-    WHOLE_NUMBERS,
     EncoderSizes,
     check_weights,
     preset,
@@ -22,7 +21,7 @@ MOST_FEED_FORWARDS = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class MobileBertConfig(EncoderSizes):
+class MobileBertConfig(BertSizes, EncoderSizes):
     """The sizes of MobileBERT (arXiv:2004.02984); names and defaults are those of BertConfig in
     google-research's mobilebert/modeling.py, whose layers are BERT's unless a key says otherwise.
 
@@ -47,9 +46,8 @@ class MobileBertConfig(EncoderSizes):
     """
 
     whole_numbers: ClassVar = {
-        **WHOLE_NUMBERS, "type_vocab_size": 65_536, "embedding_size": 65_536,
+        **BertSizes.whole_numbers,
         "intra_bottleneck_size": 65_536, "num_feedforward_networks": MOST_FEED_FORWARDS}
-    fractions: ClassVar = FRACTIONS
     choices: ClassVar = {
         "hidden_act": ACTIVATIONS, "model_type": ("mobilebert",),
         "normalization_type": ("layer_norm", "no_norm", "manual_layer_norm"),
@@ -61,20 +59,7 @@ class MobileBertConfig(EncoderSizes):
     distinctive_keys: ClassVar = ("trigram_input", "use_bottleneck", "intra_bottleneck_size")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "normalization_type")
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 16
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
     model_type: str = "mobilebert"
-    embedding_size: int | None = None
     trigram_input: bool = False
     use_bottleneck: bool = False
     intra_bottleneck_size: int | None = None

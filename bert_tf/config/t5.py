@@ -2,14 +2,11 @@
 """
 
 import dataclasses
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from bert_tf.config.sizes import PRESETS, Sizes
+from bert_tf.config.relative import Relative
+from bert_tf.config.sizes import Sizes
 from bert_tf.errors import InputError
-
-_ROWS = 128     # the table of words has a multiple of so many rows
 
 
 def _size(width, feed_forward, head_size, heads, layers, **values):
@@ -34,7 +31,7 @@ T5_PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class T5Config(Sizes):
+class T5Config(Relative, Sizes):
     """The sizes of T5; the defaults are those of its first release, small.
 
     Attributes:
@@ -60,8 +57,9 @@ class T5Config(Sizes):
     common_names: ClassVar = {
         "hidden_size": "d_model", "intermediate_size": "d_ff", "num_hidden_layers": "num_layers",
         "num_attention_heads": "num_heads", "hidden_dropout_prob": "dropout_rate"}
-    absent_names: ClassVar = ("attention_probs_dropout_prob", "max_position_embeddings",
-                              "type_vocab_size")
+    absent_names: ClassVar = (*Relative.absent_names, "attention_probs_dropout_prob")
+    own_presets: ClassVar = T5_PRESETS
+    vocab_multiple: ClassVar = 128
 
     whole_numbers: ClassVar = {
         "vocab_size": 10_000_000, "d_model": 65_536, "d_kv": 65_536, "d_ff": 1_048_576,
@@ -72,17 +70,9 @@ class T5Config(Sizes):
                          "tie_word_embeddings": (False, True),
                          "architecture": ("encoder_decoder", "language_model", "prefix_lm")}
     optional: ClassVar = ("num_decoder_layers",)
-    unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("d_kv",)
     unseen_keys: ClassVar = ("num_heads", "relative_attention_max_distance", "layer_norm_epsilon",
                              "architecture")
-    # What other networks have, and T5 has not: T5 tells segments apart by their text alone.
-    type_vocab_size: ClassVar = 0
-    task_types: ClassVar = 0
-    inner_group_num: ClassVar = 1
-    shares_layers: ClassVar = False
-    # Positions are relative: no length is too long.
-    max_position_embeddings: ClassVar = 1 << 20
     truncates_initializer: ClassVar = True
     has_tied_lm: ClassVar = True
 
@@ -153,11 +143,6 @@ class T5Config(Sizes):
         return self.d_model**-0.5 if self.tie_word_embeddings else 1.0
 
     @property
-    def attention_width(self) -> int:
-        """The width of all heads together."""
-        return self.num_heads * self.d_kv
-
-    @property
     def num_weights(self) -> int:
         """The number of weights of the network."""
         width, attention = self.d_model, 4 * self.d_model * self.attention_width
@@ -170,15 +155,8 @@ class T5Config(Sizes):
         encoder = reading * self.num_layers * (attention + feed_forward + 2 * width)
         return tables + biases * len(self.stacks) + encoder + decoder
 
-    # The names that code for all networks asks for.
-    hidden_size = property(lambda self: self.d_model)
-    embedding_width = property(lambda self: self.d_model)
-    intermediate_size = property(lambda self: self.d_ff)
+    # What code for all networks calls them.
     head_size = property(lambda self: self.d_kv)
-    num_hidden_layers = property(lambda self: self.num_layers)
-    num_attention_heads = property(lambda self: self.num_heads)
-    learned_heads = property(lambda self: self.num_heads)
-    depth = property(lambda self: self.num_layers)
     layer_norm_eps = property(lambda self: self.layer_norm_epsilon)
     # Of heads on top, which T5 has not.
     initializer_range: ClassVar = 0.02
@@ -188,34 +166,3 @@ class T5Config(Sizes):
     def layer_weights(self) -> list[tuple[int, int]]:
         """For each layer of a stack the numbers of its weights (see `EncoderSizes`)."""
         return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]
-
-    @classmethod
-    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
-               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-               **overrides: Any) -> Self:
-        """The published size `name`, or a small one of BERT's layers and widths.
-
-        Args:
-            name: of a size in `T5_PRESETS`, or of BERT.
-            sizes: values that come before those, those of `Recipe.sizes`.
-            presets: by name, values that come before both, those of `Recipe.presets`.
-            overrides: values that come before all of these, such as `vocab_size`, which is
-                rounded up to a multiple of 128. Names of BERT's sizes stand for T5's.
-
-        Raises:
-            InputError: there is no such size, or a value is refused.
-        """
-        values: dict[str, Any] = {}
-        if name in T5_PRESETS:
-            values |= T5_PRESETS[name]
-        elif name in PRESETS:
-            layers, width = PRESETS[name]
-            values |= _size(width, 4 * width, 64, width // 64, layers)
-        elif name not in presets:
-            raise InputError(f"there is no size {name!r}; choose from "
-                             f"{', '.join(dict.fromkeys([*PRESETS, *T5_PRESETS, *presets]))}.")
-        values |= {**sizes, **presets.get(name, {}), **overrides}
-        if type(values.get("vocab_size")) is int:
-            values["vocab_size"] = -(-values["vocab_size"] // _ROWS) * _ROWS
-        return cls.from_dict({cls.common_names.get(key, key): value for key, value in values.items()
-                              if key not in cls.absent_names})

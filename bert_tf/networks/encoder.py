@@ -59,14 +59,9 @@ class BertEncoder(FromConfig, keras.Model):
     def __init__(self, config: EncoderConfig, name: str = "bert",
                  embeddings: Embeddings | None = None, **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
-        if embeddings is None:
-            embeddings = self.make_embeddings(name="embeddings", dtype=self.dtype_policy)
-        for size in _SIZES_OF_EMBEDDINGS:
-            if getattr(embeddings.config, size) != getattr(config, size):
-                raise InputError(f"the shared embeddings have {size} "
-                                 f"{getattr(embeddings.config, size)}, the encoder "
-                                 f"{getattr(config, size)}; give both the same.")
-        self.embeddings = embeddings
+        self.embeddings = embeddings or self.make_embeddings(name="embeddings",
+                                                             dtype=self.dtype_policy)
+        _check_embeddings(self.embeddings.config, config)
         self.embeddings_project = self.dense(
             config.hidden_size, "embeddings_project",
             initializer=_PROJECTIONS.get(config.model_type)) if config.projects else None
@@ -118,18 +113,17 @@ class BertEncoder(FromConfig, keras.Model):
         return sum(biases[1:], start=biases[0]) if biases else None
 
     def build(self, input_shape: Any = None) -> None:
-        config = self.config
         if not self.embeddings.built:
             self.embeddings.build()
         if self.embeddings_project:
-            self.embeddings_project.build((None, None, config.embedding_width))
+            self.embeddings_project.build((None, None, self.config.embedding_width))
         with keras.name_scope("encoder"):
             for layer in self.layers_:
                 if not layer.built:
                     layer.build()
         if self.pooler:
             with keras.name_scope("pooler"):
-                self.pooler.build((None, config.hidden_size))
+                self.pooler.build((None, self.config.hidden_size))
 
     @property
     def embedding_table(self) -> keras.Variable:
@@ -180,12 +174,18 @@ class BertEncoder(FromConfig, keras.Model):
             for name in maps if return_attention else ():
                 outputs.setdefault(name, []).append(maps[name])
         outputs["sequence_output"] = x
-        if self.config.is_causal:
-            summary = last_token(x, inputs.get("input_mask"))
-        else:
-            summary = x[:, 0]                                           # [B, H]
+        summary = (last_token(x, inputs.get("input_mask")) if self.config.is_causal
+                   else x[:, 0])                                        # [B, H]
         outputs["pooled_output"] = self.pooler(summary) if self.pooler else summary
         return outputs
+
+
+def _check_embeddings(theirs, config):
+    """Raises InputError unless the sizes of shared embeddings are those of an encoder."""
+    for size in _SIZES_OF_EMBEDDINGS:
+        if getattr(theirs, size) != getattr(config, size):
+            raise InputError(f"the shared embeddings have {size} {getattr(theirs, size)}, the "
+                             f"encoder {getattr(config, size)}; give both the same.")
 
 
 def pool(vectors: Tensor, input_mask: Tensor, pooling: str, normalize: bool = False) -> Tensor:

@@ -24,7 +24,7 @@ def _outputs(stack):
     return [*(layer["feed_forward"] for layer in stack["layers"][:-1]), stack["output"]]
 
 
-class _Stacks(FromConfig, keras.Model):
+class _Stacks(FromConfig):
     """The stacks of T5 and its table of words, and what they compute of single sequences: the half
     of `T5` that does not know the features of records.
 
@@ -34,7 +34,7 @@ class _Stacks(FromConfig, keras.Model):
 
     def __init__(self, config: T5Config, **kwargs: Any):
         super().__init__(config, **kwargs)
-        policy = self.dtype_policy
+        policy = self.dtype_policy      # type: ignore[attr-defined]
         self.embeddings = T5Embeddings(config, name="embeddings", dtype=policy)
         self.encoder_stack: Any = T5Stack(
             config, True, name="encoder", dtype=policy) if config.has_encoder else None
@@ -128,7 +128,7 @@ class _Stacks(FromConfig, keras.Model):
 
 
 @register
-class T5(_Stacks):
+class T5(_Stacks, keras.Model):
     """An encoder and a decoder, or a decoder alone, with one table of words.
 
     Args:

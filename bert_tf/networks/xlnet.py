@@ -129,7 +129,7 @@ class XLNet(FromConfig, keras.Model):
         remembered = []
         for i, layer in enumerate(self.layers_):                        # [B, S, H], [B, P, H]
             past = None if memory is None else memory[:, i]             # [B, M, H]
-            remembered.append(None if past is None else self._remember(past, content))
+            remembered.append(None if past is None else _remember(past, content, self.config))
             content, query, probs = layer(content, query, past, seen, shared,
                                           None if head_mask is None else head_mask[i], seeds[i])
             outputs["layer_outputs"].append(content)
@@ -144,12 +144,6 @@ class XLNet(FromConfig, keras.Model):
                                                inputs.get("input_mask"), of_summary)
         kept = {"query_layer_outputs": query is not None, "attention_probs": return_attention}
         return {name: value for name, value in outputs.items() if kept.get(name, True)}
-
-    def _remember(self, past, content):
-        """The memory [B, M, H] of a layer after a sequence."""
-        new = content[:, :self.config.reuse_len] if self.config.reuse_len else content
-        return ops.stop_gradient(
-            ops.concatenate([past, new], axis=1)[:, -self.config.mem_len:])
 
     def _embed(self, inputs, seed):
         """The streams at the first layer; without positions there is no query stream."""
@@ -170,17 +164,13 @@ class XLNet(FromConfig, keras.Model):
         if attention_bias is not None:
             extra = ops.cast(attention_bias, "float32")
             content, query = (extra if bias is None else bias + extra for bias in (content, query))
-        segments = inputs.get("segment_ids")
-        if segments is not None:
-            # The memory counts as segment 0.
-            keys = ops.pad(segments, [(0, 0), (memory, 0)])
-            segments = ops.not_equal(segments[:, :, None], keys[:, None])
         if places is not None:
             places = ops.one_hot(places, length, dtype=self.compute_dtype)
             used = inputs.get("masked_lm_weights")
             if used is not None:        # else an empty slot would add to position 0
                 places = places * ops.cast(used > 0, places.dtype)[:, :, None]
-        return Seen(self._distances(inputs, length, memory, seed), segments, content, query, places)
+        return Seen(self._distances(inputs, length, memory, seed),
+                    _segments(inputs.get("segment_ids"), memory), content, query, places)
 
     def _distances(self, inputs, length, memory, seed):
         """float [C, R, H], those of rows that run backward with the opposite sign."""
@@ -197,6 +187,21 @@ class XLNet(FromConfig, keras.Model):
             found = ops.broadcast_to(found, (ops.shape(inputs["input_ids"])[0],
                                              *ops.shape(found)[1:]))
         return dropout(found, config.dropout, seed)
+
+
+def _remember(past, content, config):
+    """The memory [B, M, H] of a layer after a sequence."""
+    new = content[:, :config.reuse_len] if config.reuse_len else content
+    return ops.stop_gradient(ops.concatenate([past, new], axis=1)[:, -config.mem_len:])
+
+
+def _segments(ids, memory):
+    """bool [B, S, K]: whether a token and a key are of different segments; None without any."""
+    if ids is None:
+        return None
+    # The memory counts as segment 0.
+    keys = ops.pad(ids, [(0, 0), (memory, 0)])
+    return ops.not_equal(ids[:, :, None], keys[:, None])
 
 
 def _biases(inputs, length, memory):

@@ -221,14 +221,8 @@ class Electra(Learner):
                 **({"discriminator": "replaced_token_written"} if written else {})}
 
     def get_config(self) -> dict[str, Any]:
-        generator: Any = None
-        if self.generator is self.encoder:
-            generator = "encoder"
-        elif self.generator is not None:
-            generator = {"config": self.generator.config.to_dict(),
-                         "shared": self.generator.embeddings is self.encoder.embeddings}
-        return {**super().get_config(), "generator": generator, "temperature": self.temperature,
-                "disallow_correct": self.disallow_correct}
+        return {**super().get_config(), "generator": _saved_generator(self.generator, self.encoder),
+                "temperature": self.temperature, "disallow_correct": self.disallow_correct}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Electra":
@@ -248,3 +242,12 @@ def _generator(encoder, config, shared):
         return encoder
     return networks.build(config, name="generator", dtype=encoder.dtype_policy,
                           embeddings=encoder.embeddings if shared else None)
+
+
+def _saved_generator(generator, encoder):
+    """What the configuration of `Electra` has of its generator, a JSON value."""
+    if generator is None:
+        return None
+    return "encoder" if generator is encoder else {
+        "config": generator.config.to_dict(),
+        "shared": generator.embeddings is encoder.embeddings}

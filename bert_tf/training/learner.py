@@ -19,13 +19,78 @@ Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]
 _MASKS = ("head_mask", "unit_mask")
 
 
+class _Losses:
+    """What the objectives of a model measure, and the loss that it is trained with: the half of
+    `Learner` that knows no network.
+
+    Every loss is a sum and a count, so that a training loop can add both up over its devices before
+    dividing.
+
+    Attributes:
+        objectives: the list of them.
+        epsilon: the original's guard against a batch without a single masked position; 0 where
+            the mean of nothing is 0.
+        one_task_a_batch: whether the means of steps are about the objectives that these steps had.
+    """
+
+    epsilon = 1e-5
+    one_task_a_batch = False
+    objectives: list[Objective]
+
+    @property
+    def measure_names(self) -> list[tuple[str, str]]:
+        """(objective, measure) of all that `measure` returns."""
+        return [(objective.name, kind) for objective in self.objectives
+                for kind in objective.measures]
+
+    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+        """The features from which an objective takes its labels and their weights."""
+        return batch
+
+    def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
+        """A dict of each objective's (labels, weights) and what else it measures by."""
+        return {objective.name: objective.targets(self.learned_by(objective, batch))
+                for objective in self.objectives}
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """A dict of what each objective's loss is divided by; needs no forward pass."""
+        return {objective.name: objective.count(self.learned_by(objective, batch))
+                for objective in self.objectives}
+
+    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
+        """What `measure` returns, from what `call` returned."""
+        targets = self.targets(batch)
+        return {objective.name: objective.measure(logits[objective.name], *targets[objective.name])
+                for objective in self.objectives}
+
+    def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The mean losses, each times its objective's weight, added up (float32 scalar).
+
+        Args:
+            measures: what `measure` returns.
+            counts: a dict of other counts to divide by, such as those of all devices.
+        """
+        total: Tensor = 0.0
+        for objective in self.objectives:
+            loss, count = measures[objective.name]["loss"]
+            count = count if counts is None else counts[objective.name]
+            count = (count + (self.epsilon + objective.extra_count) if self.epsilon
+                     else ops.where(count > 0, count, 1.0))
+            total += objective.loss_weight * loss / count
+        return total
+
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
+                     sample_weight: Any = None, training: bool = True) -> Tensor:
+        """For `fit`: labels and weights are among the features `x`."""
+        return self.total_loss(self.measure_logits(y_pred, x))
+
+
 @register
-class Learner(keras.Model):
+class Learner(_Losses, keras.Model):
     """One network and the objectives it is trained on.
 
-    A batch is a dict of features under the names of the records. Every loss is a sum and a count,
-    so that a training loop can add both up over its devices before dividing; on one device
-    `compile(optimizer)` and `fit` do the same.
+    A batch is a dict of features under the names of the records. `compile(optimizer)` and `fit`
+    train it on one device, as a training loop does on several.
 
     Args:
         encoder: the network.
@@ -33,26 +98,17 @@ class Learner(keras.Model):
 
     Attributes:
         settings_class: the dataclass of flags that `of_terms` takes; None if there are none.
-        epsilon: the original's guard against a batch without a single masked position; 0 where
-            the mean of nothing is 0.
-        one_task_a_batch: whether the means of steps are about the objectives that these steps had.
 
     Raises:
         InputError: two objectives have one name.
     """
 
     settings_class: ClassVar[type | None] = None
-    epsilon = 1e-5
-    one_task_a_batch = False
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
         objectives = list(objectives)
-        names = [objective.name for objective in objectives]
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(f"{names.count(name)} objectives have the name {name!r}; give "
-                                 "each its own, with name=.")
+        _check_names([objective.name for objective in objectives])
         if not encoder.trainable:       # a loaded encoder has not passed this on to its weights
             for variable in encoder.weights:
                 variable.trainable = False
@@ -93,12 +149,6 @@ class Learner(keras.Model):
         """Names and shapes of one row of what each step hands to the next; see carried.py."""
         in_order = any(objective.in_order for objective in self.objectives)
         return dict(getattr(self.encoder, "carries", {})) if in_order else {}
-
-    @property
-    def measure_names(self) -> list[tuple[str, str]]:
-        """(objective, measure) of all that `measure` returns."""
-        return [(objective.name, kind) for objective in self.objectives
-                for kind in objective.measures]
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
@@ -157,51 +207,10 @@ class Learner(keras.Model):
         """The network's outputs and the features that an objective reads."""
         return outputs, batch
 
-    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
-        """The features from which an objective takes its labels and their weights."""
-        return batch
-
-    def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
-        """A dict of each objective's (labels, weights) and what else it measures by."""
-        return {objective.name: objective.targets(self.learned_by(objective, batch))
-                for objective in self.objectives}
-
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """A dict of what each objective's loss is divided by; needs no forward pass."""
-        return {objective.name: objective.count(self.learned_by(objective, batch))
-                for objective in self.objectives}
-
     def measure(self, batch: Batch, training: bool = False,
                 dropout_seed: Tensor | None = None) -> Measures:
         """A dict, by objective, of its measures: {"loss": (sum, count), ...}."""
         return self.measure_logits(self(batch, training=training, dropout_seed=dropout_seed), batch)
-
-    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
-        """What `measure` returns, from what `call` returned."""
-        targets = self.targets(batch)
-        return {objective.name: objective.measure(logits[objective.name], *targets[objective.name])
-                for objective in self.objectives}
-
-    def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The mean losses, each times its objective's weight, added up (float32 scalar).
-
-        Args:
-            measures: what `measure` returns.
-            counts: a dict of other counts to divide by, such as those of all devices.
-        """
-        total: Tensor = 0.0
-        for objective in self.objectives:
-            loss, count = measures[objective.name]["loss"]
-            count = count if counts is None else counts[objective.name]
-            count = (count + (self.epsilon + objective.extra_count) if self.epsilon
-                     else ops.where(count > 0, count, 1.0))
-            total += objective.loss_weight * loss / count
-        return total
-
-    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
-                     sample_weight: Any = None, training: bool = True) -> Tensor:
-        """For `fit`: labels and weights are among the features `x`."""
-        return self.total_loss(self.measure_logits(y_pred, x))
 
     def parts(self) -> dict[str, "Learner"]:
         """The models that a run leaves, by the names of their files."""
@@ -224,3 +233,11 @@ class Learner(keras.Model):
         parts = {key: keras.saving.deserialize_keras_object(config[key])
                  for key in ("encoder", "objectives")}
         return cls(**{**config, **parts})
+
+
+def _check_names(names):
+    """Raises InputError if a name comes twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{names.count(name)} objectives have the name {name!r}; give "
+                             "each its own, with name=.")
