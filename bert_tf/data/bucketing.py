@@ -65,6 +65,19 @@ def epoch_batches(lengths, batch_size, seed, epoch):
     return rng.permutation(order.reshape(steps, batch_size))
 
 
+def training_batches(lengths, batch_size, seed, taken):
+    """Yields the batches of one epoch after the other, int [B], without end.
+
+    Args:
+        lengths, batch_size, seed: see `epoch_batches`.
+        taken: examples that were taken before.
+    """
+    epoch, step = divmod(taken // batch_size, steps_of_epoch(len(lengths), batch_size))
+    while True:
+        yield from epoch_batches(lengths, batch_size, seed, epoch)[step:]
+        epoch, step = epoch + 1, 0
+
+
 def steps_of_epoch(examples, batch_size):
     """The steps of `epoch_batches`."""
     return max(examples // batch_size, 1)

@@ -13,6 +13,26 @@ from bert_tf.recipes.corruption import MaskTokens
 tf = lazy_loader.load("tensorflow")
 
 
+def units_of(candidates, token_boundary=None):
+    """The units that candidates make, as `choose_units_batch` takes them.
+
+    Args:
+        candidates: bool [B, S].
+        token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
+
+    Returns:
+        The unit of each candidate and the sizes of units, int32 [B, S].
+    """
+    size = candidates.shape[1]
+    begins = candidates if token_boundary is None else candidates & (token_boundary > 0)
+    # The first candidate begins a unit even where its word was cut.
+    first = candidates & (tf.cumsum(tf.cast(candidates, tf.int32), 1) == 1)
+    unit = tf.cumsum(tf.cast(begins | first, tf.int32), 1) - 1
+    unit = tf.where(candidates, unit, size)
+    sizes = tf.math.bincount(unit, minlength=size + 1, maxlength=size + 1, axis=-1)
+    return unit, sizes[:, :-1]
+
+
 def choose_units_batch(units, sizes, quota, uniforms):
     """`choose_units` for a batch: units in the order of their uniforms.
 
@@ -221,7 +241,7 @@ class DynamicMasks:
         if token_boundary is None and self.masking.choose == "units":
             chosen = choose_tokens_batch(candidates, quota, keys, self.max_predictions_per_seq)
         else:
-            unit, sizes = self._units(candidates, token_boundary)
+            unit, sizes = units_of(candidates, token_boundary)
             chosen = choose_units_batch(unit, sizes, quota, keys)
         return self._throw(input_ids, chosen, *tf.split(rest, 2, 1))
 
@@ -233,7 +253,7 @@ class DynamicMasks:
             uniforms, [size, size, self.max_predictions_per_seq, 1], 1)
         candidates = exists = tf.cast(input_mask, tf.bool)
         if token_boundary is not None:
-            unit, sizes = self._units(candidates, token_boundary)
+            unit, sizes = units_of(candidates, token_boundary)
             unit, exists = tf.minimum(unit, size - 1), sizes > 0
         count = tf.reduce_sum(tf.cast(exists, tf.float32), 1)
         quota = tf.cast(self.masked_lm_prob * count + rounding[:, 0], tf.int32)
@@ -248,7 +268,7 @@ class DynamicMasks:
         size = self.max_seq_length
         coins, die, drawn = tf.split(uniforms, [size, size, self.max_predictions_per_seq], 1)
         if token_boundary is not None:
-            unit, _ = self._units(candidates, token_boundary)
+            unit, _ = units_of(candidates, token_boundary)
             coins = tf.gather(coins, tf.minimum(unit, size - 1), batch_dims=1)
         return self._throw(input_ids, candidates & (coins < self.masked_lm_prob), die, drawn)
 
@@ -263,17 +283,6 @@ class DynamicMasks:
             tf.cumsum(tf.cast(candidates, tf.int32), 1)[:, None] <= rank[:, :, None], tf.int32), 2)
         return hide_with_repeats(input_ids, input_mask, tf.where(count > 0, positions, 0), die,
                                  self.masked_lm_prob, self.masking.shares[0], self.mask_id)
-
-    def _units(self, candidates, token_boundary):
-        """The unit of each candidate and the sizes of units, see `choose_units_batch`."""
-        begins = candidates if token_boundary is None else candidates & (token_boundary > 0)
-        # The first candidate begins a unit even where its word was cut.
-        first = candidates & (tf.cumsum(tf.cast(candidates, tf.int32), 1) == 1)
-        unit = tf.cumsum(tf.cast(begins | first, tf.int32), 1) - 1
-        unit = tf.where(candidates, unit, self.max_seq_length)
-        sizes = tf.math.bincount(unit, minlength=self.max_seq_length + 1,
-                                 maxlength=self.max_seq_length + 1, axis=-1)
-        return unit, sizes[:, :-1]
 
     def _throw(self, input_ids, chosen, die, drawn):
         """The features, given chosen, bool [B, S], and uniforms: die, float32 [B, P], or [B, S] by

@@ -126,7 +126,7 @@ class ExampleSet:
         local = replicas // workers
 
         def generate():
-            for rows in self._training_rows(seed, taken, global_batch):
+            for rows in bucketing.training_batches(self.lengths, global_batch, seed, taken):
                 if length in (None, self.batch_length(rows)):
                     yield from self._parts(rows, workers * local, worker * local, local)
 
@@ -134,15 +134,8 @@ class ExampleSet:
 
     def batch_lengths(self, seed, taken, global_batch):
         """Yields the length L of each batch of `training_batches`."""
-        return map(self.batch_length, self._training_rows(seed, taken, global_batch))
-
-    def _training_rows(self, seed, taken, global_batch):
-        """Yields the examples of each batch, int [B], without end."""
-        per_epoch = bucketing.steps_of_epoch(self.size, global_batch)
-        epoch, step = divmod(taken // global_batch, per_epoch)
-        while True:
-            yield from bucketing.epoch_batches(self.lengths, global_batch, seed, epoch)[step:]
-            epoch, step = epoch + 1, 0
+        return map(self.batch_length, bucketing.training_batches(
+            self.lengths, global_batch, seed, taken))
 
     def batch_length(self, rows):
         """The length L of a batch of `rows`, int [B] as `batch` takes them."""

@@ -43,13 +43,12 @@ class PythonRandom:
                                  "state": {"key": np.array(key[:-1], np.uint32), "pos": key[-1]}}
         self._words = np.zeros(0, np.uint32)
         self._position = 0          # index of the next unread word of the block
-        self._skipped: list[tuple[int, int]] = []       # (start, size) of shuffles in this block
-        self._orders: list[np.ndarray] = []             # of the shuffles of earlier blocks
+        self._shuffles = _SkippedShuffles()
         self._refill()
 
     def _refill(self) -> None:
         """Replaces the words already read by fresh ones, and with them what positions mean."""
-        self._replay()
+        self._shuffles.replay(self._words)
         fresh = self._generator.random_raw(_BLOCK).astype(np.uint32)
         self._words = np.concatenate([self._words[self._position:], fresh])
         self._position = 0
@@ -147,8 +146,7 @@ class PythonRandom:
             n: number of items, 1 or more.
             longest: the largest n of this job, below 32,768; its shuffles are the fastest.
         """
-        start = self.pass_shuffle(n, longest)
-        self._skipped.append((start, n))
+        self._shuffles.note(self.pass_shuffle(n, longest), n)
 
     def pass_shuffle(self, n: int, longest: int) -> int:
         """Moves past a shuffle of n items whose order nobody asks for; see `skip_shuffle`.
@@ -179,7 +177,30 @@ class PythonRandom:
             uint16 [M, most]: row m holds the first items of 0 .. n - 1 in the order that shuffle m
             leaves them in; what comes behind the n-th is of no meaning.
         """
-        self._replay()
+        return self._shuffles.take(self._words, most)
+
+
+class _SkippedShuffles:
+    """The shuffles that were skipped and whose orders were not yet taken."""
+
+    def __init__(self):
+        self._skipped: list[tuple[int, int]] = []       # (start, size) of those in this block
+        self._orders: list[np.ndarray] = []             # of those of earlier blocks
+
+    def note(self, start, size):
+        """Keeps that a shuffle of `size` items begins at word `start` of the block."""
+        self._skipped.append((start, size))
+
+    def replay(self, words):
+        """Does the shuffles of the block that holds these words."""
+        if self._skipped:
+            starts, sizes = np.array(self._skipped, np.int64).T
+            self._orders.append(_do_shuffles(words, starts, sizes))
+            self._skipped = []
+
+    def take(self, words, most):
+        """Their orders, uint16 [M, most]; see `PythonRandom.take_shuffles`."""
+        self.replay(words)
         taken = np.zeros((sum(orders.shape[1] for orders in self._orders), most), np.uint16)
         row = 0
         for orders in self._orders:
@@ -188,13 +209,6 @@ class PythonRandom:
             row += len(first)
         self._orders = []
         return taken
-
-    def _replay(self) -> None:
-        """Does the skipped shuffles of this block."""
-        if self._skipped:
-            starts, sizes = np.array(self._skipped, np.int64).T
-            self._orders.append(_do_shuffles(self._words, starts, sizes))
-            self._skipped = []
 
 
 def _do_shuffles(words, starts, sizes):

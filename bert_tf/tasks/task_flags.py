@@ -145,26 +145,8 @@ class TaskFlags:
                 task = discover_labels(task, split, found[split],
                                        Omissions(self.skip_malformed_lines))
                 break
-        if self.label_scale is not None and (
-                task.kind != KINDS["regression"] or not 0 < self.label_scale < float("inf")):
-            raise InputError(f"--label_scale is {self.label_scale}: give a number above 0, for a "
-                             "regression alone.")
-        if self.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
-            raise InputError("--both_orders is for pairs of texts; leave it out.")
-        if not 0 < self.train_fraction <= 1 or self.train_fraction_seed < 0:
-            raise InputError(f"--train_fraction is {self.train_fraction}, --train_fraction_seed "
-                             f"{self.train_fraction_seed}; give a share above 0, at most 1, and a "
-                             "seed of 0 or more.")
-        return [self._source(task, split, found[split]) for split in splits or found]
-
-    def _source(self, task, split, path):
-        """The `Source` of a split; that of train may have a share of the examples."""
-        if split != "train":
-            return Source(task, split, path, self.skip_malformed_lines)
-        source = Source(task, split, path, self.skip_malformed_lines, self.both_orders,
-                        self.train_fraction, self.train_fraction_seed)
-        source.check_fraction()
-        return source
+        _check_training_flags(self, task)
+        return [_source(self, task, split, found[split]) for split in splits or found]
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
         """The splits to train, score and predict on.
@@ -194,6 +176,30 @@ class TaskFlags:
             wanted |= {split: sources[split] for split in found}
             splits.append(found)
         return Wanted(wanted, *splits)
+
+
+def _check_training_flags(flags, task):
+    """Raises InputError for flags of the training file that do not go with a task."""
+    if flags.label_scale is not None and (
+            task.kind != KINDS["regression"] or not 0 < flags.label_scale < float("inf")):
+        raise InputError(f"--label_scale is {flags.label_scale}: give a number above 0, for a "
+                         "regression alone.")
+    if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
+        raise InputError("--both_orders is for pairs of texts; leave it out.")
+    if not 0 < flags.train_fraction <= 1 or flags.train_fraction_seed < 0:
+        raise InputError(f"--train_fraction is {flags.train_fraction}, --train_fraction_seed "
+                         f"{flags.train_fraction_seed}; give a share above 0, at most 1, and a "
+                         "seed of 0 or more.")
+
+
+def _source(flags, task, split, path):
+    """The `Source` of a split; that of train may have a share of the examples."""
+    if split != "train":
+        return Source(task, split, path, flags.skip_malformed_lines)
+    source = Source(task, split, path, flags.skip_malformed_lines, flags.both_orders,
+                    flags.train_fraction, flags.train_fraction_seed)
+    source.check_fraction()
+    return source
 
 
 def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), labels=(),

@@ -67,6 +67,19 @@ class _Models:
         self._keep_head = keep_head
         self._chief = is_chief(strategy)
 
+    def check_trial(self, settings: FineTuneSettings) -> None:
+        """Raises InputError if a trial does not fit the network or the devices."""
+        settings.check_warmup()
+        if settings.lm_coef and not self._config.has_tied_lm:
+            raise InputError("--lm_coef is for GPT, whose language model has no weights of its "
+                             "own; leave it out.")
+        if settings.concrete_coef:
+            check_gates(self._config, self._goal.learner)
+        transfer.check(self._config, settings.frozen_layers, settings.reinit_layers,
+                       settings.layer_decay)
+        settings.check_replicas(self.strategy.num_replicas_in_sync,
+                                evaluates=bool(self._goal.evaluate))
+
     def make_trainer(self, settings: FineTuneSettings, trains: bool = True) -> Trainer:
         """A Trainer for one trial, with auxiliary objectives if it is to train."""
         def make_learner(dtype):
@@ -161,16 +174,7 @@ class FineTuning(_Models):
                     for name, trial in self._settings.trials().items()}
         results = {}
         for name, trial in settings.items():
-            trial.check_warmup()
-            if trial.lm_coef and not self._config.has_tied_lm:
-                raise InputError("--lm_coef is for GPT, whose language model has no weights of its "
-                                 "own; leave it out.")
-            if trial.concrete_coef:
-                check_gates(self._config, self._goal.learner)
-            transfer.check(self._config, trial.frozen_layers, trial.reinit_layers,
-                           trial.layer_decay)
-            trial.check_replicas(self.strategy.num_replicas_in_sync,
-                                 evaluates=bool(self._goal.evaluate))
+            self.check_trial(trial)
             folder = self._folder(trial, examples)
             folder.check()
             results |= {name: result} if (result := folder.result()) else {}

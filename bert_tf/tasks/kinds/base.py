@@ -16,7 +16,39 @@ if typing.TYPE_CHECKING:
     from bert_tf.tasks.task import Task
 
 
-class Kind:
+class _AnswersTexts:
+    """What the Predictor asks of a kind."""
+
+    def example(self, given: str | tuple, number: int) -> Example:
+        """The `Example` that a text or a tuple of texts is, without a label; it is the only one of
+        document `number`."""
+        return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
+
+    def generation(self, options: dict) -> dict:
+        """The arguments with which a network that writes texts does so."""
+        raise NotImplementedError
+
+    def batch_key(self, example: Example) -> int:
+        """Examples of another key do not share a batch."""
+        return len(example.texts)
+
+    def check_example(self, texts: list, tokenizer, where: str) -> None:
+        """Raises InputError for texts that the model cannot read."""
+
+    def answer(self, task: Task, examples: list, run: typing.Callable, tokenizer,
+               max_seq_length: int, options: dict) -> list[dict]:
+        """What the Predictor returns for examples: dicts in their order.
+
+        Args:
+            task: the task.
+            examples: list of `Example`.
+            run: function from features to the arrays that the model answers, by name.
+            tokenizer, max_seq_length, options: see `Kind.records`.
+        """
+        raise NotImplementedError
+
+
+class Kind(_AnswersTexts):
     """One kind of task. A kind has no state: a method takes the `Task` that it works for.
 
     Attributes:
@@ -155,33 +187,3 @@ class Kind:
         """All that the scores of a trial depend on, a JSON value: the identities of its records,
         and the options that decide about answers."""
         return identities
-
-    # The Predictor
-
-    def example(self, given: str | tuple, number: int) -> Example:
-        """The `Example` that a text or a tuple of texts is, without a label; it is the only one of
-        document `number`."""
-        return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
-
-    def generation(self, options: dict) -> dict:
-        """The arguments with which a network that writes texts does so."""
-        raise NotImplementedError
-
-    def batch_key(self, example: Example) -> int:
-        """Examples of another key do not share a batch."""
-        return len(example.texts)
-
-    def check_example(self, texts: list, tokenizer, where: str) -> None:
-        """Raises InputError for texts that the model cannot read."""
-
-    def answer(self, task: Task, examples: list, run: typing.Callable, tokenizer,
-               max_seq_length: int, options: dict) -> list[dict]:
-        """What the Predictor returns for examples: dicts in their order.
-
-        Args:
-            task: the task.
-            examples: list of `Example`.
-            run: function from features to the arrays that the model answers, by name.
-            tokenizer, max_seq_length, options: see `records`.
-        """
-        raise NotImplementedError

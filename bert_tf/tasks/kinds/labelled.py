@@ -25,7 +25,39 @@ if typing.TYPE_CHECKING:
 _TINY = 1e-37       # of which the logarithm is finite in float32
 
 
-class LabelledKind(Kind):
+class _Ensembles:
+    """How the answers of several models, whose tokenizers may differ, become those of one."""
+
+    def units(self, answers: dict, features) -> dict:
+        """Answers with a row for each thing that has a label, whatever the tokenizer.
+
+        Args:
+            answers: dict of the arrays that the head answers.
+            features: mapping from a feature's name to its values in the records.
+        """
+        return answers
+
+    def spread(self, units: dict, features) -> dict:
+        """The answers of which `units` makes these, for the records of `features`."""
+        return units
+
+    def average(self, units: list[dict]) -> dict:
+        """The mean of the answers of several models: of numbers, or of probabilities.
+
+        Args:
+            units: what `units` returns of each.
+        """
+        if "values" in units[0]:
+            return {"values": _mean(units, "values")}
+        likely = _mean(units, "probabilities")
+        return {"logits": self.logits(likely), "probabilities": likely}
+
+    def logits(self, probabilities: np.ndarray) -> np.ndarray:
+        """Logits of which a model of this kind makes these probabilities."""
+        return np.log(np.maximum(probabilities, _TINY))
+
+
+class LabelledKind(_Ensembles, Kind):
     """A kind of such tasks.
 
     Attributes:
@@ -117,36 +149,6 @@ class LabelledKind(Kind):
         found = [max(count, 1) for count in counts["labels"].values()]
         return [sum(found) / (len(found) * count) for count in found]
 
-    # Of several models, whose tokenizers may differ
-
-    def units(self, answers: dict, features) -> dict:
-        """Answers with a row for each thing that has a label, whatever the tokenizer.
-
-        Args:
-            answers: dict of the arrays that the head answers.
-            features: mapping from a feature's name to its values in the records.
-        """
-        return answers
-
-    def spread(self, units: dict, features) -> dict:
-        """The answers of which `units` makes these, for the records of `features`."""
-        return units
-
-    def average(self, units: list[dict]) -> dict:
-        """The mean of the answers of several models: of numbers, or of probabilities.
-
-        Args:
-            units: what `units` returns of each.
-        """
-        if "values" in units[0]:
-            return {"values": _mean(units, "values")}
-        likely = _mean(units, "probabilities")
-        return {"logits": self.logits(likely), "probabilities": likely}
-
-    def logits(self, probabilities: np.ndarray) -> np.ndarray:
-        """Logits of which a model of this kind makes these probabilities."""
-        return np.log(np.maximum(probabilities, _TINY))
-
     # From a model's answers to files
 
     def decode(self, task: Task, answers: dict, examples: list, features) -> typing.Any:
@@ -182,13 +184,6 @@ class LabelledKind(Kind):
         """
         raise NotImplementedError
 
-    def describe_all(self, task: Task, examples: list, predictions, answers: dict):
-        """Yields what `describe` returns for each example."""
-        likely = answers.get("probabilities")
-        for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
-            yield self.describe(task, example, prediction,
-                                None if likely is None else likely[index])
-
     def write_more(self, folder: str, source, examples: list, predicted, answers: dict,
                    is_test: bool) -> list[str]:
         """Writes what the task's own server or scorer reads, besides predictions.jsonl.
@@ -208,7 +203,14 @@ class LabelledKind(Kind):
         features, _ = self.encode(task, examples, tokenizer, max_seq_length, options)
         answers = run(features)
         predicted = self.decode(task, answers, examples, features)
-        return list(self.describe_all(task, examples, predicted, answers))
+        return list(_describe_all(self, task, examples, predicted, answers))
+
+
+def _describe_all(kind, task, examples, predictions, answers):
+    """Yields what `describe` returns for each example."""
+    likely = answers.get("probabilities")
+    for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+        yield kind.describe(task, example, prediction, None if likely is None else likely[index])
 
 
 def _mean(units, name):
@@ -279,7 +281,7 @@ class SplitPredictions:
         `Kind.describe` returns.
         """
         path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
-        described = self._task.kind.describe_all(self._task, self.examples, predicted, answers)
+        described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers)
         with write_aside(path) as file:
             for index, found in enumerate(described):
                 file.write(json.dumps({"index": index, **found}, ensure_ascii=False) + "\n")
