@@ -7,7 +7,7 @@ from keras import ops
 
 from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch, LinearHead
+from bert_tf.objectives.base import Batch, LinearHead, example_weights
 
 
 @register
@@ -36,7 +36,7 @@ class AnswerSpan(LinearHead):
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights [B, 2]."""
         labels = ops.stack([ops.reshape(batch[name], (-1,)) for name in self.reads], axis=1)
-        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)
+        weights = ops.expand_dims(example_weights(batch, labels[:, 0]), axis=1)
         return labels, ops.broadcast_to(weights, ops.shape(labels))
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:

@@ -26,6 +26,13 @@ def ratio(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     return ops.sum(values * weights), ops.sum(weights)
 
 
+def example_weights(batch: Batch, like: Tensor) -> Tensor:
+    """`is_real_example` of a batch, 1 where it has none: float32, of the shape of `like` [B]."""
+    if "is_real_example" in batch:
+        return ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
+    return ops.ones_like(like, dtype="float32")
+
+
 class Objective(FromConfig, keras.layers.Layer):
     """A head on a network's outputs, with its labels and its loss.
 
@@ -201,20 +208,14 @@ class LinearHead(Objective):
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels and weights [B]."""
         labels = ops.reshape(batch[self.reads[0]], (-1,))
-        return labels, self.example_weights(batch, labels)
+        return labels, example_weights(batch, labels)
 
     def row_targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """float32 labels and weights [B, units], where an example has a label for each unit."""
         labels = ops.cast(batch[self.reads[0]], "float32")
         labels = ops.reshape(labels, (-1, self.classifier.units))
-        weights = ops.expand_dims(self.example_weights(batch, labels[:, 0]), axis=1)    # [B, 1]
+        weights = ops.expand_dims(example_weights(batch, labels[:, 0]), axis=1)    # [B, 1]
         return labels, ops.broadcast_to(weights, ops.shape(labels))
-
-    def example_weights(self, batch: Batch, like: Tensor) -> Tensor:
-        """float32, of the shape of `like` [B]."""
-        if "is_real_example" in batch:
-            return ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
-        return ops.ones_like(like, dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
         reader = {"bilstm_size": self.bilstm_size} if self.bilstm_size else {}

@@ -20,7 +20,7 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout
 from bert_tf.layers.transformer import LayerNorm
-from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective
+from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective, example_weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,14 +105,7 @@ class ConditionalSpan(Objective):
     def __init__(self, config: EncoderConfig, form: str = "albert", joint: bool = True,
                  uses_starts: bool = True, num_starts: int = 5, num_ends: int = 5,
                  dropout_rate: float | None = None, name: str = "conditional_span", **kwargs: Any):
-        if form not in FORMS:
-            raise InputError(f"the head has no form {form!r}; choose from {', '.join(FORMS)}.")
-        if config.is_causal:
-            raise InputError("the head reads the first token, which in a network from left to "
-                             "right has seen no other; take the style of bert.")
-        if min(num_starts, num_ends) < 1:
-            raise InputError(f"the beam has {num_starts} starts and {num_ends} ends; give at least "
-                             "1 of each.")
+        _check(config, form, num_starts, num_ends)
         super().__init__(config, name=name, **kwargs)
         self.form, self.joint, self.uses_starts = form, joint, uses_starts
         self.num_starts, self.num_ends = num_starts, num_ends
@@ -168,7 +161,10 @@ class ConditionalSpan(Objective):
             gold = ops.reshape(batch["start_positions"], (-1, 1))
             found["end"] = self._ends(x, gold, allowed)[:, 0]
         if dropout_seed is None:
-            found |= self._beams(x, start, allowed)
+            # A short sequence has fewer positions than the beam.
+            last = ops.shape(x)[1] - 1
+            found |= _beams(start, lambda starts: self._ends(x, ops.minimum(starts, last), allowed),
+                            self.num_starts, self.num_ends)
         return found
 
     def _ends(self, x, starts, allowed):
@@ -195,24 +191,10 @@ class ConditionalSpan(Objective):
             whole = dropout(_joined(self.answerable_hidden, *pair), self.dropout_rate, seed)
         return ops.cast(self.answerable(whole)[..., 0], "float32")
 
-    def _beams(self, x, start, allowed):
-        """The likeliest starts, and the likeliest ends of each."""
-        log_probs, starts = _top(ops.log_softmax(start), self.num_starts)
-        # A short sequence has fewer positions than the beam.
-        inside = ops.minimum(starts, ops.shape(x)[1] - 1)
-        ends = ops.log_softmax(self._ends(x, inside, allowed))
-        end_log_probs, ends = _top(ends, self.num_ends)
-        shape = (ops.shape(x)[0], self.num_starts, self.num_ends)
-        return {"start_top_log_probs": log_probs, "start_top_index": starts,
-                "end_top_log_probs": ops.broadcast_to(end_log_probs, shape),
-                "end_top_index": ops.broadcast_to(ends, shape)}
-
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Labels [B, 3], those of `reads`, and weights [B]."""
         labels = ops.stack([ops.reshape(batch[name], (-1,)) for name in self.reads], axis=1)
-        if "is_real_example" in batch:
-            return labels, ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
-        return labels, ops.ones_like(labels[:, 0], dtype="float32")
+        return labels, example_weights(batch, labels[:, 0])
 
     def loss(self, logits: Mapping[str, Tensor], labels: Tensor, weights: Tensor
              ) -> tuple[Tensor, Tensor]:
@@ -247,6 +229,35 @@ class ConditionalSpan(Objective):
         return {**super().get_config(), "form": self.form, "joint": self.joint,
                 "uses_starts": self.uses_starts, "num_starts": self.num_starts,
                 "num_ends": self.num_ends, "dropout_rate": self.dropout_rate}
+
+
+def _check(config, form, num_starts, num_ends):
+    """Raises InputError if there is no such head."""
+    if form not in FORMS:
+        raise InputError(f"the head has no form {form!r}; choose from {', '.join(FORMS)}.")
+    if config.is_causal:
+        raise InputError("the head reads the first token, which in a network from left to "
+                         "right has seen no other; take the style of bert.")
+    if min(num_starts, num_ends) < 1:
+        raise InputError(f"the beam has {num_starts} starts and {num_ends} ends; give at least "
+                         "1 of each.")
+
+
+def _beams(start, ends_of, num_starts, num_ends):
+    """The likeliest starts, and the likeliest ends of each.
+
+    Args:
+        start: float32 logits [B, S] of the starts.
+        ends_of: function of starts, int32 [B, K], that returns the logits of their ends, [B, K, S]
+            or, where these are the same for all starts, [B, 1, S].
+        num_starts, num_ends: K and E.
+    """
+    log_probs, starts = _top(ops.log_softmax(start), num_starts)
+    end_log_probs, ends = _top(ops.log_softmax(ends_of(starts)), num_ends)
+    shape = (ops.shape(start)[0], num_starts, num_ends)
+    return {"start_top_log_probs": log_probs, "start_top_index": starts,
+            "end_top_log_probs": ops.broadcast_to(end_log_probs, shape),
+            "end_top_index": ops.broadcast_to(ends, shape)}
 
 
 def _joined(layer, first, second):

@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
-from bert_tf.objectives.base import Batch
+from bert_tf.objectives.base import Batch, example_weights
 from bert_tf.objectives.taught import TaughtObjective, of_teacher
 
 # Scores up to here are those of masked tokens, which the original does not compare.
@@ -43,9 +43,7 @@ def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) 
 
 def real_rows(batch: Batch) -> Tensor:
     """float32 [B], 0 for examples that only fill a batch up."""
-    if "is_real_example" in batch:
-        return ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
-    return ops.ones_like(batch["input_ids"][:, 0], dtype="float32")
+    return example_weights(batch, batch["input_ids"][:, 0])
 
 
 class _LayerTransfer(TaughtObjective):

@@ -55,6 +55,13 @@ class Style:
     by_letters: bool = False
     extra_ids: int = 0
 
+    def continues(self, piece: str) -> bool:
+        """Whether a piece goes on with a word."""
+        if not self.prepares:
+            return not piece.startswith(BLANK)
+        return not (piece.startswith((BLANK, "<")) or piece in _MARKS
+                    or (self.by_letters and not _INSIDE.issuperset(piece)))
+
 
 ALBERT = Style({"unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "pad": "<pad>"},
                Layout(1, 1, 1), prepares=True, by_letters=True)
@@ -76,6 +83,23 @@ def prepare(text: str, lower: bool, quotes: bool = False) -> str:
         text = "".join(char for char in unicodedata.normalize("NFKD", text)
                        if not unicodedata.combining(char))
     return text.lower() if lower else text
+
+
+def _prepare_with_spans(text, lower, quotes):
+    """What `prepare` gives, and where each of its characters comes from, (start, end)."""
+    chars, spans = [], []
+    for word in re.finditer(r"\S+", text):
+        if chars:
+            chars.append(" ")
+            spans.append((word.start() - 1, word.start()))
+        for found in (_QUOTED if quotes else _CHARACTER).finditer(word.group()):
+            char = found.group() if len(found.group()) == 1 else '"'
+            for part in unicodedata.normalize("NFKD", char):
+                if not unicodedata.combining(part):
+                    chars.append(part)
+                    spans.append((word.start() + found.start(), word.start() + found.end()))
+    prepared = "".join(chars)
+    return prepared.lower() if lower else prepared, spans
 
 
 class SentencepieceTokenizer(Tokenizer):
@@ -167,26 +191,7 @@ class SentencepieceTokenizer(Tokenizer):
         return not prepare(line, False) if self._style.prepares else super().is_blank(line)
 
     def _continues(self, token):
-        if not self._style.prepares:
-            return not token.startswith(BLANK)
-        return not (token.startswith((BLANK, "<")) or token in _MARKS
-                    or (self._style.by_letters and not _INSIDE.issuperset(token)))
-
-    def _prepare_with_spans(self, text):
-        """What `prepare` gives, and where each of its characters comes from, (start, end)."""
-        chars, spans = [], []
-        for word in re.finditer(r"\S+", text):
-            if chars:
-                chars.append(" ")
-                spans.append((word.start() - 1, word.start()))
-            for found in (_QUOTED if self._style.quotes else _CHARACTER).finditer(word.group()):
-                char = found.group() if len(found.group()) == 1 else '"'
-                for part in unicodedata.normalize("NFKD", char):
-                    if not unicodedata.combining(part):
-                        chars.append(part)
-                        spans.append((word.start() + found.start(), word.start() + found.end()))
-        prepared = "".join(chars)
-        return prepared.lower() if self.do_lower_case else prepared, spans
+        return self._style.continues(token)
 
     def _encode_block(self, lines):
         texts = ([prepare(line, self.do_lower_case, self._style.quotes) for line in lines]
@@ -215,7 +220,8 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _pieces(self, text):
         """The ids of a text, its pieces (those of unknown tokens as written) and their offsets."""
-        prepared, spans = (self._prepare_with_spans(text) if self._style.prepares else
+        prepared, spans = (_prepare_with_spans(text, self.do_lower_case, self._style.quotes)
+                           if self._style.prepares else
                            (text, [(index, index + 1) for index in range(len(text))]))
         found = self._run(prepared, "offset_mapping")
         ids, pieces, offsets = [], [], []
