@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "distiller": ["Distiller"],
         "electra": ["Electra"],
         "finetuning": ["FineTuning", "Goal"],
+        "from_settings": ["make_trainer", "open_strategy"],
         "gated": ["GatedLearner"],
         "knowledge_transfer": ["KnowledgeTransfer"],
         "learner": ["Learner"],
@@ -25,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "run": ["Run", "make_evaluation", "save_model", "sole_writer", "wait_for_workers"],
         "settings": ["OPTIMIZERS", "POLICIES", "STRATEGIES", "FineTuneSettings",
                      "GeneratorSettings", "StackingSettings", "TrainSettings"],
-        "trainer": ["Trainer", "make_trainer", "open_strategy"],
+        "trainer": ["Trainer"],
         "transfer_settings": ["TransferSettings"],
         "transfer": ["freeze", "layer_decay_factors", "reinitialize_top"],
     })

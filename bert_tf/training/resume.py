@@ -15,12 +15,13 @@ import dataclasses
 import glob
 import os
 import re
+from typing import Any
 
 import numpy as np
 
 from bert_tf.checkpoints import checksummed
 from bert_tf.errors import InputError
-from bert_tf.options import differing_options
+from bert_tf.options import differing_options, same_options
 from bert_tf.training.settings import TrainSettings
 
 _CARRIED = "trainer/carried/"
@@ -201,5 +202,50 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
         variable.assign(tensors[name])
     if not weights_only:
         trainer.state.assign(carried)
-    trainer.settle_loss_scale()
+    trainer.scaling.settle()
     return extra
+
+
+class Place:
+    """Where in the records a run is: how many it has taken, and in which order.
+
+    What identifies records is a dict, in which an absent name equals None, or a list. Earlier
+    versions wrote lists for all of them, of the first values of the dict.
+
+    Args:
+        records: what has an `identity()`, or None.
+        settings: how to train.
+    """
+
+    def __init__(self, records: Any, settings: TrainSettings) -> None:
+        self._order = {"records": records and records.identity(), "seed": settings.random_seed}
+        self._batch_size = settings.train_batch_size
+        # So many records had been taken at one step.
+        self._taken, self._taken_at = 0, 0
+
+    def taken(self, step: int) -> int:
+        """The number of records that have been taken at a step."""
+        return self._taken + (step - self._taken_at) * self._batch_size
+
+    def describe(self, step: int) -> dict:
+        """What a checkpoint keeps."""
+        return {"order": self._order, "taken": self.taken(step)}
+
+    def restore(self, saved: dict, step: int) -> bool:
+        """Goes on from what a checkpoint kept, and returns whether it does; other records, or
+        another order, begin at 0."""
+        is_same = self._is_same(saved["order"])
+        if saved["taken"] and not is_same:
+            print("the records, or their order, are not those of before: they begin at the first",
+                  flush=True)
+        self._taken, self._taken_at = saved["taken"] if is_same else 0, step
+        return is_same
+
+    def _is_same(self, order):
+        mine, theirs = self._order["records"], order["records"]
+        if isinstance(mine, dict) and isinstance(theirs, list):
+            theirs = dict(zip(mine, theirs))
+        is_same = mine == theirs
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            is_same = same_options(mine, theirs, {})
+        return is_same and self._order["seed"] == order["seed"]

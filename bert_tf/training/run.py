@@ -10,7 +10,6 @@ import tensorflow as tf
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import InputError
 from bert_tf.files import locked, make_folder, replace_aside
-from bert_tf.options import same_options
 from bert_tf.training import resume
 from bert_tf.training.batches import Feed
 from bert_tf.training.distribution import is_chief, mean_over_workers
@@ -43,12 +42,10 @@ class Run:
         self._trainer, self._settings, self._records = trainer, settings, records
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
-        schedule = getattr(records, "schedule", None)
-        self._description = resume.describe(settings, trainer.learner)
-        if schedule:
-            steps = map(list, schedule.table)
-            self._description["task_schedule"] = dict(zip(schedule.names, steps))
-        self._place = _Place(records, settings)
+        self._description = {**resume.describe(settings, trainer.learner),
+                             **_describe_schedule(records)}
+        self._place = resume.Place(records, settings)
+        self._timetable = _Timetable(settings, best)
         self._reporter: Reporter | None = None
 
     @property
@@ -101,7 +98,7 @@ class Run:
         if self._mean(self.step) != self.step:
             raise InputError("the workers begin at different steps: --output_dir must be one "
                              f"folder that all of them read; here it is {settings.output_dir}.")
-        if self._is_over():
+        if self._timetable.is_over(self.step):
             print(f"step {self.step:,} is reached already", flush=True)
             return
         self._reporter = self._report_to()
@@ -113,9 +110,9 @@ class Run:
         self._reporter.start(self.step)
         with _Signals() as signals:
             stopped = False
-            while not (stopped or self._is_over()):
+            while not (stopped or self._timetable.is_over(self.step)):
                 with named_errors(self._records):
-                    metrics = feed.train(_steps_to_pause(settings, self.step))
+                    metrics = feed.train(self._timetable.steps_to_pause(self.step))
                 self._reporter.train(self.step, metrics)
                 self._pause()
                 stopped = self._mean(signals.is_noted) > 0
@@ -124,29 +121,18 @@ class Run:
             raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
                              "command goes on from there.")
 
-    def _is_over(self):
-        """Whether this invocation has no step to take."""
-        return self.step >= self._settings.last_step or (
-            self._best is not None and self._best.is_over(self.step))
-
     def _pause(self):
         """Evaluates and saves where it is time to."""
-        settings, step = self._settings, self.step
+        step = self.step
         # Before saving: a run that goes on from this checkpoint does not evaluate its step again.
-        if self._evaluate and self._is_evaluated(step):
+        if self._evaluate and self._timetable.is_evaluated(step):
             metrics = self._evaluate()
             self._reporter.evaluate(step, metrics)
             if self._best:
                 self._best.keep(step, metrics)
-        if step >= settings.last_step or step % settings.save_checkpoints_steps == 0:
+        if self._timetable.is_saved(step):
             self.save()
         self._reporter.start(step)
-
-    def _is_evaluated(self, step):
-        """Whether training pauses at a step to evaluate; at the end others do."""
-        if step == self._settings.num_train_steps:
-            return self._best is not None
-        return self._settings.eval_steps and step % self._settings.eval_steps == 0
 
     def save(self) -> None:
         """Writes a checkpoint of the step."""
@@ -184,54 +170,42 @@ class Run:
                     save_model(self._settings.output_dir, learner, name)
 
 
-def _steps_to_pause(settings, step):
-    """Steps until something is to be done besides training."""
-    steps = [settings.iterations_per_loop, settings.last_step - step]
-    for every in (settings.save_checkpoints_steps, settings.eval_steps):
-        if every:
-            steps.append(every - step % every)
-    return min(steps)
+def _describe_schedule(records):
+    """The steps of each task, where records are of several, as checkpoints keep them."""
+    schedule = getattr(records, "schedule", None)
+    return {"task_schedule": dict(zip(schedule.names, map(list, schedule.table)))
+            } if schedule else {}
 
 
-class _Place:
-    """Where in the records a run is: how many it has taken, and in which order.
+class _Timetable:
+    """When a run evaluates, saves and ends; `settings` and `best` are those of `Run`."""
 
-    What identifies records is a dict, in which an absent name equals None, or a list. Earlier
-    versions wrote lists for all of them, of the first values of the dict.
-    """
+    def __init__(self, settings, best):
+        self._settings, self._best = settings, best
 
-    def __init__(self, records, settings):
-        self._order = {"records": records and records.identity(), "seed": settings.random_seed}
-        self._batch_size = settings.train_batch_size
-        # So many records had been taken at one step.
-        self._taken, self._taken_at = 0, 0
+    def is_over(self, step):
+        """Whether this invocation has no further step to take."""
+        return step >= self._settings.last_step or (
+            self._best is not None and self._best.is_over(step))
 
-    def taken(self, step):
-        """The number of records that have been taken at a step."""
-        return self._taken + (step - self._taken_at) * self._batch_size
+    def is_evaluated(self, step):
+        """Whether training pauses at a step to evaluate; at the end others do."""
+        if step == self._settings.num_train_steps:
+            return self._best is not None
+        return self._settings.eval_steps and step % self._settings.eval_steps == 0
 
-    def describe(self, step):
-        """What a checkpoint keeps."""
-        return {"order": self._order, "taken": self.taken(step)}
+    def is_saved(self, step):
+        """Whether a step has a checkpoint."""
+        return (step >= self._settings.last_step
+                or step % self._settings.save_checkpoints_steps == 0)
 
-    def restore(self, saved, step):
-        """Goes on from what a checkpoint kept, and returns whether it does; other records, or
-        another order, begin at 0."""
-        is_same = self._is_same(saved["order"])
-        if saved["taken"] and not is_same:
-            print("the records, or their order, are not those of before: they begin at the first",
-                  flush=True)
-        self._taken, self._taken_at = saved["taken"] if is_same else 0, step
-        return is_same
-
-    def _is_same(self, order):
-        mine, theirs = self._order["records"], order["records"]
-        if isinstance(mine, dict) and isinstance(theirs, list):
-            theirs = dict(zip(mine, theirs))
-        is_same = mine == theirs
-        if isinstance(mine, dict) and isinstance(theirs, dict):
-            is_same = same_options(mine, theirs, {})
-        return is_same and self._order["seed"] == order["seed"]
+    def steps_to_pause(self, step):
+        """Steps until something is to be done besides training."""
+        steps = [self._settings.iterations_per_loop, self._settings.last_step - step]
+        for every in (self._settings.save_checkpoints_steps, self._settings.eval_steps):
+            if every:
+                steps.append(every - step % every)
+        return min(steps)
 
 
 class _Signals:

@@ -1,4 +1,4 @@
-"""The training step on any number of replicas, and what builds it from settings.
+"""The training step on any number of replicas.
 
 Keras `fit` is not used: on several replicas it fails or divides by the wrong counts. A step here
 takes one global batch; each replica computes sums over its part, everything is divided by the
@@ -17,9 +17,6 @@ from bert_tf.layers.ranges import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import carried, distribution
 from bert_tf.training.learner import Learner
-from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.optimizer import make_optimizer
-from bert_tf.training.settings import POLICIES, PROGRESSIVE, TrainSettings
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
@@ -130,6 +127,60 @@ class _Replica:
         return sums, norm
 
 
+@contextlib.contextmanager
+def _with_values(pairs):
+    """Within this, the first variable of each pair has the value of the second."""
+    kept = [(variable, variable.numpy()) for variable, _ in pairs]
+    for variable, other in pairs:
+        variable.assign(other.numpy())
+    try:
+        yield
+    finally:
+        for variable, value in kept:
+            variable.assign(value)
+
+
+class _LossScaling:
+    """What losses are multiplied by, so that their gradients are in the range of float16: half of
+    it after a step whose gradient was not finite, twice of it after many that were.
+
+    Args:
+        is_used: whether computation is in float16; if not, the scale stays 1.
+    """
+
+    def __init__(self, is_used):
+        self._is_used = is_used
+        self.scale = tf.Variable(self._first(), trainable=False, name="loss_scale")
+        self.finite_steps = tf.Variable(0, trainable=False, dtype=tf.int64, name="finite_steps")
+
+    def _first(self):
+        return _LOSS_SCALE if self._is_used else 1.0
+
+    def settle(self):
+        """Begins with a new scale if the state is of a computation in another type."""
+        # 1.0 without a finite step is what a computation that scales nothing leaves.
+        was_used = self.scale.numpy() != 1.0 or self.finite_steps.numpy() > 0
+        if was_used != self._is_used:
+            self.scale.assign(self._first())
+            self.finite_steps.assign(0)
+
+    def end_step(self, scale, norm):
+        """Adapts the scale to the gradient's norm in a step that was taken with `scale`.
+
+        Returns:
+            Whether training can go on, and the norm, 0 of a gradient that was not applied.
+        """
+        is_finite = tf.math.is_finite(norm)
+        if not self._is_used:
+            return is_finite, norm
+        finite_steps = tf.where(is_finite, self.finite_steps + 1, 0)
+        grow = finite_steps >= _GROWTH_STEPS
+        smaller = tf.where(is_finite, self.scale, self.scale / 2)
+        self.scale.assign(tf.where(grow, smaller * 2, smaller))
+        self.finite_steps.assign(tf.where(grow, tf.zeros_like(finite_steps), finite_steps))
+        return scale >= 1.0, tf.where(is_finite, norm, 0.0)
+
+
 class Trainer:
     """Trains a Learner with an optimizer under a strategy.
 
@@ -162,21 +213,8 @@ class Trainer:
         with strategy.scope():
             optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
-            self.loss_scale = tf.Variable(self._first_loss_scale(), trainable=False,
-                                          name="loss_scale")
-            self.finite_steps = tf.Variable(0, trainable=False, dtype=tf.int64,
-                                            name="finite_steps")
-
-    def _first_loss_scale(self):
-        return _LOSS_SCALE if self.replica.uses_loss_scale else 1.0
-
-    def settle_loss_scale(self) -> None:
-        """Begins with a new loss scale if the state is of a computation in another type."""
-        # 1.0 without a finite step is what a computation that scales nothing leaves.
-        scales = self.loss_scale.numpy() != 1.0 or self.finite_steps.numpy() > 0
-        if scales != self.replica.uses_loss_scale:
-            self.loss_scale.assign(self._first_loss_scale())
-            self.finite_steps.assign(0)
+            self.scaling = _LossScaling(self.replica.uses_loss_scale)
+        self.loss_scale, self.finite_steps = self.scaling.scale, self.scaling.finite_steps
 
     def _total(self, sums):
         """The total loss, from packed sums."""
@@ -193,13 +231,8 @@ class Trainer:
                 self.replica.step, args=(next(iterator), tf.identity(self.step), loss_scale))
             step_sums = self.strategy.reduce("SUM", per_replica[0], axis=None)
             norm = self.strategy.reduce("MEAN", per_replica[1], axis=None)
-            is_finite = tf.math.is_finite(norm)
-            if self.replica.uses_loss_scale:
-                self._adapt_loss_scale(is_finite)
-                healthy = tf.math.is_finite(self._total(step_sums)) & (loss_scale >= 1.0)
-                norm = tf.where(is_finite, norm, 0.0)
-            else:
-                healthy = tf.math.is_finite(self._total(step_sums)) & is_finite
+            healthy, norm = self.scaling.end_step(loss_scale, norm)
+            healthy &= tf.math.is_finite(self._total(step_sums))
             bad_step = tf.where((bad_step < 0) & ~healthy, self.step, bad_step)
             self.step.assign_add(1)
             return number + 1, sums + step_sums, norms + norm, bad_step
@@ -209,13 +242,6 @@ class Trainer:
             (tf.constant(0, tf.int64), tf.zeros([len(self.replica.names), 2]), tf.constant(0.0),
              tf.constant(-1, tf.int64)))
         return sums, norms / tf.cast(count, tf.float32), bad_step
-
-    def _adapt_loss_scale(self, is_finite):
-        finite_steps = tf.where(is_finite, self.finite_steps + 1, 0)
-        grow = finite_steps >= _GROWTH_STEPS
-        scale = tf.where(is_finite, self.loss_scale, self.loss_scale / 2)
-        self.loss_scale.assign(tf.where(grow, scale * 2, scale))
-        self.finite_steps.assign(tf.where(grow, tf.zeros_like(finite_steps), finite_steps))
 
     def train(self, iterator: Iterator, count: int) -> dict[str, float]:
         """Takes `count` steps.
@@ -241,19 +267,10 @@ class Trainer:
         return {**self.means(sums.numpy()), "grad_norm": float(norm),
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
 
-    @contextlib.contextmanager
-    def averaged(self) -> Iterator[None]:
+    def averaged(self) -> contextlib.AbstractContextManager:
         """Within this, the weights are their averages, if the optimizer keeps such."""
-        kept = {}
         averages = self.optimizer.averages if self.step.numpy() else ()     # of no step, else
-        for variable, average in zip(self.learner.trainable_variables, averages):
-            kept[variable.path] = variable, variable.numpy()
-            variable.assign(average.numpy())
-        try:
-            yield
-        finally:
-            for variable, value in kept.values():
-                variable.assign(value)
+        return _with_values(list(zip(self.learner.trainable_variables, averages)))
 
     @tf.function(autograph=False)
     def _evaluate_step(self, batch, state):
@@ -308,69 +325,3 @@ class Trainer:
             return make_batches(context.input_pipeline_id, context.num_input_pipelines,
                                 context.num_replicas_in_sync)
         return self.strategy.distribute_datasets_from_function(of_worker)
-
-
-def _is_of_use(record):
-    """Every Trainer traces its own steps, which TensorFlow's log takes for a mistake."""
-    return "triggered tf.function retracing" not in record.getMessage()
-
-
-def open_strategy(settings: TrainSettings, trains: bool = True,
-                  evaluates: bool = True) -> tf.distribute.Strategy:
-    """The strategy of the settings, whose devices can share their batches.
-
-    Args:
-        settings: how to train.
-        trains, evaluates: which batches will be needed.
-
-    Raises:
-        InputError: the devices are absent, or a batch can't be divided among them.
-    """
-    strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
-                                          settings.tpu_zone, settings.gcp_project)
-    settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
-    tf.get_logger().addFilter(_is_of_use)
-    if settings.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    return strategy
-
-
-def join_options(own: dict, factors: dict) -> dict:
-    """The options of an optimizer that a learner asks for, and those of the settings; of factors
-    the learner's come first."""
-    return {**factors, **own, **{name: (*own[name], *factors[name])
-                                 for name in own.keys() & factors.keys()}}
-
-
-def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
-                 make_learner: Callable[[str], Learner], sums_losses: bool = False,
-                 **factors: tuple) -> Trainer:
-    """A Trainer whose weights are drawn from the seed of the settings.
-
-    Args:
-        strategy: of `open_strategy`.
-        settings: how to train.
-        make_learner: function of the dtype policy that returns the Learner; what it freezes is
-            not trained.
-        sums_losses: see `Trainer`.
-        factors: `rate_factors` or `gradient_factors`, see `AdamWeightDecay`.
-    """
-    jit_compile = {"auto": distribution.has_accelerator(strategy),
-                   "true": True, "false": False}[settings.jit_compile]
-    keras.utils.set_random_seed(settings.random_seed)
-    with strategy.scope():
-        learner = make_learner(POLICIES[settings.dtype])
-        rate = WarmupLinearDecay(settings.learning_rate,
-                                 getattr(settings, "schedule_steps", 0) or settings.num_train_steps,
-                                 settings.num_warmup_steps, settings.learning_rate_schedule,
-                                 settings.poly_power, settings.start_warmup_step,
-                                 settings.warmup_init_lr, settings.end_learning_rate)
-        if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
-            raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} go with each "
-                             "other; give both or neither.")
-        optimizer = make_optimizer(
-            settings.optimizer, rate, weight_decay=settings.weight_decay,
-            skip_nonfinite=settings.dtype == "float16",
-            **join_options(learner.optimizer_options, factors))
-    return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
-                   settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size)

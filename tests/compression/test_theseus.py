@@ -16,8 +16,9 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.objectives import Classification
 from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer, resume
+from bert_tf.training.from_settings import join_options
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
-from bert_tf.training.trainer import Trainer, join_options
+from bert_tf.training.trainer import Trainer
 from run_scripts import run_theseus
 
 pytestmark = pytest.mark.usefixtures("eagerly")

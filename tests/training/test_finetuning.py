@@ -23,10 +23,10 @@ from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
 from bert_tf.training.batches import predict
 from bert_tf.training.finetuning import FineTuning, Goal
+from bert_tf.training.from_settings import open_strategy
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.run import Run
 from bert_tf.training.settings import FineTuneSettings
-from bert_tf.training.trainer import open_strategy
 from tests.training import tiny
 
 ONE = tf.distribute.get_strategy()

@@ -1,0 +1,80 @@
+"""The strategy and the Trainer that settings of training describe."""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from bert_tf.errors import InputError
+from bert_tf.training import distribution
+from bert_tf.training.learner import Learner
+from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.settings import POLICIES, PROGRESSIVE, TrainSettings
+from bert_tf.training.trainer import Trainer
+
+
+def _is_of_use(record):
+    """Every Trainer traces its own steps, which TensorFlow's log takes for a mistake."""
+    return "triggered tf.function retracing" not in record.getMessage()
+
+
+def open_strategy(settings: TrainSettings, trains: bool = True,
+                  evaluates: bool = True) -> tf.distribute.Strategy:
+    """The strategy of the settings, whose devices can share their batches.
+
+    Args:
+        settings: how to train.
+        trains, evaluates: which batches will be needed.
+
+    Raises:
+        InputError: the devices are absent, or a batch can't be divided among them.
+    """
+    strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
+                                          settings.tpu_zone, settings.gcp_project)
+    settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
+    tf.get_logger().addFilter(_is_of_use)
+    if settings.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return strategy
+
+
+def join_options(own: dict, factors: dict) -> dict:
+    """The options of an optimizer that a learner asks for, and those of the settings; of factors
+    the learner's come first."""
+    return {**factors, **own, **{name: (*own[name], *factors[name])
+                                 for name in own.keys() & factors.keys()}}
+
+
+def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
+                 make_learner: Callable[[str], Learner], sums_losses: bool = False,
+                 **factors: tuple) -> Trainer:
+    """A Trainer whose weights are drawn from the seed of the settings.
+
+    Args:
+        strategy: of `open_strategy`.
+        settings: how to train.
+        make_learner: function of the dtype policy that returns the Learner; what it freezes is
+            not trained.
+        sums_losses: see `Trainer`.
+        factors: `rate_factors` or `gradient_factors`, see `AdamWeightDecay`.
+    """
+    jit_compile = {"auto": distribution.has_accelerator(strategy),
+                   "true": True, "false": False}[settings.jit_compile]
+    keras.utils.set_random_seed(settings.random_seed)
+    with strategy.scope():
+        learner = make_learner(POLICIES[settings.dtype])
+        rate = WarmupLinearDecay(settings.learning_rate,
+                                 getattr(settings, "schedule_steps", 0) or settings.num_train_steps,
+                                 settings.num_warmup_steps, settings.learning_rate_schedule,
+                                 settings.poly_power, settings.start_warmup_step,
+                                 settings.warmup_init_lr, settings.end_learning_rate)
+        if ("phase_steps" in learner.optimizer_options) != (settings.optimizer == PROGRESSIVE):
+            raise InputError(f"--layer_wise_warmup and --optimizer={PROGRESSIVE} go with each "
+                             "other; give both or neither.")
+        optimizer = make_optimizer(
+            settings.optimizer, rate, weight_decay=settings.weight_decay,
+            skip_nonfinite=settings.dtype == "float16",
+            **join_options(learner.optimizer_options, factors))
+    return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
+                   settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size)
