@@ -15,11 +15,9 @@ Example:
         --vocab_file=vocab.txt --max_seq_length=128 --max_predictions_per_seq=20
 """
 
-import dataclasses
 import functools
 import hashlib
 import os
-import re
 from typing import Any
 
 import google_crc32c
@@ -28,7 +26,7 @@ import numpy as np
 from bert_tf import flags, recipes
 from bert_tf.data import corpus, manifest, statistics
 from bert_tf.data.pairing import PAIRINGS
-from bert_tf.data.pretraining import create_instances, feature_names
+from bert_tf.data.pretraining import create_instances
 from bert_tf.data.python_random import PythonRandom
 from bert_tf.data.shards import make_shards
 from bert_tf.data.text_pairs import create_pairs
@@ -36,18 +34,19 @@ from bert_tf.data.tfrecord import write_shard
 from bert_tf.data.token_labels import capitals
 from bert_tf.data.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, is_gzip, make_folder, open_unpacked
+from bert_tf.files import find_files, make_folder
 from bert_tf.options import defaults_of
-from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import stream_job
 from data_prep.denoising_flags import DenoisingFlags
-from data_prep.pretraining_flags import (
-    CHOICE_FLAGS,
-    SHARE_FLAGS,
-    PretrainingDataFlags,
-    recipe_defaults,
+from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
+from data_prep.pretraining_manifest import (
+    describe,
+    describe_all,
+    draws_of_corpus,
+    fingerprint_of,
+    options_of,
 )
 from data_prep.stream_job import StreamFlags, StreamJob
 
@@ -105,7 +104,7 @@ class PieceWriter:
                 f"--output_file: piece {index + 1} can't be written ({error}); make room and start "
                 "the command again, finished pieces are kept.") from error
         result = {"shards": shards, "counts": counts, "line_sample": sample}
-        if _draws_of_corpus(self._recipe):
+        if draws_of_corpus(self._recipe):
             # DistilBERT's code counts lines that it leaves out, too.
             is_whole = self._recipe.corruption.quota == "of_batch"
             result["token_counts"] = np.bincount(
@@ -146,39 +145,11 @@ class PieceWriter:
         return shards
 
 
-def _draws_of_corpus(recipe):
-    """Whether training needs how often the text has each token."""
-    masking = recipe.corruption
-    return recipe.network == "SequenceLstm" or masking.quota == "of_batch" or (
-        masking.dynamic and masking.replace_from == "corpus")
-
-
 def _piece_seed(seed, index):
     """The first piece has the seed itself, so that a text of one piece equals the original's."""
     if index == 0:
         return seed
     return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
-
-
-def _input_notes(paths, by_file):
-    """Notes on input files that may be a mistake, for the report."""
-    notes = []
-    for path in paths:
-        with open_unpacked(path) as file:
-            if not file.read(1):
-                notes.append(f"{path} is empty.")
-    if len(paths) > 1 and not by_file:
-        notes += [f"{path} does not end with a blank line: its last document goes on in the next "
-                  "file, as in the original." for path in paths[:-1] if not _ends_document(path)]
-    return notes
-
-
-def _ends_document(path):
-    if is_gzip(path):
-        return True     # not worth another pass over it
-    with open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - 256))
-        return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", file.read()) is not None
 
 
 def _scan(job, recipe):
@@ -219,80 +190,12 @@ def _check_output(job):
         make_folder(os.path.dirname(path), "output_file")
 
 
-def _describe_all(job, recipe, vocabulary, options):
-    """What the manifests of all recipes hold."""
-    return {
-        "format": "bert_tf pre-training records 1",
-        "recipe": recipe.describe(),
-        "features": feature_names(recipe),
-        "options": options,
-        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
-                       "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
-                       "mask_id": vocabulary.mask_id,
-                       **({"special_ids": vocabulary.special_ids}
-                          if recipe.corruption.replace_from == "words"
-                          or recipe.corruption.quota == "of_batch" else {}),
-                       **({"parts": [part.describe() for part in vocabulary.parts]}
-                          if vocabulary.parts else {})},
-        "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
-    }
-
-
-def _describe(job, recipe, vocabulary, options, results):
-    """The manifest but for its shards.
-
-    Raises:
-        InputError: there was no text.
-    """
-    counts, rates = statistics.merge(results)
-    if not counts.get("instances"):
-        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
-    return {
-        **_describe_all(job, recipe, vocabulary, options),
-        "counts": counts,
-        **({"token_counts": manifest.join_counts([result["token_counts"] for result in results])}
-           if _draws_of_corpus(recipe) else {}),
-        "rates": rates,
-        "notes": _input_notes(job.input_file, job.input_format == "columns"
-                              or PAIRINGS[recipe.segments.pairing].in_order)
-        + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
-            "as in the original."] if counts.get("open_documents") else []),
-    }
-
-
-# Flags that leave the records as they are, and those that the recipe in the manifest describes.
-_NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
-               "recipe", "segments",
-               "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
-               "task",
-               *SHARE_FLAGS,
-               *(name for _, names in CHOICE_FLAGS.values() for name in names))
-# Those that earlier versions did not know: named only where they are not at their defaults.
-_ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
-          "tag_column": -1, "phrase_file": "", "second_share": 0.5}
-
-
 def _read_pieces(job, recipe):
     """The text in pieces."""
     by_column = job.input_format == "columns"
     return corpus.read_pieces(job.input_file, job.piece_bytes, by_file=by_column or (
         PAIRINGS[recipe.segments.pairing].in_order),
         boundary=BOUNDARY if by_column else corpus.BLANK_LINE)
-
-
-def _fingerprint(job, recipe, options, vocabulary, folder):
-    """What the shards depend on. An earlier version's records of the same flags have an equal one.
-    """
-    found = {"options": options, "vocabulary": vocabulary.hash, "pieces": _scan(job, recipe),
-             "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
-    masking = recipe.corruption
-    if masking.units == "words":
-        masking = dataclasses.replace(masking, units="subwords")
-    halves = recipe.segments, masking
-    if recipe.denoising or halves != (Segments(), MaskTokens()):    # no earlier version made these
-        found["recipe"] = recipe.describe()
-        del found["recipe"]["name"]
-    return found
 
 
 def _open_tokenizer(job, recipe):
@@ -335,8 +238,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     folder = os.path.dirname(os.path.abspath(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    options = {name: value for name, value in dataclasses.asdict(job).items()
-               if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()}
+    options = options_of(job)
     if in_streams:
         _make_streams(StreamJob(job, stream, recipe, tokenizer), path, options)
         return
@@ -351,12 +253,12 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     if job.phrase_file:
         phrases = PhraseList.read(job.phrase_file, tokenizer)
         options["phrase_file"] = phrases.hash
-    fingerprint = _fingerprint(job, recipe, options, vocabulary, folder)
+    fingerprint = fingerprint_of(job, recipe, options, vocabulary, _scan(job, recipe), folder)
     writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases,
                          target_length, options.get("bsz_per_host", 0))
     record, was_there = make_shards(
         path, fingerprint, _read_pieces(job, recipe), writer,
-        job.num_workers, functools.partial(_describe, job, recipe, vocabulary, options),
+        job.num_workers, functools.partial(describe, job, recipe, vocabulary, options),
         defaults=defaults_of(PretrainingDataFlags))
     _report(path, record, was_there, statistics.report)
 
@@ -372,7 +274,7 @@ def _make_streams(made, path, options):
     record, was_there = make_shards(
         path, fingerprint, made.pieces(),
         made.writer(folder, functools.partial(_piece_seed, job.random_seed)), job.num_workers,
-        functools.partial(made.describe, _describe_all(job, made.recipe, vocabulary, options)),
+        functools.partial(made.describe, describe_all(job, made.recipe, vocabulary, options)),
         defaults=defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags))
     _report(path, record, was_there, stream_job.report)
 

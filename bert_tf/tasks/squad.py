@@ -5,21 +5,15 @@ A file is read article by article, so that memory does not grow with it.
 
 import bisect
 import dataclasses
-import io
-import json
 import re
 from collections.abc import Iterator
 
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked
+from bert_tf.tasks.json_elements import read_elements
 
 PIECE_QUESTIONS = 1 << 13
 # The original's spaces. Others, such as a no-break space, are parts of words.
 _WORD = re.compile(r"[^ \t\r\n\u202f]+")
-_BLOCK = 1 << 20
-_SPACE = re.compile(r"[ \t\n\r]*")
-_AFTER_VALUE = frozenset(",:]} \t\n\r")
-_DECODER = json.JSONDecoder()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,101 +223,3 @@ def _is_there(question, words, squad_style):
     if squad_style == "electra":
         answer, there = answer.lower(), there.lower()
     return squad_style in ("albert", "xlnet") or answer in there
-
-
-class _Text:
-    """The unread part of a file; as much of it is in memory as the value now read takes."""
-
-    def __init__(self, file):
-        self._file, self._text, self._at = file, "", 0
-
-    def _more(self):
-        """Reads on, at least as much as is held; returns False at the end of the file."""
-        rest = self._text[self._at:]
-        block = self._file.read(max(_BLOCK, len(rest)))
-        self._text, self._at = rest + block, 0
-        return bool(block)
-
-    def next(self):
-        """The next character that is no space, or "" at the end."""
-        while True:
-            self._at = _SPACE.match(self._text, self._at).end()
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
-
-    def take(self, *expected):
-        """Reads one character, which must be one of `expected`."""
-        char = self.next()
-        if char not in expected:
-            raise ValueError(f"{' or '.join(map(repr, expected))} expected"
-                             f"{f', {char!r} found' if char else ', but the file ends'}")
-        self._at += 1
-        return char
-
-    def value(self):
-        """Reads one JSON value."""
-        self.next()
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
-                # 1 and 1. may be the beginning of 1.5.
-                complete = self._text[end:end + 1] in _AFTER_VALUE
-            except ValueError:
-                complete = False
-            if complete or not self._more():
-                value, self._at = _DECODER.raw_decode(self._text, self._at)
-                return value
-
-
-def read_elements(path, key):
-    """Yields the elements of the list that a JSON object has under `key`.
-
-    Args:
-        path: a file, plain or gzip, UTF-8.
-        key: of the object; what else it has is read and dropped.
-
-    Raises:
-        InputError: the file cannot be read or is no such JSON, which may show after elements
-            were yielded.
-    """
-    with open_unpacked(path) as file:
-        text = _Text(io.TextIOWrapper(file, "utf-8-sig", newline=""))
-        try:
-            yield from _elements(text, key)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is not a JSON object with a list {key!r} ({error}); is it "
-                             "another file, or cut short?") from error
-
-
-def _elements(text, key):
-    found = False
-    text.take("{")
-    while True:
-        name = text.value()
-        text.take(":")
-        if name != key:
-            text.value()
-        elif found:
-            raise ValueError(f"{key!r} is there twice")
-        else:
-            found = True
-            yield from _array(text)
-        if text.take(",", "}") == "}":
-            break
-    if not found:
-        raise ValueError(f"it has no {key!r}")
-    if text.next():
-        raise ValueError("something follows its end")
-
-
-def _array(text):
-    text.take("[")
-    if text.next() == "]":
-        text.take("]")
-        return
-    while True:
-        yield text.value()
-        if text.take(",", "]") == "]":
-            return

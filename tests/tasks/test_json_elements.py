@@ -7,7 +7,7 @@ import random
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import squad
+from bert_tf.tasks import json_elements
 
 
 def write(folder, text):
@@ -19,24 +19,24 @@ def write(folder, text):
 @pytest.mark.parametrize("block", [1, 2, 7, 1 << 20])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_elements_are_those_of_json(tmp_path, monkeypatch, block, indent):
-    monkeypatch.setattr(squad, "_BLOCK", block)
+    monkeypatch.setattr(json_elements, "_BLOCK", block)
     rng = random.Random(block)
     for size in (0, 1, 5):
         data = [rng.choice([1, -2.5e10, "é\\\"[]{}", None, [1, [2]], {"data": [3]}, {}, "中" * 9])
                 for _ in range(size)]
         for before, after in (({}, {}), ({"a": 1.25}, {"x": [data]}), ({"a": {}}, {"b": 1.5})):
             path = write(tmp_path, json.dumps({**before, "data": data, **after}, indent=indent))
-            assert list(squad.read_elements(path, "data")) == data
+            assert list(json_elements.read_elements(path, "data")) == data
 
 
 def test_reads_gzip_and_a_byte_order_mark(tmp_path):
     path = write(tmp_path, gzip.compress(b'\xef\xbb\xbf{"data": [1, 2]}\n'))
-    assert list(squad.read_elements(path, "data")) == [1, 2]
+    assert list(json_elements.read_elements(path, "data")) == [1, 2]
 
 
 def test_elements_come_before_the_file_is_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(squad, "_BLOCK", 4)
-    elements = squad.read_elements(write(tmp_path, '{"data": [1, 2, 3, oh'), "data")
+    monkeypatch.setattr(json_elements, "_BLOCK", 4)
+    elements = json_elements.read_elements(write(tmp_path, '{"data": [1, 2, 3, oh'), "data")
     assert [next(elements), next(elements), next(elements)] == [1, 2, 3]
     with pytest.raises(InputError, match="file.json"):
         next(elements)
@@ -49,9 +49,9 @@ def test_elements_come_before_the_file_is_read_to_its_end(tmp_path, monkeypatch)
 def test_what_is_not_such_a_file_is_named(tmp_path, text):
     path = write(tmp_path, text)
     with pytest.raises(InputError, match="file.json is not a JSON object with a list 'data'"):
-        list(squad.read_elements(path, "data"))
+        list(json_elements.read_elements(path, "data"))
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="absent.json"):
-        list(squad.read_elements(tmp_path / "absent.json", "data"))
+        list(json_elements.read_elements(tmp_path / "absent.json", "data"))

@@ -1,0 +1,136 @@
+"""What the manifest of pre-training records says of them, and what they depend on."""
+
+import dataclasses
+import os
+import re
+from typing import Any
+
+from bert_tf.data import manifest, statistics
+from bert_tf.data.pairing import PAIRINGS
+from bert_tf.data.pretraining import feature_names
+from bert_tf.errors import InputError
+from bert_tf.files import is_gzip, open_unpacked
+from bert_tf.recipes import Recipe
+from bert_tf.recipes.corruption import MaskTokens, Segments
+from bert_tf.tokenization.vocabulary import Vocabulary
+from data_prep.pretraining_flags import CHOICE_FLAGS, SHARE_FLAGS, PretrainingDataFlags
+
+# Flags that leave the records as they are, and those that the recipe in the manifest describes.
+_NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
+               "recipe", "segments",
+               "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
+               "task",
+               *SHARE_FLAGS,
+               *(name for _, names in CHOICE_FLAGS.values() for name in names))
+# Those that earlier versions did not know: named only where they are not at their defaults.
+_ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
+          "tag_column": -1, "phrase_file": "", "second_share": 0.5}
+
+
+def options_of(job: PretrainingDataFlags) -> dict[str, Any]:
+    """The values of the flags that decide about the records and are no part of the recipe."""
+    return {name: value for name, value in dataclasses.asdict(job).items()
+            if name not in _NO_OPTIONS and (name, value) not in _ADDED.items()}
+
+
+def draws_of_corpus(recipe: Recipe) -> bool:
+    """Whether training needs how often the text has each token."""
+    masking = recipe.corruption
+    return recipe.network == "SequenceLstm" or masking.quota == "of_batch" or (
+        masking.dynamic and masking.replace_from == "corpus")
+
+
+def describe_all(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, options: dict
+                 ) -> dict[str, Any]:
+    """What the manifests of all recipes hold.
+
+    Args:
+        job: the flags.
+        recipe: that of the records.
+        vocabulary: of their tokenizer.
+        options: those of `options_of`, and others that the records depend on.
+    """
+    return {
+        "format": "bert_tf pre-training records 1",
+        "recipe": recipe.describe(),
+        "features": feature_names(recipe),
+        "options": options,
+        "vocabulary": {"size": vocabulary.size, "sha256": vocabulary.hash,
+                       "cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id,
+                       "mask_id": vocabulary.mask_id,
+                       **({"special_ids": vocabulary.special_ids}
+                          if recipe.corruption.replace_from == "words"
+                          or recipe.corruption.quota == "of_batch" else {}),
+                       **({"parts": [part.describe() for part in vocabulary.parts]}
+                          if vocabulary.parts else {})},
+        "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
+    }
+
+
+def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, options: dict,
+             results: list[dict]) -> dict[str, Any]:
+    """The manifest but for its shards.
+
+    Args:
+        job, recipe, vocabulary, options: see `describe_all`.
+        results: what `PieceWriter` returned of each piece.
+
+    Raises:
+        InputError: there was no text.
+    """
+    counts, rates = statistics.merge(results)
+    if not counts.get("instances"):
+        raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
+    return {
+        **describe_all(job, recipe, vocabulary, options),
+        "counts": counts,
+        **({"token_counts": manifest.join_counts([result["token_counts"] for result in results])}
+           if draws_of_corpus(recipe) else {}),
+        "rates": rates,
+        "notes": _input_notes(job.input_file, job.input_format == "columns"
+                              or PAIRINGS[recipe.segments.pairing].in_order)
+        + ([f"{job.input_file[-1]} does not end with a blank line: its last document is left out, "
+            "as in the original."] if counts.get("open_documents") else []),
+    }
+
+
+def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, vocabulary: Vocabulary,
+                   pieces: list[int], folder: str) -> dict[str, Any]:
+    """What the shards depend on. An earlier version's records of the same flags have an equal one.
+
+    Args:
+        job, recipe, options, vocabulary: see `describe_all`.
+        pieces: the checksums of the text's pieces.
+        folder: of the manifest.
+    """
+    found = {"options": options, "vocabulary": vocabulary.hash, "pieces": pieces,
+             "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
+    masking = recipe.corruption
+    if masking.units == "words":
+        masking = dataclasses.replace(masking, units="subwords")
+    halves = recipe.segments, masking
+    if recipe.denoising or halves != (Segments(), MaskTokens()):    # no earlier version made these
+        found["recipe"] = recipe.describe()
+        del found["recipe"]["name"]
+    return found
+
+
+def _input_notes(paths, by_file):
+    """Notes on input files that may be a mistake, for the report."""
+    notes = []
+    for path in paths:
+        with open_unpacked(path) as file:
+            if not file.read(1):
+                notes.append(f"{path} is empty.")
+    if len(paths) > 1 and not by_file:
+        notes += [f"{path} does not end with a blank line: its last document goes on in the next "
+                  "file, as in the original." for path in paths[:-1] if not _ends_document(path)]
+    return notes
+
+
+def _ends_document(path):
+    if is_gzip(path):
+        return True     # not worth another pass over it
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - 256))
+        return re.search(rb"(^|\n)[ \t\r]*\n[ \t\r]*$", file.read()) is not None
