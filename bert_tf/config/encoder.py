@@ -3,51 +3,11 @@
 import dataclasses
 from typing import Any, ClassVar, Self
 
+from bert_tf.config.encoder_sizes import TASK_TYPES, BertSizes, EncoderSizes
 from bert_tf.config.pruned import as_pruned_heads, check_intermediate_sizes
 from bert_tf.config.quantisation import Quantisation, settle
-from bert_tf.config.sizes import (
-    ACTIVATIONS,
-    FRACTIONS,
-    TASK_TYPES,
-    UNSEEN_KEYS,
-    WHOLE_NUMBERS,
-    EncoderSizes,
-    check_sizes,
-    preset,
-)
+from bert_tf.config.sizes import ACTIVATIONS, UNSEEN_KEYS, check_sizes, preset
 from bert_tf.errors import InputError
-
-
-@dataclasses.dataclass(frozen=True)
-class BertSizes:
-    """The sizes under the keys of google-research/bert's BertConfig, with its defaults; mixin of
-    those whose files have all of them.
-
-    Attributes:
-        hidden_size: H.
-        type_vocab_size: the rows of the table of segments.
-        model_type: a key of `CONFIGS`.
-        embedding_size: E, the width of the embeddings; H if None.
-    """
-
-    whole_numbers: ClassVar[dict[str, int]] = {
-        **WHOLE_NUMBERS, "type_vocab_size": 65_536, "embedding_size": 65_536}
-    fractions: ClassVar[dict[str, float]] = FRACTIONS
-
-    vocab_size: int
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 16
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    model_type: str = "bert"
-    embedding_size: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

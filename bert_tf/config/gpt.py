@@ -3,14 +3,8 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from bert_tf.config.sizes import (
-    ACTIVATIONS,
-    FRACTIONS,
-    WHOLE_NUMBERS,
-    EncoderSizes,
-    check_sizes,
-    preset,
-)
+from bert_tf.config.encoder_sizes import EncoderSizes
+from bert_tf.config.sizes import ACTIVATIONS, FRACTIONS, WHOLE_NUMBERS, check_sizes, preset
 
 
 @dataclasses.dataclass(frozen=True)

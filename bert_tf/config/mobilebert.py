@@ -5,16 +5,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.encoder import BertSizes
+from bert_tf.config.encoder_sizes import BertSizes, EncoderSizes
 from bert_tf.config.quantisation import Quantisation, settle
-from bert_tf.config.sizes import (
-    ACTIVATIONS,
-    PRESETS,
-    UNSEEN_KEYS,
-    EncoderSizes,
-    check_weights,
-    preset,
-)
+from bert_tf.config.sizes import ACTIVATIONS, PRESETS, UNSEEN_KEYS, check_weights, preset
 from bert_tf.errors import InputError
 
 MOST_FEED_FORWARDS = 32

@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from bert_tf import config, networks
-from bert_tf.config.sizes import EncoderSizes
+from bert_tf.config.encoder_sizes import EncoderSizes
 from bert_tf.data.features import KNOWN
 
 
