@@ -10,6 +10,7 @@ import pytest
 from bert_tf import data, recipes, tokenization
 from bert_tf.data import features, manifest, tfrecord
 from bert_tf.data.dynamic_masks import can_draw
+from bert_tf.data.pretraining import feature_names
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
 
@@ -61,7 +62,7 @@ def test_a_record_set_takes_them(prepare, random_text, recipe, masking):
     records = data.RecordSet.open(job.output_file, "input_file")
     assert records.size == len(next(iter(columns(*job.output_file).values())))
     assert {feature.name for feature in records.format.features} == set(
-        create_pretraining_data.feature_names(job.resolve().vary(tokenizer="wordpiece")))
+        feature_names(job.resolve().vary(tokenizer="wordpiece")))
 
 
 def test_a_recipe_is_the_flags_that_it_stands_for(prepare, tmp_path, random_text):
@@ -208,4 +209,4 @@ def test_every_feature_is_known():
     for recipe in recipes.RECIPES.values():
         for varied in (recipe, recipe.vary({"pairing": "doc_sentences"}),
                        recipe.vary({}, {"dynamic": True})):
-            assert set(create_pretraining_data.feature_names(varied)) <= set(features.KNOWN)
+            assert set(feature_names(varied)) <= set(features.KNOWN)
