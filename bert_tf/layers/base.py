@@ -3,6 +3,7 @@
 from typing import Any, Self, TypeAlias
 
 import keras
+from keras import ops
 
 from bert_tf.config import Sizes, config_from_dict
 
@@ -10,6 +11,17 @@ from bert_tf.config import Sizes, config_from_dict
 Tensor: TypeAlias = Any
 
 register = keras.saving.register_keras_serializable("bert_tf")
+
+
+class Dense(keras.layers.Dense):
+    """Keras's dense layer over the rows of a matrix, which needs fewer operations than one over
+    more axes, and which TensorFlow joins with its bias."""
+
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        """From float [..., I] to [..., O]."""
+        shape = ops.shape(inputs)
+        rows = super().call(ops.reshape(inputs, (-1, shape[-1])))
+        return ops.reshape(rows, (*shape[:-1], self.units))
 
 
 class FromConfig:
@@ -50,7 +62,7 @@ class FromConfig:
             layer = quantised_dense(how, self.quantised_as, units, activation, use_bias, **options)
             if layer:
                 return layer
-        return keras.layers.Dense(units, activation, use_bias, **options)
+        return Dense(units, activation, use_bias, **options)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]

@@ -14,7 +14,7 @@ from keras import ops
 
 from bert_tf.config import T5Config
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import Dense, FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout, split_seed
 
 HIDDEN = -1e9           # added to the score of a key that a query does not see
@@ -198,8 +198,8 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
         self.hidden = [self.dense(config.d_ff, name, use_bias=False, initializer=truncated(factor))
                        for name in names]
         dtype = "float32" if self.compute_dtype == "float16" else self.dtype_policy
-        self.wo = keras.layers.Dense(config.d_model, use_bias=False, name="wo", dtype=dtype,
-                                     kernel_initializer=truncated(factor))
+        self.wo = Dense(config.d_model, use_bias=False, name="wo", dtype=dtype,
+                        kernel_initializer=truncated(factor))
 
     def build(self, input_shape: Any = None) -> None:
         self.layer_norm.build()

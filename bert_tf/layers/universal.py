@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config import UniversalConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import FromConfig, Tensor, register
+from bert_tf.layers.base import Dense, FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.layers.transformer import LayerNorm, SelfAttention
 
@@ -107,7 +107,7 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
         self.intermediate = self.dense(config.intermediate_size, initializer=_INITIALIZER,
                                        activation=ACTIVATIONS[config.hidden_act])
         self.output_ = self.dense(width, initializer=_INITIALIZER)
-        self.halting: Any = keras.layers.Dense(
+        self.halting: Any = Dense(
             1, "sigmoid", name="halting", dtype="float32", kernel_initializer=_INITIALIZER,
             bias_initializer=keras.initializers.Constant(config.act_halting_bias_init),
         ) if config.halts else None

@@ -14,7 +14,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.base import Dense, Tensor, register
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.objectives.pretraining import MaskedLM
 
@@ -45,7 +45,7 @@ class ReplacedToken(Objective):
         super().__init__(config, name=name, **kwargs)
         self.written_only = written_only
         self.transform = self.dense(config.hidden_size, activation=ACTIVATIONS[config.hidden_act])
-        self.classifier = keras.layers.Dense(1, name="dense_1", dtype=self.dtype_policy)
+        self.classifier = Dense(1, name="dense_1", dtype=self.dtype_policy)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
