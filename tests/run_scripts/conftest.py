@@ -1,7 +1,12 @@
 """Fixtures of the tests of scripts."""
 
+import os
+import shutil
+
 import pytest
 from tensorflow.python.framework import config as tf_config
+
+from bert_tf.training import resume
 
 
 @pytest.fixture(autouse=True)
@@ -9,3 +14,19 @@ def fixture_determinism():
     """Switches off what a run switches on in this process."""
     yield
     tf_config.disable_op_determinism()
+
+
+@pytest.fixture
+def copy_at(monkeypatch):
+    """Function (step, folder, copy): a run into `folder` is copied as soon as the state of `step` is
+    saved. The copy is what a kill leaves."""
+    def begin(step, folder, copy):
+        save = resume.save_checkpoint
+
+        def save_and_copy(trial, trainer, *rest):
+            path = save(trial, trainer, *rest)
+            if trainer.step.numpy() == step and not os.path.exists(copy):
+                shutil.copytree(folder, copy)
+            return path
+        monkeypatch.setattr(resume, "save_checkpoint", save_and_copy)
+    return begin

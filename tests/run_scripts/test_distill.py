@@ -59,7 +59,7 @@ def fixture_data(tmp_path_factory):
     return folder
 
 
-SETTINGS = {"train_batch_size": 8, "num_train_epochs": 1.0, "learning_rate": 1e-2}
+SETTINGS = {"train_batch_size": 24, "num_train_epochs": 1.0, "learning_rate": 1e-2}
 TABLES = {"train_file": "train.tsv", "dev_file": "dev.tsv", "text_a_column": "text",
           "label_column": "label"}
 

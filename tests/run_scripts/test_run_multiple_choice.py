@@ -50,7 +50,7 @@ def fixture_data(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("choices"), random.Random(2)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
     (folder / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
-    tiny.config(vocab_size=len(tokens)).to_json_file(folder / "config.json")
+    tiny.config(vocab_size=len(tokens), num_hidden_layers=1).to_json_file(folder / "config.json")
     (folder / "swag").mkdir()
     train = list(swag_rows(rng, 16))
     test = [{name: cell for name, cell in row.items() if name != "label"} for row in train[:7]]
@@ -125,12 +125,14 @@ def test_another_number_of_choices(eagerly, trained, choose, tmp_path):
     assert read_scores(out)["dev/accuracy"] == pytest.approx(accuracy)
 
 
-def test_a_stopped_run_goes_on(eagerly, choose, tmp_path, capsys):
-    flags = {"do_train": True, "do_eval": True, "num_train_steps": 4, **OFFICIAL}
+def test_a_killed_run_goes_on(eagerly, choose, copy_at, tmp_path, capsys):
+    flags = {"do_train": True, "do_eval": True, "num_train_steps": 3, "save_checkpoints_steps": 2,
+             **OFFICIAL}
+    copy_at(2, tmp_path / "whole", tmp_path / "out")
     whole = choose(tmp_path / "whole", **flags)
-    choose(tmp_path / "out", stop_at_step=2, **flags)
-    assert "stopped at --stop_at_step=2" in capsys.readouterr().out
+    capsys.readouterr()
     out = choose(tmp_path / "out", **flags)
+    assert "going on from step 2" in capsys.readouterr().out
     assert read_scores(out) == read_scores(whole)
     name = "dev_predictions.jsonl"
     assert (out / name).read_bytes() == (whole / name).read_bytes()

@@ -142,7 +142,7 @@ def test_trials_of_another_model_are_not_taken_for_its_own(job, packages, runs):
 
 
 def test_weights_that_were_never_trained_fail(eagerly, job, packages, monkeypatch):
-    monkeypatch.setattr(check, "_STEPS", 2)
+    monkeypatch.setattr(check, "_STEPS", 1)
     monkeypatch.setattr(check, "RATES", {"pre-trained": (1e-3,), "random": (1e-3,)})
     job.num_trials = 2
     with pytest.raises(InputError, match="pre-training does not help as it must"):
