@@ -183,8 +183,10 @@ def _read_shard(path, size, spec):
     compression = "GZIP" if path.endswith(".gz") else ""
     messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
     try:
-        yield from without_autotune(messages.map(tf.autograph.experimental.do_not_convert(
-            lambda batch: tf.io.parse_example(batch, spec)))).as_numpy_iterator()
+        # Parsed as they come: a function of the dataset would be traced for each shard.
+        for batch in without_autotune(messages):
+            yield {name: values.numpy()
+                   for name, values in tf.io.parse_example(batch, spec).items()}
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
         raise InputError(f"{_find_damage(path, spec)}; {_AGAIN}") from error
 
