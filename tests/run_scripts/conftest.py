@@ -18,7 +18,7 @@ def fixture_determinism():
 
 @pytest.fixture
 def copy_at(monkeypatch):
-    """Function (step, folder, copy): a run into `folder` is copied as soon as the state of `step` is
+    """Function (step, folder, copy): a run into `folder` is copied when the state of `step` is
     saved. The copy is what a kill leaves."""
     def begin(step, folder, copy):
         save = resume.save_checkpoint
