@@ -14,31 +14,29 @@ from bert_tf.checkpoints import (
     safetensors_files,
 )
 from bert_tf.checkpoints.huggingface_albert import check_groups, identity, take_identity
-from bert_tf.checkpoints.huggingface_models import DENSE, KEYS, MODEL_OF, MODELS
+from bert_tf.checkpoints.huggingface_config import (
+    PROBLEMS,
+    TASK_CLASSES,
+    describe,
+    find_type,
+    padding_id,
+    read_config,
+    unused_positions,
+)
+from bert_tf.checkpoints.huggingface_models import DENSE, MODEL_OF, MODELS
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, check_parts
-from bert_tf.config import EncoderConfig, config_from_dict
+from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 from bert_tf.options import read_json
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _WORDS = "embeddings.word_embeddings.weight"
-_ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
-                "gelu_pytorch_tanh": "gelu", "relu": "relu", "relu6": "relu6",
-                "tanh": "tanh", "linear": "linear"}
 # The modules of models that have not BERT's names.
 _OWN_FILES = {module.TYPE: module
               for module in (huggingface_gpt, huggingface_t5, huggingface_xlnet)}
-_TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
-                key=lambda head: head.is_classifier)
-# Which classes have which heads; the first whose heads are all there is the one that is written.
-_TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
 _SEQUENCES = "SequenceClassification"
-# The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
-_KIN = "kind_of_bert"
-# What a model for the classification of sequences is trained for; files may leave it open.
-_PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
 # What transformers calls a tokenizer, and its settings, by our name of it.
 _TOKENIZERS = {"wordpiece": {"tokenizer_class": "BertTokenizer"},
                "byte_bpe": {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False},
@@ -91,65 +89,6 @@ def find(path: str) -> str | None:
                                       os.path.basename(file))), None)
 
 
-def _find_type(values, tensors, path):
-    """The `model_type` of the files, which their tensors show where there is no `config.json`.
-
-    Raises:
-        InputError: it is none of ours; names `path`.
-    """
-    kind = values.get("model_type") or next(
-        (kind for kind, model in MODELS.items()
-         if any(name.startswith(model.prefix) for name in tensors)), "bert")
-    if not isinstance(kind, str) or kind not in MODELS:
-        raise InputError(f"{path}: model_type {kind!r} is not read; models of the type "
-                         f"{' or '.join(map(repr, MODELS))} are.")
-    return kind
-
-
-def _unused_positions(model, values):
-    """How many of the first rows of the table of positions no token has."""
-    padding = values.get("pad_token_id")
-    padding = padding if type(padding) is int and padding >= 0 else model.pad_token_id
-    return padding + 1 if model.positions_after_padding else 0
-
-
-def _read_config(values, kind, path):
-    """The configuration in the `values` of a `config.json`.
-
-    Raises:
-        InputError: they describe another network than one of ours; names `path`.
-    """
-    model = MODELS[kind]
-    for key, only in model.fixed.items():
-        if values.get(key, only) != only:
-            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
-    is_decoder = values.get("is_decoder", False)
-    if is_decoder not in (False, bool(model.causal)):
-        raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
-    kin = values.get(_KIN)
-    values = {**values, **{ours: values[theirs] for ours, theirs in model.names.items()
-                           if theirs in values}}
-    ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
-            "model_type": kin if kin in model.kin else kind,
-            **({"directionality": "left_to_right"} if is_decoder else {})}
-    if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing
-        ours["pruned_heads"] = values["pruned_heads"]
-    positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
-    if type(positions) is int:
-        ours["max_position_embeddings"] = positions - _unused_positions(model, values)
-    activation = values.get("hidden_act", model.defaults.get("hidden_act", "gelu"))
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-        raise InputError(f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}, "
-                         f"not {activation!r}.")
-    try:
-        config = config_from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    if "num_hidden_groups" in model.keys:
-        check_groups(config, path)
-    return config
-
-
 def _classifier(model, values, tensors, hint):
     """The head that `classifier` is, or None where there is none.
 
@@ -167,11 +106,11 @@ def _classifier(model, values, tensors, hint):
                   and bool(_two_layers(model, name)) == (bias != "classifier.bias")]
     classes = values.get("architectures")
     classes = classes if isinstance(classes, list) else []
-    named = [name for end, heads in _TASK_CLASSES for name in candidates
+    named = [name for end, heads in TASK_CLASSES for name in candidates
              if name in heads and model.classes + end in classes]
     problem = values.get("problem_type")
-    if isinstance(problem, str) and _PROBLEMS.get(problem) in named:
-        return _PROBLEMS[problem]
+    if isinstance(problem, str) and PROBLEMS.get(problem) in named:
+        return PROBLEMS[problem]
     if hint in (named or candidates):
         return hint
     single = tensors[bias].shape == (1,)
@@ -238,15 +177,15 @@ def read(file: str, task: str | None = None) -> Source:
     found = safetensors_files.tensors(file)
     if own := _OWN_FILES.get(str(values.get("model_type"))):
         return own.read(file, values, found)
-    kind = _find_type(values, found, path)
+    kind = find_type(values, found, path)
     model = MODELS[kind]
-    config = _read_config(values, kind, path) if path else None
+    config = read_config(values, kind, path) if path else None
     found = {_standard_name(name, model): tensor for name, tensor in found.items()}
     found = _single_classifier(found)
     _tie(found, model, values.get("tie_word_embeddings", True), file)
     take_identity(found, model, config, file)
     notes = ()
-    unused, positions = _unused_positions(model, values), model.prefix + _POSITIONS
+    unused, positions = unused_positions(model, values), model.prefix + _POSITIONS
     if unused and positions in found and found[positions].shape:
         notes = (f"{positions}: the first {unused} of {found[positions].shape[0]} rows are cut "
                  "off, which no token has.",)
@@ -299,7 +238,7 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: Hugging Face's models of the type "
                          f"{weights.config.model_type} have a hidden layer in the head of "
                          f"{other}, and would compute something else; give --leave_out={other}.")
-    unused = _unused_positions(model, {"pad_token_id": _padding(weights, model)})
+    unused = unused_positions(model, {"pad_token_id": padding_id(weights, model)})
     notes = model.notes
     if unused:
         notes = (*notes, f"{unused} rows, which no token has, are put before those of the "
@@ -320,49 +259,6 @@ def _check_causal(weights):
                              f"--leave_out={name}.")
 
 
-def _padding(weights, model):
-    """The id of padding."""
-    return weights.tokenizer.vocabulary.pad_id if weights.tokenizer else model.pad_token_id
-
-
-def _describe(weights):
-    """The values of `config.json`."""
-    heads, config = set(weights.heads), weights.config
-    if getattr(weights.tensors.get("next_sentence/dense/bias"), "shape", (2,)) != (2,):
-        heads.remove("next_sentence")       # of three classes, which no class has
-    model = MODEL_OF[config.model_type]
-    back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
-    count = next((tensor.shape[0] for name, tensor in weights.tensors.items()
-                  if name in [f"{head}/dense/bias" for head in names.CLASSIFIERS]), 0)
-    called = weights.labels if len(weights.labels) == count else [
-        f"LABEL_{i}" for i in range(count)]
-    dtypes = {tensor.dtype for tensor in weights.tensors.values()}
-    causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
-    classes = (*_TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
-    end = next(end for end, needed in classes if needed <= heads)
-    special = {"pad_token_id": _padding(weights, model)}
-    described = {
-        "architectures": [model.classes + end],
-        "model_type": next(kind for kind, row in MODELS.items() if row is model),
-        **({_KIN: config.model_type} if config.model_type in model.kin else {}),
-        **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
-        "hidden_act": back[config.hidden_act],
-        "max_position_embeddings":
-            config.max_position_embeddings + _unused_positions(model, special),
-        **special,
-        **({"is_decoder": True} if config.is_causal else {}),
-        "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
-        **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
-        **({"id2label": {str(i): label for i, label in enumerate(called)},
-            "label2id": {label: i for i, label in enumerate(called)}} if count else {}),
-        **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items()
-                if ours in heads - {"classification"}), {}),
-        **model.written,
-    }
-    return {model.names.get(key, key): value for key, value in described.items()
-            if model.names.get(key, key)}
-
-
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json`, the files of the vocabulary and
     `tokenizer_config.json` into `folder`.
@@ -375,8 +271,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     if weights.config.model_type in _OWN_FILES:
         _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return
-    described, model = _describe(weights), MODEL_OF[weights.config.model_type]
-    unused = _unused_positions(model, described)
+    described, model = describe(weights), MODEL_OF[weights.config.model_type]
+    unused = unused_positions(model, described)
     values = {name: np.ascontiguousarray(
         tensor.uncut(unused) if name.endswith(_POSITIONS) else tensor.read())
         for name, tensor in tensors.items()}

@@ -1,0 +1,125 @@
+"""`config.json` of Hugging Face's checkpoints: the configuration that it describes, and back."""
+
+from typing import Any
+
+from bert_tf.checkpoints import names
+from bert_tf.checkpoints.huggingface_albert import check_groups
+from bert_tf.checkpoints.huggingface_models import KEYS, MODEL_OF, MODELS, Model
+from bert_tf.checkpoints.weights import Weights
+from bert_tf.config import EncoderConfig, Sizes, config_from_dict
+from bert_tf.errors import InputError
+from bert_tf.heads import HEADS
+
+_ACTIVATIONS = {"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu",
+                "gelu_pytorch_tanh": "gelu", "relu": "relu", "relu6": "relu6",
+                "tanh": "tanh", "linear": "linear"}
+_TASKS = sorted((head for head in HEADS.values() if head.task and head.huggingface),
+                key=lambda head: head.is_classifier)
+# Which classes have which heads; the first whose heads are all there is the one that is written.
+TASK_CLASSES = tuple((f"For{head.huggingface}", {head.name}) for head in _TASKS)
+# The key of `config.json` that names a kind of BERT, which transformers keeps and does not read.
+_KIN = "kind_of_bert"
+# What a model for the classification of sequences is trained for; files may leave it open.
+PROBLEMS = {head.problem_type: head.name for head in HEADS.values() if head.problem_type}
+
+
+def find_type(values: dict[str, Any], tensors: dict, path: str) -> str:
+    """The `model_type` of the files, which their tensors show where there is no `config.json`.
+
+    Raises:
+        InputError: it is none of ours; names `path`.
+    """
+    kind = values.get("model_type") or next(
+        (kind for kind, model in MODELS.items()
+         if any(name.startswith(model.prefix) for name in tensors)), "bert")
+    if not isinstance(kind, str) or kind not in MODELS:
+        raise InputError(f"{path}: model_type {kind!r} is not read; models of the type "
+                         f"{' or '.join(map(repr, MODELS))} are.")
+    return kind
+
+
+def unused_positions(model: Model, values: dict[str, Any]) -> int:
+    """How many of the first rows of the table of positions no token has."""
+    padding = values.get("pad_token_id")
+    padding = padding if type(padding) is int and padding >= 0 else model.pad_token_id
+    return padding + 1 if model.positions_after_padding else 0
+
+
+def read_config(values: dict[str, Any], kind: str, path: str) -> Sizes:
+    """The configuration in the `values` of a `config.json`.
+
+    Raises:
+        InputError: they describe another network than one of ours; names `path`.
+    """
+    model = MODELS[kind]
+    for key, only in model.fixed.items():
+        if values.get(key, only) != only:
+            raise InputError(f"{path}: {key} must be {only!r}, not {values[key]!r}.")
+    is_decoder = values.get("is_decoder", False)
+    if is_decoder not in (False, bool(model.causal)):
+        raise InputError(f"{path}: is_decoder must be False, not {is_decoder!r}.")
+    kin = values.get(_KIN)
+    values = {**values, **{ours: values[theirs] for ours, theirs in model.names.items()
+                           if theirs in values}}
+    ours = {**model.defaults, **{key: values[key] for key in (*KEYS, *model.keys) if key in values},
+            "model_type": kin if kin in model.kin else kind,
+            **({"directionality": "left_to_right"} if is_decoder else {})}
+    if values.get("pruned_heads"):      # transformers 4 writes it, 5 knows no such thing
+        ours["pruned_heads"] = values["pruned_heads"]
+    positions = ours.get("max_position_embeddings", EncoderConfig.max_position_embeddings)
+    if type(positions) is int:
+        ours["max_position_embeddings"] = positions - unused_positions(model, values)
+    activation = values.get("hidden_act", model.defaults.get("hidden_act", "gelu"))
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+        raise InputError(f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}, "
+                         f"not {activation!r}.")
+    try:
+        config = config_from_dict({**ours, "hidden_act": _ACTIVATIONS[activation]})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if "num_hidden_groups" in model.keys:
+        check_groups(config, path)
+    return config
+
+
+def padding_id(weights: Weights, model: Model) -> int:
+    """The id of padding."""
+    return weights.tokenizer.vocabulary.pad_id if weights.tokenizer else model.pad_token_id
+
+
+def describe(weights: Weights) -> dict[str, Any]:
+    """The values of `config.json`."""
+    heads, config = set(weights.heads), weights.config
+    if getattr(weights.tensors.get("next_sentence/dense/bias"), "shape", (2,)) != (2,):
+        heads.remove("next_sentence")       # of three classes, which no class has
+    model = MODEL_OF[config.model_type]
+    back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
+    count = next((tensor.shape[0] for name, tensor in weights.tensors.items()
+                  if name in [f"{head}/dense/bias" for head in names.CLASSIFIERS]), 0)
+    called = weights.labels if len(weights.labels) == count else [
+        f"LABEL_{i}" for i in range(count)]
+    dtypes = {tensor.dtype for tensor in weights.tensors.values()}
+    causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
+    classes = (*TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
+    end = next(end for end, needed in classes if needed <= heads)
+    special = {"pad_token_id": padding_id(weights, model)}
+    described = {
+        "architectures": [model.classes + end],
+        "model_type": next(kind for kind, row in MODELS.items() if row is model),
+        **({_KIN: config.model_type} if config.model_type in model.kin else {}),
+        **{key: getattr(config.filled(), key) for key in (*KEYS, *model.keys)},
+        "hidden_act": back[config.hidden_act],
+        "max_position_embeddings":
+            config.max_position_embeddings + unused_positions(model, special),
+        **special,
+        **({"is_decoder": True} if config.is_causal else {}),
+        "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
+        **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
+        **({"id2label": {str(i): label for i, label in enumerate(called)},
+            "label2id": {label: i for i, label in enumerate(called)}} if count else {}),
+        **next(({"problem_type": theirs} for theirs, ours in PROBLEMS.items()
+                if ours in heads - {"classification"}), {}),
+        **model.written,
+    }
+    return {model.names.get(key, key): value for key, value in described.items()
+            if model.names.get(key, key)}
