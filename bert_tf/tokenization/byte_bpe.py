@@ -18,8 +18,9 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
-from bert_tf.tokenization.wordpiece import Memory, encode_blocks, members, pack, unpack
+from bert_tf.tokenization.wordpiece import members
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 # The same two files under GPT-2's own names, and the list of fairseq that orders the ids anew.

@@ -16,9 +16,9 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.blocks import Memory, pack, unpack
 from bert_tf.tokenization.byte_bpe import MERGES_FILE, VOCAB_FILE, merge_pairs
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
-from bert_tf.tokenization.wordpiece import Memory, pack, unpack
 
 END = "</w>"
 # The special tokens, which the original adds after those of its file.

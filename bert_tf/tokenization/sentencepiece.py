@@ -18,8 +18,8 @@ import sentencepiece
 
 from bert_tf.errors import InputError
 from bert_tf.tokenization.base import MODEL_FILE, Tokenizer
+from bert_tf.tokenization.blocks import encode_blocks
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
-from bert_tf.tokenization.wordpiece import encode_blocks
 
 BLANK = "\u2581"                # begins a piece that begins a word
 _BOUNDARY = re.compile(" ")

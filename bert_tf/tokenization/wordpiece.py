@@ -5,23 +5,20 @@ so are those of its parts between punctuation. A block of lines then is one spli
 look-up a word and one join of bytes.
 """
 
-import array
 import itertools
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from bert_tf.tokenization import blocks
 from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 MAX_WORD_CHARS = 200             # a longer word is [UNK]
-_REMEMBERED_WORDS = 1 << 18      # what a memory holds before it starts afresh
-_REMEMBERED_CHARS = 40           # longer "words" are unspaced scripts and seldom come again
-_BLOCK_LINES = 4096
-_BLOCK_CHARS = 1 << 20
 _LINE_END = "\0"                 # no text holds it once cleaned
 
 _CJK_BLOCKS = "".join(f"{chr(first)}-{chr(last)}" for first, last in (
@@ -170,86 +167,6 @@ def _decompose(pairs):
             for pair in sorted(run, key=lambda pair: unicodedata.combining(pair[0]))]
 
 
-def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
-    """Cuts a long text at matches of `boundary`, so that each part has about `_BLOCK_CHARS`
-    characters; a match begins the next part."""
-    start = 0
-    while len(text) - start > _BLOCK_CHARS:
-        found = boundary.search(text, start + _BLOCK_CHARS)
-        if not found:
-            break
-        yield text[start:found.start()]
-        start = found.start()
-    yield text[start:] if start else text
-
-
-def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
-                  encode: Callable[[list[str]], tuple[np.ndarray, np.ndarray]]
-                  ) -> tuple[np.ndarray, np.ndarray]:
-    """Encodes lines some at a time and long lines in slices, so that what is held beside the ids
-    does not grow with the text.
-
-    Args:
-        lines: list of str.
-        boundary: where a line may be cut without changing its ids, see `slices`.
-        encode: the function from a list of texts to their ids and lengths.
-
-    Returns:
-        ids: int32 [T], those of all lines one after another.
-        lengths: int32 [len(lines)], how many each line has.
-    """
-    ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-
-    def add(texts):
-        block_ids, block_lengths = encode(texts)
-        ids.append(block_ids)
-        lengths.append(block_lengths)
-
-    def add_block(block):
-        if sum(map(len, block)) <= _BLOCK_CHARS:
-            add(block)
-        elif len(block) > 1:
-            middle = len(block) // 2
-            add_block(block[:middle])
-            add_block(block[middle:])
-        else:
-            first = len(lengths)
-            for part in slices(block[0], boundary):
-                add([part])
-            lengths[first:] = [np.sum(lengths[first:], 0, np.int32)]
-
-    for start in range(0, len(lines), _BLOCK_LINES):
-        add_block(lines[start:start + _BLOCK_LINES])
-    return np.concatenate(ids), np.concatenate(lengths)
-
-
-def pack(ids: Iterable[int]) -> bytes:
-    """Ids as the bytes of int32."""
-    return array.array("i", ids).tobytes()
-
-
-def unpack(packed: bytes) -> list[int]:
-    """The ids in the bytes that `pack` gives."""
-    return memoryview(packed).cast("i").tolist()
-
-
-class Memory(dict):
-    """word -> its ids as int32 bytes, computed when first asked for; of bounded size."""
-
-    def __init__(self, compute: Callable[[str], bytes], **fixed: bytes):
-        super().__init__(fixed)
-        self._compute, self._fixed = compute, fixed
-
-    def __missing__(self, word):
-        packed = self._compute(word)
-        if len(word) <= _REMEMBERED_CHARS:
-            if len(self) >= _REMEMBERED_WORDS:
-                self.clear()
-                self.update(self._fixed)
-            self[word] = packed
-        return packed
-
-
 def project(text: str, original: str, lower: bool, **settings: bool) -> str:
     """The part of `original` that is `text` before it was normalised (get_final_text).
 
@@ -300,7 +217,7 @@ class WordpieceTokenizer(Tokenizer):
         return Vocabulary.from_file(path)
 
     def encode(self, text):
-        return self.encode_lines([text])[0].tolist() if len(text) > _BLOCK_CHARS else unpack(
+        return self.encode_lines([text])[0].tolist() if len(text) > blocks.BLOCK_CHARS else unpack(
             b"".join(map(self._chunks.__getitem__, split_chunks(text.replace(_LINE_END, "")))))
 
     def encode_lines(self, lines):

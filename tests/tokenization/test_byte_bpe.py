@@ -11,7 +11,7 @@ import tokenizers
 from hard_lines import HARD_LINES, any_text, random_lines
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import byte_bpe, open_tokenizer, wordpiece
+from bert_tf.tokenization import blocks, byte_bpe, open_tokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
 
 SPACES = ["", " ", "  ", "a ", " a", "  a  b  ", "a\tb", "a \t\n b", "a\xa0b \u3000c", "\x1c\x1fa",
@@ -144,7 +144,7 @@ def test_any_text(tokenizer, line):
 
 
 def test_long_lines_are_read_in_slices(tokenizer, peer, monkeypatch):
-    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 5)
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 5)
     check(tokenizer, peer, [*SPACES, " ".join(SPACES), " ".join(HARD_LINES)])
 
 

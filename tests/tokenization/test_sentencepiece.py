@@ -12,7 +12,7 @@ import sentencepiece
 from hard_lines import HARD_LINES, any_text, random_lines
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import Layout, open_tokenizer, wordpiece
+from bert_tf.tokenization import Layout, blocks, open_tokenizer
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, make_vocabulary
 
 
@@ -141,7 +141,7 @@ def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
     lines = [" ".join(random_lines(100, seed=8)), "the cat sat, 7, 8 " * 300]
     lines = [" ".join(line.replace("\0", "").split()) for line in lines]
     expected = rows(tokenizer, lines)
-    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 100)
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 100)
     assert rows(tokenizer, lines) == expected
 
 

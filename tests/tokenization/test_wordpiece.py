@@ -14,7 +14,7 @@ import pytest
 import reference_wordpiece
 from hard_lines import HARD_LINES, any_text, random_lines
 
-from bert_tf.tokenization import wordpiece
+from bert_tf.tokenization import blocks, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 
@@ -144,18 +144,18 @@ def test_lengths_of_odd_batches(tokenizer, lines):
 
 
 def test_more_lines_than_a_block(tokenizer, monkeypatch):
-    monkeypatch.setattr(wordpiece, "_BLOCK_LINES", 3)
+    monkeypatch.setattr(blocks, "_BLOCK_LINES", 3)
     check(tokenizer, HARD_LINES)
 
 
 def test_long_lines_are_read_in_slices(tokenizer, monkeypatch):
-    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 5)
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 5)
     check(tokenizer, [*HARD_LINES, " ".join(HARD_LINES), *random_lines(200, seed=4), "", "Σα 中Σ文"])
 
 
 @pytest.mark.parametrize("line", ["word " * 200_000, "中文" * 100_000])
 def test_what_a_huge_line_takes_beside_its_ids_is_bounded(tokenizer, monkeypatch, line):
-    monkeypatch.setattr(wordpiece, "_BLOCK_CHARS", 1 << 12)
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1 << 12)
     expected = tokenizer.encode(line[:1000]) * (len(line) // 1000)
     tracemalloc.start()
     ids, lengths = tokenizer.encode_lines([line])
@@ -166,12 +166,12 @@ def test_what_a_huge_line_takes_beside_its_ids_is_bounded(tokenizer, monkeypatch
 
 
 def test_memory_is_bounded_and_forgetting_changes_nothing(tokenizer, monkeypatch):
-    monkeypatch.setattr(wordpiece, "_REMEMBERED_WORDS", 10)
+    monkeypatch.setattr(blocks, "_REMEMBERED_WORDS", 10)
     check(tokenizer, random_lines(300, seed=3))
     tokenizer.encode("unspaced" * 20)
     for memory in (tokenizer._words, tokenizer._chunks):
         assert len(memory) <= 11
-        assert max(map(len, memory)) <= wordpiece._REMEMBERED_CHARS
+        assert max(map(len, memory)) <= blocks.REMEMBERED_CHARS
 
 
 def test_other_processes_get_the_same_tokenizer(tokenizer):

@@ -1,0 +1,94 @@
+"""How all tokenizers encode much text: lines in blocks of a bounded size, and the ids of words only
+once, as text repeats its words.
+"""
+
+import array
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+_REMEMBERED_WORDS = 1 << 18      # what a memory holds before it starts afresh
+REMEMBERED_CHARS = 40           # longer "words" are unspaced scripts and seldom come again
+_BLOCK_LINES = 4096
+BLOCK_CHARS = 1 << 20
+
+
+def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
+    """Cuts a long text at matches of `boundary`, so that each part has about `BLOCK_CHARS`
+    characters; a match begins the next part."""
+    start = 0
+    while len(text) - start > BLOCK_CHARS:
+        found = boundary.search(text, start + BLOCK_CHARS)
+        if not found:
+            break
+        yield text[start:found.start()]
+        start = found.start()
+    yield text[start:] if start else text
+
+
+def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
+                  encode: Callable[[list[str]], tuple[np.ndarray, np.ndarray]]
+                  ) -> tuple[np.ndarray, np.ndarray]:
+    """Encodes lines some at a time and long lines in slices, so that what is held beside the ids
+    does not grow with the text.
+
+    Args:
+        lines: list of str.
+        boundary: where a line may be cut without changing its ids, see `slices`.
+        encode: the function from a list of texts to their ids and lengths.
+
+    Returns:
+        ids: int32 [T], those of all lines one after another.
+        lengths: int32 [len(lines)], how many each line has.
+    """
+    ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+
+    def add(texts):
+        block_ids, block_lengths = encode(texts)
+        ids.append(block_ids)
+        lengths.append(block_lengths)
+
+    def add_block(block):
+        if sum(map(len, block)) <= BLOCK_CHARS:
+            add(block)
+        elif len(block) > 1:
+            middle = len(block) // 2
+            add_block(block[:middle])
+            add_block(block[middle:])
+        else:
+            first = len(lengths)
+            for part in slices(block[0], boundary):
+                add([part])
+            lengths[first:] = [np.sum(lengths[first:], 0, np.int32)]
+
+    for start in range(0, len(lines), _BLOCK_LINES):
+        add_block(lines[start:start + _BLOCK_LINES])
+    return np.concatenate(ids), np.concatenate(lengths)
+
+
+def pack(ids: Iterable[int]) -> bytes:
+    """Ids as the bytes of int32."""
+    return array.array("i", ids).tobytes()
+
+
+def unpack(packed: bytes) -> list[int]:
+    """The ids in the bytes that `pack` gives."""
+    return memoryview(packed).cast("i").tolist()
+
+
+class Memory(dict):
+    """word -> its ids as int32 bytes, computed when first asked for; of bounded size."""
+
+    def __init__(self, compute: Callable[[str], bytes], **fixed: bytes):
+        super().__init__(fixed)
+        self._compute, self._fixed = compute, fixed
+
+    def __missing__(self, word):
+        packed = self._compute(word)
+        if len(word) <= REMEMBERED_CHARS:
+            if len(self) >= _REMEMBERED_WORDS:
+                self.clear()
+                self.update(self._fixed)
+            self[word] = packed
+        return packed
