@@ -13,7 +13,7 @@ from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
-from run_scripts.extract_features import EncoderFlags, read_model
+from run_scripts.encoder_flags import EncoderFlags, read_model
 
 T = TypeVar("T")
 
