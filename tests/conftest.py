@@ -7,14 +7,13 @@ import types
 
 import pytest
 
+from tests.processes import UNOPTIMIZED
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # The models are tiny: more threads would only wait for each other. Programs that tests start
 # inherit this; 0 is TensorFlow's own choice.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
-
-# Graphs that run a few times on a few numbers don't repay what optimizing them takes.
-_UNOPTIMIZED = {"disable_meta_optimizer": True}
 
 # The folders whose files take longest.
 _LONG = ("run_scripts", "training", "export", "compatibility", "tokenization", "checkpoints")
@@ -32,7 +31,7 @@ def pytest_configure(config):
     # Two devices to train on, which must be made before TensorFlow does anything.
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
-    tf.config.optimizer.set_experimental_options(_UNOPTIMIZED)
+    tf.config.optimizer.set_experimental_options(UNOPTIMIZED)
     # Seeds and sessions that begin anew forget the kernels of all operations, whose making takes
     # longer than what a test computes with them.
     pywrap_tfe.TFE_ContextClearCaches = lambda context: None
@@ -74,9 +73,9 @@ def eagerly():
 def as_in_other_processes():
     """With graphs that are traced and optimized as in programs, whose bits they share then."""
     tf.config.run_functions_eagerly(False)
-    tf.config.optimizer.set_experimental_options(dict.fromkeys(_UNOPTIMIZED, False))
+    tf.config.optimizer.set_experimental_options(dict.fromkeys(UNOPTIMIZED, False))
     yield
-    tf.config.optimizer.set_experimental_options(_UNOPTIMIZED)
+    tf.config.optimizer.set_experimental_options(UNOPTIMIZED)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ import traceback
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tensorflow", "keras"])
+# Graphs that run a few times on a few numbers don't repay what optimizing them takes.
+UNOPTIMIZED = {"disable_meta_optimizer": True}
 # Seconds after which a process hangs, however busy the machine is.
 _LIMIT = 1800
 
@@ -85,15 +87,17 @@ def finish_workers(workers, status=0):
     return [worker.finish(status, text) for worker, text in zip(workers, said)]
 
 
-def start_command(module, flags, **environment):
-    """The Process of a command of this project, from a dict of its flags."""
-    return Process(f"from {module} import run; run()", [
+def start_command(module, flags, before="", **environment):
+    """The Process of a command of this project, from a dict of its flags; `before` is Python that
+    it runs first."""
+    return Process(f"{before}\nfrom {module} import run; run()", [
         f"--{name}={','.join(value) if isinstance(value, list) else value}"
         for name, value in flags.items()], **environment)
 
 
 def start_workers(module, flags_of_each):
-    """The Processes of a command that is started for each worker of a cluster."""
+    """The Processes of a command that is started for each worker of a cluster. Their graphs are as
+    little optimized as those of the tests themselves."""
     sockets = [socket.socket() for _ in flags_of_each]
     for one in sockets:
         one.bind(("localhost", 0))
@@ -101,6 +105,8 @@ def start_workers(module, flags_of_each):
     for one in sockets:
         one.close()
     return [start_command(module, {**flags, "distribution_strategy": "multi_worker"},
+                          "import tensorflow as tf; "
+                          f"tf.config.optimizer.set_experimental_options({UNOPTIMIZED})",
                           TF_CONFIG=json.dumps({"cluster": cluster,
                                                 "task": {"type": "worker", "index": index}}))
             for index, flags in enumerate(flags_of_each)]
