@@ -44,6 +44,11 @@ def pytest_configure(config):
     gc.set_threshold(200_000, 50, 1000)
 
 
+def pytest_sessionfinish():
+    """Leaves all objects to the end of the process, which needs not look through them."""
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(config, items):
     """Sorts the files so that the longest come first and workers end at about one time."""
     folders = [str(config.rootpath / "tests" / name) for name in _LONG]
