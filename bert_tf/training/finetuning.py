@@ -107,7 +107,7 @@ class _Models:
 
         return make_trainer(
             self.strategy, settings, make_learner,
-            sums_losses=settings.loss_reduction == "sum",
+            sums_losses=settings.loss_reduction == "sum", trains=trains,
             **{f"{settings.layer_decay_of}_factors": transfer.layer_decay_factors(
                 self._config, settings.layer_decay, settings.layer_decay_top,
                 settings.layer_decay_of)})

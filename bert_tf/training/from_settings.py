@@ -48,7 +48,7 @@ def join_options(own: dict, factors: dict) -> dict:
 
 def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
                  make_learner: Callable[[str], Learner], sums_losses: bool = False,
-                 **factors: tuple) -> Trainer:
+                 trains: bool = True, **factors: tuple) -> Trainer:
     """A Trainer whose weights are drawn from the seed of the settings.
 
     Args:
@@ -56,7 +56,7 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
         settings: how to train.
         make_learner: function of the dtype policy that returns the Learner; what it freezes is
             not trained.
-        sums_losses: see `Trainer`.
+        sums_losses, trains: see `Trainer`.
         factors: `rate_factors` or `gradient_factors`, see `AdamWeightDecay`.
     """
     jit_compile = {"auto": distribution.has_accelerator(strategy),
@@ -77,4 +77,5 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
             skip_nonfinite=settings.dtype == "float16",
             **join_options(learner.optimizer_options, factors))
     return Trainer(learner, optimizer, strategy, settings.random_seed, jit_compile,
-                   settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size)
+                   settings.gradient_accumulation_steps, sums_losses, settings.train_batch_size,
+                   trains)

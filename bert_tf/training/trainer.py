@@ -189,7 +189,7 @@ class Trainer:
 
     Args:
         learner: `Learner`, or a subclass of it.
-        optimizer: an optimizer of training/optimizer.py; it is built here.
+        optimizer: an optimizer of training/optimizer.py; it is built here, if the trainer trains.
         strategy: the devices.
         seed: of dropout.
         jit_compile: whether XLA compiles the forward and backward pass.
@@ -197,12 +197,13 @@ class Trainer:
         sums_losses: whether gradients are those of the sum of a batch's losses, not of their mean.
         batch_size: rows of a global batch; not needed where the learner carries nothing from step
             to step.
+        trains: whether it will take steps; one that evaluates and predicts alone needs no moments.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
                  strategy: tf.distribute.Strategy, seed: int = 0, jit_compile: bool = False,
                  accumulation: int = 1, sums_losses: bool = False,
-                 batch_size: int | None = None) -> None:
+                 batch_size: int | None = None, trains: bool = True) -> None:
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself.
         jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
@@ -211,7 +212,8 @@ class Trainer:
                                 self.state)
         self.replica.share_ranges(strategy.num_replicas_in_sync)
         with strategy.scope():
-            optimizer.build(learner.trainable_variables)
+            if trains:
+                optimizer.build(learner.trainable_variables)
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
             self.scaling = _LossScaling(self.replica.uses_loss_scale)
         self.loss_scale, self.finite_steps = self.scaling.scale, self.scaling.finite_steps

@@ -228,7 +228,7 @@ def test_numbers(data, flags, tmp_path):
 
 def test_a_named_task_and_what_its_model_answers_too(eagerly, data, flags, tmp_path, capsys):
     main(flags(**OWN | {"task": "MNLI"}, data_dir=str(data / "mnli"), do_eval=True,
-               do_predict=True, num_train_steps=2))
+               do_predict=True, num_train_steps=1))
     out = tmp_path / "out"
     scores = read_json(out / "metrics.json")
     assert (scores["task"], scores["headline"]) == ("mnli", "dev_matched/accuracy")
@@ -239,7 +239,7 @@ def test_a_named_task_and_what_its_model_answers_too(eagerly, data, flags, tmp_p
         capsys.readouterr().out)
     assert not list(out.glob("*.tsv.tmp*")) and not (out / "MNLI-m.tsv").exists()
     main(flags(**OWN | APPLIED | {"task": "AX"}, data_dir=str(data / "ax"), do_predict=True,
-               init_checkpoint=str(out), output_dir=str(tmp_path / "ax")))
+               init_checkpoint=str(out), output_dir=str(tmp_path / "ax"), eval_batch_size=276))
     lines = (tmp_path / "ax" / "AX.tsv").read_text().splitlines()
     found = read_lines(tmp_path / "ax" / "test_predictions.jsonl")
     assert lines[0] == "index\tprediction" and len(lines) == 1105
