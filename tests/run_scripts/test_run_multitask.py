@@ -75,8 +75,8 @@ def fixture_run(folder, tmp_path):
                "vocab_file": str(folder / "vocab.txt"), "classifier_dropout": 0.0,
                "max_seq_length": 14, "num_workers": 1}
         settings = {"output_dir": str(tmp_path / output), "train_batch_size": 16,
-                    "eval_batch_size": 8, "num_train_epochs": 2.0, "learning_rate": 0.01,
-                    "optimizer": "adamax", "save_checkpoints_steps": 5}
+                    "eval_batch_size": 16, "num_train_epochs": 2.0, "learning_rate": 0.01,
+                    "optimizer": "adamax", "save_checkpoints_steps": 7}
         for name, value in changes.items():
             (mixture if hasattr(MixtureFlags, name) or name in ("tasks", "best_of") else settings
              if hasattr(FineTuneSettings, name) else job)[name] = value
@@ -96,7 +96,7 @@ def same(one, other, most=0.0):
 
 def test_tasks_are_learned_together(
         run, folder, copy_at, tmp_path, monkeypatch, mirrored, capsys):
-    copy_at(5, tmp_path / "out", tmp_path / "parts")
+    copy_at(7, tmp_path / "out", tmp_path / "parts")
     whole = run(do_predict=True)
     found = json.loads((whole / "metrics.json").read_text())
     assert found["best_epochs"].keys() == {"average", *ROWS}
@@ -108,7 +108,7 @@ def test_tasks_are_learned_together(
     first = weights(whole)
     # Killed within an epoch, it goes on as if it had not been.
     capsys.readouterr()
-    assert same(first, weights(run("parts"))) and "from step 5" in capsys.readouterr().out
+    assert same(first, weights(run("parts"))) and "from step 7" in capsys.readouterr().out
     # With one turn, none is left out.
     one = run("one", num_train_steps=3, do_eval=False, answer_num_turn=1)
     monkeypatch.setattr(distribution, "make_strategy", lambda *_: mirrored)
