@@ -240,20 +240,17 @@ def test_an_option_that_is_absent_on_disk_has_its_default(prepare, tmp_path, tex
     assert "are there already" not in capsys.readouterr().out
 
 
-PIECE_BYTES = 20_000
+PIECE_BYTES = 10_000
 
 
 @pytest.fixture
-def killed(prepare, tmp_path, vocab_file, random_text):
-    """The folder of a job killed after its first shard, and what should have been in it."""
-    text = random_text(3, documents=4000, sentences=6)
-    whole = tmp_path / "whole"
-    prepare(text, output_file=[str(whole / "r.tfrecord")], piece_bytes=PIECE_BYTES)
-    expected, out = content(whole), tmp_path / "out"
-    assert len(expected) > 30
+def killed(tmp_path, vocab_file, random_text):
+    """The folder of a job of many pieces that was killed after its first shard."""
+    out, text = tmp_path / "out", tmp_path / "text0.txt"
+    text.write_text(random_text(3, documents=2000, sentences=6), encoding="utf-8")
     with subprocess.Popen(
             [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=2",
-             f"--input_file={tmp_path}/text0.txt", f"--output_file={out}/r.tfrecord",
+             f"--input_file={text}", f"--output_file={out}/r.tfrecord",
              f"--vocab_file={vocab_file}", f"--piece_bytes={PIECE_BYTES}"],
             start_new_session=True, stdout=subprocess.DEVNULL) as job:
         while not list(out.glob("r.tfrecord-?????-of-?????")):
@@ -261,26 +258,27 @@ def killed(prepare, tmp_path, vocab_file, random_text):
             time.sleep(0.002)
         os.killpg(job.pid, signal.SIGKILL)
     assert not (out / "r.manifest.json").exists()
-    return out, expected
+    return out
 
 
-def test_a_killed_job_redoes_only_what_is_missing(prepare, killed):
-    out, expected = killed
-    shards = {path.name: path.stat().st_mtime_ns for path in out.glob("r.tfrecord-?????-of-?????")}
-    assert 0 < len(shards) < len(expected) - 1
+def test_a_killed_job_redoes_only_what_is_missing(prepare, killed, tmp_path):
+    shards = {path.name: path.stat().st_mtime_ns
+              for path in killed.glob("r.tfrecord-?????-of-?????")}
+    prepare(None, output_file=[str(tmp_path / "whole/r.tfrecord")], piece_bytes=PIECE_BYTES)
+    expected = content(tmp_path / "whole")
+    assert len(expected) > 30 and 0 < len(shards) < len(expected) - 1
     for name in shards:     # what has its final name is whole
-        assert (out / name).read_bytes() == expected[name]
+        assert (killed / name).read_bytes() == expected[name]
     noted = [json.loads(path.read_text())["result"]["shards"][0]["name"]
-             for path in (out / "r.progress").glob("piece-?????.json")]
+             for path in (killed / "r.progress").glob("piece-?????.json")]
     prepare(None, piece_bytes=PIECE_BYTES, num_workers=2)
-    assert content(out) == expected
+    assert content(killed) == expected
     for name in noted:
-        assert (out / name).stat().st_mtime_ns == shards[name]
+        assert (killed / name).stat().st_mtime_ns == shards[name]
 
 
 def test_nothing_of_a_killed_job_stays_beside_another(prepare, killed, random_text):
-    out, _ = killed
-    (out / f"r.tfrecord-00007-of-00009{files._ASIDE}1").write_text("not of this job")
+    (killed / f"r.tfrecord-00007-of-00009{files._ASIDE}1").write_text("not of this job")
     prepare(random_text(4), piece_bytes=1 << 20)
-    assert sorted(content(out)) == ["r.manifest.json", "r.tfrecord",
-                                    f"r.tfrecord-00007-of-00009{files._ASIDE}1"]
+    assert sorted(content(killed)) == ["r.manifest.json", "r.tfrecord",
+                                       f"r.tfrecord-00007-of-00009{files._ASIDE}1"]
