@@ -59,12 +59,18 @@ def order(records, seed=1, taken=0, count=50):
     return sum(numbers_of(records.training_batches(seed, taken, 1, 1), count), [])
 
 
-@pytest.fixture(name="records")
-def fixture_records(tmp_path):
+@pytest.fixture(name="records", scope="module")
+def fixture_records(tmp_path_factory):
     """23 records in files of 7, 1, 10 and 5."""
-    starts = [0, 7, 8, 18, 23]
-    return open_records(*(write(tmp_path / f"{start}.tfrecord", range(start, end))
+    folder, starts = tmp_path_factory.mktemp("records"), [0, 7, 8, 18, 23]
+    return open_records(*(write(folder / f"{start}.tfrecord", range(start, end))
                           for start, end in itertools.pairwise(starts)))
+
+
+@pytest.fixture(name="whole", scope="module")
+def fixture_whole(records):
+    """The beginning of the stream."""
+    return order(records, count=240)
 
 
 # Order
@@ -77,8 +83,7 @@ def test_every_epoch_holds_every_record_once_in_another_order(records):
 
 
 @pytest.mark.parametrize("batch", [1, 4, 23, 60])
-def test_any_start_gives_the_tail_of_the_stream(records, batch):
-    whole = order(records, count=240)
+def test_any_start_gives_the_tail_of_the_stream(records, whole, batch):
     for taken in (0, batch, 3 * batch, 5 if batch == 1 else 2 * batch, 120):
         count = (240 - taken) // batch
         found = numbers_of(records.training_batches(1, taken, batch, 1), count)
@@ -104,12 +109,19 @@ def test_files_and_records_are_mixed(tmp_path):
     assert len(set(found[:40] // size)) == files
 
 
+@pytest.fixture(name="unshared", scope="module")
+def fixture_unshared(records):
+    """Batches to train and to evaluate on, for one device."""
+    return [numbers_of(batches, 3) for batches in (
+        records.training_batches(1, 8, 8, 1), records.evaluation_batches(8, 0, 1))]
+
+
 @pytest.mark.parametrize("replicas, workers", [(1, 1), (2, 1), (2, 2), (4, 2), (4, 1)])
-def test_batches_do_not_depend_on_who_shares_them(records, replicas, workers):
+def test_batches_do_not_depend_on_who_shares_them(records, unshared, replicas, workers):
     local = replicas // workers
-    for make in (lambda *share: records.training_batches(1, 8, 8, *share),
-                 lambda *share: records.evaluation_batches(8, 0, *share)):
-        expected = numbers_of(make(1), 3)
+    for expected, make in zip(unshared, (
+            lambda *share: records.training_batches(1, 8, 8, *share),
+            lambda *share: records.evaluation_batches(8, 0, *share))):
         parts = [numbers_of(make(replicas, worker, workers), 3 * local)
                  for worker in range(workers)]
         found = [sum((number for part in parts for number in part[i:i + local]), [])

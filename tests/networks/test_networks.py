@@ -30,7 +30,7 @@ def test_no_network_and_no_configuration_is_missing_from_the_tables():
 
 @pytest.mark.parametrize("name", networks.NETWORKS)
 def test_a_network_is_built_from_its_configuration(name):
-    sizes = dict.fromkeys(getattr(config, name).whole_numbers, 8)
+    sizes = {size: 2 if "layers" in size else 8 for size in getattr(config, name).whole_numbers}
     network = networks.build(getattr(config, name)(**sizes), name="mine", dtype="bfloat16")
     assert type(network).__name__ == networks.NETWORKS[name]
     assert network.name == "mine" and network.dtype_policy.name == "bfloat16"

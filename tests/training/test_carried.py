@@ -47,8 +47,9 @@ def fixture_records(tmp_path_factory):
 def make_trainer(strategy=None, batch_size=BATCH, objective=InOrder, **options):
     strategy = strategy or tf.distribute.get_strategy()
     keras.utils.set_random_seed(5)
+    sizes = tiny.config(num_hidden_layers=1)
     with strategy.scope():
-        learner = Learner(Recurrent(tiny.config()), [objective(tiny.config())])
+        learner = Learner(Recurrent(sizes), [objective(sizes)])
         optimizer = make_optimizer("adamw", 1e-2)
     return Trainer(learner, optimizer, strategy, batch_size=batch_size, **options)
 
