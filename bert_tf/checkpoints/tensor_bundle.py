@@ -5,6 +5,7 @@ of each tensor in the data files. Every length is checked against the file befor
 TensorFlow's own reader doesn't check: some damaged files end its process.
 """
 
+import contextlib
 import functools
 import os
 import struct
@@ -160,23 +161,35 @@ def _tensor(prefix, shards, name, value):
                   functools.partial(_read, path, offset, size, crc, dtype, shape))
 
 
+def _index(prefix):
+    """The entries of a checkpoint's index: bytes by name, as bytes too."""
+    with open(f"{prefix}.index", "rb") as file:
+        return dict(_entries(file.read()))
+
+
+@contextlib.contextmanager
+def _refusing(prefix):
+    """What shows within this that the checkpoint is damaged is an `InputError` that names it."""
+    try:
+        yield
+    except (_Damaged, OSError, UnicodeDecodeError, struct.error) as error:
+        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
+
+
 def tensors(prefix: str) -> dict[str, Tensor]:
     """A dict of the checkpoint's `Tensor`s by name, in the order of their names.
 
     Raises:
         InputError: the checkpoint is damaged.
     """
-    try:
-        with open(f"{prefix}.index", "rb") as file:
-            entries = dict(_entries(file.read()))
+    with _refusing(prefix):
+        entries = _index(prefix)
         header = _message(entries.pop(b"", b""))
         shards, byte_order = _field(header, 1), _field(header, 2)
         if not 0 < shards < 100_000 or byte_order:
             raise _Damaged("its header is wrong")
         return {key.decode(): _tensor(prefix, shards, key.decode(), value)
                 for key, value in entries.items()}
-    except (_Damaged, OSError, UnicodeDecodeError, struct.error) as error:
-        raise InputError(f"{prefix}: can't be read as a checkpoint ({error}).") from error
 
 
 def find(path: str, objects: bool) -> str | None:
@@ -194,7 +207,7 @@ def find(path: str, objects: bool) -> str | None:
         None if there is no such checkpoint.
 
     Raises:
-        InputError: the folder holds several checkpoints.
+        InputError: the folder holds several checkpoints, or the index is damaged.
     """
     prefix = path.removesuffix(".index")
     if not os.path.isfile(f"{prefix}.index"):
@@ -205,4 +218,5 @@ def find(path: str, objects: bool) -> str | None:
         if not names:
             return None
         prefix = os.path.join(path, names[0].removesuffix(".index"))
-    return prefix if (OBJECT_GRAPH in tensors(prefix)) == objects else None
+    with _refusing(prefix):
+        return prefix if (OBJECT_GRAPH.encode() in _index(prefix)) == objects else None
