@@ -342,10 +342,11 @@ def evaluations(folder):
 
 
 @pytest.mark.parametrize("options", [
-    {"num_trials": 2, "num_train_steps": 4},
-    {"early_stopping": 1, "eval_steps": 2, "num_train_steps": 12, "learning_rate": 0.05}])
+    {"num_trials": 2, "num_train_steps": 2},
+    {"early_stopping": 1, "eval_steps": 1, "num_train_steps": 6, "learning_rate": 0.05}])
 def test_killed_anywhere_it_ends_the_same(
         eagerly, tune, examples, tmp_path, monkeypatch, options):
+    options = {**options, "iterations_per_loop": 1, "save_checkpoints_steps": 1}
     expected = plain(tune("whole", **options).train(examples))
     kept = weights(tmp_path / "whole")
     expected_lines = evaluations(tmp_path / "whole")
@@ -411,13 +412,13 @@ def test_early_stopping_keeps_the_best_evaluation(
 
 
 @pytest.mark.parametrize("values, steps, best", [
-    ([(0.2, 0), (0.9, 1), (0.8, 1)], [2, 4, 6], 2),     # one answer to all is no better model
-    ([(0.9, 1), (0.2, 0), (0.1, 0), (0.8, 1)], [2, 4, 6, 8], 4),
-    ([(0.5, 1), (0.6, 1), (0.4, 1), (0.6, 1)], [2, 4, 6, 8], 4),
-    ([(float("nan"), 0), (0.2, 0), (0.1, 0), (0.1, 0)], [2, 4, 6, 8], 4)])
+    ([(0.2, 0), (0.9, 1), (0.8, 1)], [1, 2, 3], 1),     # one answer to all is no better model
+    ([(0.9, 1), (0.2, 0), (0.1, 0), (0.8, 1)], [1, 2, 3, 4], 2),
+    ([(0.5, 1), (0.6, 1), (0.4, 1), (0.6, 1)], [1, 2, 3, 4], 2),
+    ([(float("nan"), 0), (0.2, 0), (0.1, 0), (0.1, 0)], [1, 2, 3, 4], 2)])
 def test_a_degenerate_evaluation_is_never_the_best(
         eagerly, tune, examples, tmp_path, values, steps, best):
-    tuning = tune(early_stopping=2, eval_steps=2, num_train_steps=20, evaluate=scripted(values))
+    tuning = tune(early_stopping=2, eval_steps=1, num_train_steps=20, evaluate=scripted(values))
     (result,) = tuning.train(examples)["trials"].values()
     assert [line["step"] for line in read_metrics(str(tmp_path / "out"), "eval")] == steps
     assert result["step"] == best
@@ -466,7 +467,7 @@ def test_prediction_is_that_of_each_example_alone(
 
 
 def test_two_devices_train_as_one(eagerly, tune, examples, mirrored, tmp_path):
-    options = {"config": STILL, "num_train_steps": 6, "learning_rate": 5e-3}
+    options = {"config": STILL, "num_train_steps": 4, "learning_rate": 5e-3}
     one, two = (tune(name, strategy, **options).train(examples)["trials"]["seed1"]["metrics"]
                 for name, strategy in (("one", ONE), ("two", mirrored)))
     assert two == pytest.approx(one, rel=1e-4)

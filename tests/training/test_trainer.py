@@ -8,7 +8,7 @@ from bert_tf.data.pipeline import RecordSet
 from bert_tf.errors import InputError
 from tests.training import tiny
 
-BATCH, STEPS = 8, 5
+BATCH, STEPS = 8, 3
 
 
 @pytest.fixture(scope="module")
