@@ -115,12 +115,14 @@ def split_words(text: str, lower: bool, strip_accents: bool = True,
         if lower:
             text = text.lower()
         return [text] if text.isalnum() else text.translate(table).split()
-    parts = text.translate(CLEAN_MORE if drop_category_c else CLEAN).split()
+    text = text.translate(CLEAN_MORE if drop_category_c else CLEAN)
     if lower:
-        # Part by part, because a final sigma depends on the letters around it.
-        parts = [unicodedata.normalize("NFD", part.lower()) if strips else part.lower()
-                 for part in parts]
-    return " ".join(parts).translate(table).split()
+        # No letter or mark has to do with one beyond a space, such as a final sigma has with those
+        # around it.
+        text = text.lower()
+    if strips:
+        text = unicodedata.normalize("NFD", text)
+    return text.translate(table).split()
 
 
 def aligned_words(text: str, lower: bool, strip_accents: bool = True,

@@ -94,7 +94,8 @@ class WordsGraph:
         def differ(*contexts):
             found = set()
             for context in contexts:
-                text = " 0 ".join(context.replace("x", char) for char in _NOT_ASCII)
+                before, after = context.split("x")
+                text = before + f"{after} 0 {before}".join(_NOT_ASCII) + after
                 graph = self(text).numpy().decode("utf-8").split()
                 python = split_words(text, lower=True, **self._settings)
                 found.update(char for char, one, other in zip(
