@@ -1,6 +1,7 @@
 """From file to file: every pair of formats, every head, every type of number, bit for bit."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 import shutil
@@ -67,10 +68,10 @@ def encoder_only(wanted):
             if names.head(name) in ("embeddings", "encoder", "pooler")}
 
 
-@pytest.fixture
-def vocab_file(tmp_path):
+@pytest.fixture(scope="module")
+def vocab_file(tmp_path_factory):
     """A vocabulary of 97 tokens for the 101 rows of google_gelu."""
-    path = tmp_path / "vocab.txt"
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     tokens = ["[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "##c"]
     tokens += [f"w{i}" for i in range(97 - len(tokens))]
     path.write_text("".join(f"{token}\n" for token in tokens))
@@ -103,14 +104,21 @@ def test_our_names_are_those_of_the_model():
         assert all(a in (0, b) for a, b in zip(shape, held[name].shape, strict=True)), name
 
 
+@pytest.fixture(scope="module")
+def sources(vocab_file, tmp_path_factory):
+    """The folder of google_gelu in each format."""
+    folders = {form: tmp_path_factory.mktemp(form) / "first" for form in FORMATS}
+    for form, folder in folders.items():
+        convert(GOLDEN / "google_gelu", folder, form, Changes(vocab_file=str(vocab_file)))
+    return folders
+
+
 @pytest.mark.parametrize("source", FORMATS)
 @pytest.mark.parametrize("target", FORMATS)
-def test_every_pair(source, target, tmp_path, vocab_file):
+def test_every_pair(source, target, sources, tmp_path, vocab_file):
     wanted = values(GOLDEN / "google_gelu")
-    first = Changes(vocab_file=str(vocab_file))
-    convert(GOLDEN / "google_gelu", tmp_path / "first", source, first)
-    account = convert(tmp_path / "first", tmp_path / "second", target)
-    assert account.source.startswith(str(tmp_path / "first"))
+    account = convert(sources[source], tmp_path / "second", target)
+    assert account.source.startswith(str(sources[source]))
     wanted = encoder_only(wanted) if "keras_hub" in (source, target) else wanted
     assert_same(values(tmp_path / "second"), wanted)
     assert len(account.mapped) == len(wanted)
@@ -153,20 +161,32 @@ def test_encoders_and_compiled_models_of_keras(tmp_path):
     assert_same(values(tmp_path / "encoder.keras"), encoder_only(found))
 
 
+@pytest.fixture(scope="module")
+def with_head(tmp_path_factory):
+    """function(head): a folder with a model of that head, and another such model, to load into."""
+    @functools.cache
+    def make(head):
+        folder = tmp_path_factory.mktemp(head)
+        config = checkpoints.read_config(GOLDEN / "google_gelu")
+        config.to_json_file(folder / "bert_config.json")
+        learner, other = (Learner(BertEncoder(config), [HEADS[head](config)]) for _ in range(2))
+        learner.save(folder / "model.keras")
+        return folder, other
+    return make
+
+
 @pytest.mark.parametrize("target, head", [
     *((target, head) for target in ("google", "huggingface") for head in HEADS),
     *(("model_garden", head) for head in HEADS if head != "multiple_choice")])
-def test_heads_of_tasks(head, target, tmp_path):
-    config = checkpoints.read_config(GOLDEN / "google_gelu")
-    learner = Learner(BertEncoder(config), [HEADS[head](config)])
-    config.to_json_file(tmp_path / "bert_config.json")
-    learner.save(tmp_path / "model.keras")
-    wanted = values(tmp_path)
-    account = convert(tmp_path, tmp_path / "theirs", target)
+def test_heads_of_tasks(head, target, with_head, tmp_path):
+    folder, again = with_head(head)
+    wanted = values(folder)
+    account = convert(folder, tmp_path / "theirs", target)
     assert f"{head}/dense/kernel" in account.mapped and account.missing[0] == "masked_lm"
     convert(tmp_path / "theirs", tmp_path / "back", "keras", Changes(task=head))
     assert_same(values(tmp_path / "back"), wanted)
-    again = Learner(BertEncoder(config), [HEADS[head](config)])
+    for weight in again.weights:
+        weight.assign(weight + 1)
     assert not checkpoints.load(tmp_path / "theirs", again).missing
     if target == "huggingface":     # where the files tell which head it is
         for hint in (None, "classification"):

@@ -183,46 +183,47 @@ def test_the_greatest_magnitude_keeps_its_sign():
     assert choose_bits([3.0, 9.0, 4.0, 1.0], (2, 4), 2) == [2, 4, 4, 2]
 
 
-@pytest.fixture
-def mrpc(tmp_path):
+@pytest.fixture(scope="module")
+def mrpc(tmp_path_factory):
     """A folder with a float model and the files of its task."""
-    (tmp_path / "model").mkdir()
-    save(tmp_path / "model", None)
+    folder = tmp_path_factory.mktemp("mrpc")
+    (folder / "model").mkdir()
+    save(folder / "model", None)
     for split in ("train", "dev"):
-        (tmp_path / f"{split}.tsv").write_text(
+        (folder / f"{split}.tsv").write_text(
             "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(
                 f"{i % 2}\t1\t2\ta b c\td {'e ' * i}\n" for i in range(8)))
-    return tmp_path
+    return folder
 
 
-def test_runtimes_are_measured_once(mrpc, capsys):
+def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
     task = TaskFlags(task="mrpc", data_dir=str(mrpc))
     job = compare_runtimes.RuntimesFlags(
-        init_checkpoint=str(mrpc / "model"), repeats=1, output_dir=str(mrpc / "out"),
+        init_checkpoint=str(mrpc / "model"), repeats=1, output_dir=str(tmp_path / "out"),
         runtimes=["tensorflow"])
     compare_runtimes.main(task, job)
-    first = json.loads((mrpc / "out/results.json").read_text())["rows"]["tensorflow"]
+    first = json.loads((tmp_path / "out/results.json").read_text())["rows"]["tensorflow"]
     assert first["bytes"] == os.path.getsize(mrpc / "model/model.keras")
     predicted = bert_tf.Predictor(mrpc / "model")([("a b c", f"d {'e ' * i}") for i in range(8)])
     labels = [int(answer["label"]) for answer in predicted]
     assert first["score"] == pytest.approx(100 * f1_score([0, 1] * 4, labels))
     compare_runtimes.main(task, job)
-    assert json.loads((mrpc / "out/results.json").read_text())["rows"]["tensorflow"] == first
+    assert json.loads((tmp_path / "out/results.json").read_text())["rows"]["tensorflow"] == first
     job.runtimes = ["tensorrt"]
     with pytest.raises(InputError, match="there is no tensorrt"):
         compare_runtimes.main(task, job)
 
 
-def test_sensitivities_are_kept_and_flags_checked(mrpc, capsys):
+def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):
     task = TaskFlags(task="mrpc", data_dir=str(mrpc))
     job = measure_sensitivity.SensitivityFlags(
         init_checkpoint=str(mrpc / "model"), samples=1, examples=4,
-        output_dir=str(mrpc / "out"), most_products=3)
+        output_dir=str(tmp_path / "out"), most_products=3)
     measure_sensitivity.main(task, job)
-    first = json.loads((mrpc / "out/results.json").read_text())
+    first = json.loads((tmp_path / "out/results.json").read_text())
     assert "--weight_bits=" in capsys.readouterr().out
     measure_sensitivity.main(task, job)
-    assert json.loads((mrpc / "out/results.json").read_text()) == first
+    assert json.loads((tmp_path / "out/results.json").read_text()) == first
     job.examples = 3
     with pytest.raises(InputError, match="other flags"):
         measure_sensitivity.main(task, job)

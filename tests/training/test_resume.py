@@ -24,6 +24,14 @@ BATCH = 8
 EXTRA = {"taken": 7}
 
 
+@pytest.fixture(name="eagerly", autouse=True, scope="module")
+def fixture_eagerly():
+    """Without tracing, in fixtures too."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.fixture(name="records", scope="module")
 def fixture_records(tmp_path_factory):
     path = tmp_path_factory.mktemp("records") / "a.tfrecord"
