@@ -173,7 +173,7 @@ def fixture_whole(folder, records, options_of):
         if case not in STREAMS:
             options["eval_batch_size"] = STEPS * BATCH
         if case not in WHOLE:
-            options["num_train_steps"] = 2
+            options |= {"num_train_steps": 1, "num_warmup_steps": 0}
         with contextlib.redirect_stdout(said):
             tensors = train_into(output, records(case), do_eval=True, **options)
         return output, tensors, said.getvalue()

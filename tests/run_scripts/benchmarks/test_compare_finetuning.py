@@ -171,7 +171,8 @@ def test_ours_is_trained_by_our_script_on_the_same_files(eagerly, job, monkeypat
         return {"seconds": 1.0, "cpu_seconds": 2.0}
 
     monkeypatch.setattr(programs, "run_own_program", run_own_program)
-    comparison = Comparison(dataclasses.replace(job, num_train_epochs=1), find_task("mrpc"))
+    comparison = Comparison(dataclasses.replace(job, num_train_epochs=1, train_batch_size=21),
+                            find_task("mrpc"))
     found = comparison.run_ours(3)
     assert list(found) == ["f1", "accuracy", "seconds", "cpu_seconds"]
     assert (found["accuracy"] * SIZES["dev"]) % 1 == pytest.approx(0, abs=1e-6)
