@@ -188,7 +188,7 @@ def plain(documents, **corruption):
 
 def drawer(masks, seed=5):
     """Function of records and the number of the first that draws their masks."""
-    traced = tf.function(lambda batch, numbers: masks(batch, seed, numbers))
+    traced = tf.function(lambda batch, numbers: masks(batch, seed, numbers), autograph=False)
 
     def run(found, first=0):
         numbers = tf.range(first, first + len(found["input_ids"]), dtype=tf.int64)

@@ -438,9 +438,9 @@ def one_by_one(trainer, examples):
 @pytest.mark.parametrize("kind, devices", [
     ("classification", 1), ("tagging", 1), ("tagging", 2)])
 def test_prediction_is_that_of_each_example_alone(
-        examples, mirrored, tmp_path, kind, devices):
-    if kind == "tagging":
-        examples = write_records(str(tmp_path / "records"), 21, 3, kind)
+        dev, mirrored, tmp_path, kind, devices):
+    examples = dev if kind == "classification" else write_records(
+        str(tmp_path / "records"), 21, 3, kind)
     head = Tagging if kind == "tagging" else Classification
     goal = Goal(lambda config, dtype: head(config, 2, dtype=dtype), None, "", DEFAULTS)
     tuning = FineTuning(FineTuneSettings(output_dir=str(tmp_path)),
@@ -468,7 +468,7 @@ def test_prediction_is_that_of_each_example_alone(
 
 
 def test_two_devices_train_as_one(eagerly, tune, examples, mirrored, tmp_path):
-    options = {"config": STILL, "num_train_steps": 4, "learning_rate": 5e-3}
+    options = {"config": STILL, "num_train_steps": 2, "learning_rate": 5e-3}
     one, two = (tune(name, strategy, **options).train(examples)["trials"]["seed1"]["metrics"]
                 for name, strategy in (("one", ONE), ("two", mirrored)))
     assert two == pytest.approx(one, rel=1e-4)
