@@ -110,6 +110,8 @@ def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
     """
     local = replicas // workers
     batches = stream.batch(global_batch, drop_remainder=True)
+    if replicas == 1:       # there is nothing to share
+        return without_autotune(batches.map(_as_it_is(finish)).prefetch(2))
 
     def share(*batch):
         batch = tf.nest.map_structure(lambda column: tf.reshape(
