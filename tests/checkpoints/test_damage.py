@@ -15,6 +15,9 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints import convert, hdf5, tensor_bundle
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
+from bert_tf.training.learner import Learner
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "google_gelu"
 # The files of each format that its reader reads.
@@ -120,14 +123,18 @@ def test_odd_json(form, name, folders):
         path.write_text(whole) if existed else path.unlink()
 
 
-def test_odd_json_in_archives(folders, tmp_path):
-    with zipfile.ZipFile(folders / "keras" / "model.keras") as archive:
+def test_odd_json_in_archives(tmp_path):
+    config = EncoderConfig(11, 4, 1, 2, 8, max_position_embeddings=6)
+    learner = Learner(BertEncoder(config), [MaskedLM(config), SentencePrediction(config)])
+    learner.save(tmp_path / "whole.keras")
+    with zipfile.ZipFile(tmp_path / "whole.keras") as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
+    (tmp_path / "odd").mkdir()
     for value in odd_values(json.loads(contents["config.json"])):
-        rewrite(folders / "keras" / "model.keras", tmp_path / "model.keras",
+        rewrite(tmp_path / "whole.keras", tmp_path / "odd" / "model.keras",
                 lambda c, value=value: {**c, "config.json": json.dumps(value)})
         try:
-            checkpoints.read(tmp_path)
+            checkpoints.read(tmp_path / "odd")
         except InputError:
             pass
 
