@@ -33,9 +33,9 @@ def test_any_number_of_workers(prepare, tmp_path, text, recipe):
     folders = [tmp_path / f"workers{count}" for count in (1, 2, 3, 50)]
     for folder, count in zip(folders, (1, 2, 3, 50)):
         prepare(text, output_file=[str(folder / "a.tfrecord"), str(folder / "b.gz")],
-                piece_bytes=2000, num_workers=count, dupe_factor=2, recipe=recipe)
+                piece_bytes=2600, num_workers=count, dupe_factor=2, recipe=recipe)
     first, *others = map(content, folders)
-    assert len(first) > 10 and all(other == first for other in others)
+    assert len(first) > 8 and all(other == first for other in others)
 
 
 @pytest.mark.parametrize("recipe", ["bert", "albert"])

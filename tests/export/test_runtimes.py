@@ -101,9 +101,10 @@ def test_onnx_of_a_network_that_halts(tmp_path):
     ("encoder", "gelu_erf"), ("classification", "gelu"), ("answer_span", "relu")])
 def test_lite(task, activation, make_model, tmp_path):
     model, features = make_model(task, 50, activation), make_features()
+    module = IdsModel(model, 16)
     for int8, tolerance in ((False, 1e-5), (True, 0.05)):
         path = tmp_path / f"{int8}.tflite"
-        save_lite(IdsModel(model, 16), path, int8)
+        save_lite(module, path, int8)
         run = tf.lite.Interpreter(str(path)).get_signature_runner("serving_default")
         difference, largest = largest_difference(run(**features), model, features)
         assert difference < tolerance * max(1, largest)
