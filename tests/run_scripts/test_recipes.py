@@ -169,13 +169,14 @@ def fixture_whole(folder, records, options_of):
     checkpoint's tensors and what was printed."""
     @functools.cache
     def run(case):
-        options, output, said = options_of(case), folder / f"of_{case}", io.StringIO()
+        path, options = records(case), options_of(case)
+        output, said = folder / f"of_{case}", io.StringIO()
         if case not in STREAMS:
             options["eval_batch_size"] = STEPS * BATCH
         if case not in WHOLE:
             options |= {"num_train_steps": 1, "num_warmup_steps": 0}
         with contextlib.redirect_stdout(said):
-            tensors = train_into(output, records(case), do_eval=True, **options)
+            tensors = train_into(output, path, do_eval=True, **options)
         return output, tensors, said.getvalue()
     return run
 
@@ -217,7 +218,7 @@ def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
     """A run that was stopped while it trained the first layer ends as one that was not."""
     recipe = recipes.find("mobilebert_transfer")
     config = tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=2,
-                            **NETWORKS[recipe.name])
+                            num_feedforward_networks=1)
     config.to_json_file(tmp_path / "config.json")
     (tmp_path / "teacher").mkdir()
     save_model(str(tmp_path / "teacher"), Learner(networks.build(config), [MaskedLM(config)]))
@@ -292,7 +293,9 @@ def test_what_was_learned_is_shown(case, lines, folder, records, whole, tmp_path
     pytest.importorskip("matplotlib")
     path, text, picture = records(case), tmp_path / "text.txt", tmp_path / "curves.png"
     text.write_text("the house a tree the walk the cafe a tree\n" * 6, encoding="utf-8")
-    learned = show_pretraining.show(str(whole(case)[0]), str(folder / "vocab.txt"), path, path,
+    output = str(whole(case)[0])
+    capsys.readouterr()
+    learned = show_pretraining.show(output, str(folder / "vocab.txt"), path, path,
                                     str(text), str(picture))
     said = capsys.readouterr().out.splitlines()
     assert [line[:24].rstrip() for line in said[:said.index("")]] == ["held-out", *lines]
