@@ -109,20 +109,18 @@ def split_words(text: str, lower: bool, strip_accents: bool = True,
         strip_accents: whether lower-casing drops accents too.
         drop_category_c: whether to drop what `is_category_c` names.
     """
-    strips = lower and strip_accents
-    table = SPLIT_LOWER if strips else SPLIT_CASED
-    if text.isascii() and text.isprintable():
-        if lower:
-            text = text.lower()
-        return [text] if text.isalnum() else text.translate(table).split()
-    text = text.translate(CLEAN_MORE if drop_category_c else CLEAN)
+    is_plain = text.isascii() and text.isprintable()
+    if is_plain and text.isalnum():
+        return [text.lower() if lower else text]
+    if not is_plain:
+        text = text.translate(CLEAN_MORE if drop_category_c else CLEAN)
     if lower:
         # No letter or mark has to do with one beyond a space, such as a final sigma has with those
         # around it.
         text = text.lower()
-    if strips:
-        text = unicodedata.normalize("NFD", text)
-    return text.translate(table).split()
+    if not (lower and strip_accents):
+        return text.translate(SPLIT_CASED).split()
+    return (text if is_plain else unicodedata.normalize("NFD", text)).translate(SPLIT_LOWER).split()
 
 
 def aligned_words(text: str, lower: bool, strip_accents: bool = True,
