@@ -11,7 +11,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config.quantisation import Quantisation
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.from_keras import Tensor, register
 from bert_tf.layers.quantisation import QuantisedDense, straight_through
 from bert_tf.layers.ranges import KeepsRanges, greatest_magnitude
 

@@ -1,27 +1,14 @@
 """What all layers share: a layer is made from a configuration and is saved with it."""
 
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import keras
-from keras import ops
 
 from bert_tf.config import Sizes, config_from_dict
+from bert_tf.layers.from_keras import Dense, Tensor, register
+from bert_tf.layers.quantised_dense import quantised_dense
 
-# A tensor of the backend in use, or what `keras.ops` takes for one, such as `np.ndarray`.
-Tensor: TypeAlias = Any
-
-register = keras.saving.register_keras_serializable("bert_tf")
-
-
-class Dense(keras.layers.Dense):
-    """Keras's dense layer over the rows of a matrix, which needs fewer operations than one over
-    more axes, and which TensorFlow joins with its bias."""
-
-    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        """From float [..., I] to [..., O]."""
-        shape = ops.shape(inputs)
-        rows = super().call(ops.reshape(inputs, (-1, shape[-1])))
-        return ops.reshape(rows, (*shape[:-1], self.units))
+__all__ = ["Dense", "FromConfig", "Tensor", "register"]
 
 
 class FromConfig:
@@ -57,8 +44,6 @@ class FromConfig:
                    "dtype": self.dtype_policy}  # type: ignore[attr-defined]
         how = getattr(self.config, "quantisation", None)
         if how and self.quantised_as:
-            # Its classes import this module.
-            from bert_tf.layers.quantised_dense import quantised_dense
             layer = quantised_dense(how, self.quantised_as, units, activation, use_bias, **options)
             if layer:
                 return layer

@@ -14,7 +14,7 @@ from keras import ops
 
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.from_keras import Tensor, register
 from bert_tf.layers.ranges import KeepsRanges, Ranges, greatest_magnitude
 
 

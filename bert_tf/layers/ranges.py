@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.layers.base import Tensor
+from bert_tf.layers.from_keras import Tensor
 
 
 class KeepsRanges(keras.layers.Layer):
