@@ -1,10 +1,10 @@
 """Trains a vocabulary on your own text: of WordPiece, byte-level BPE or SentencePiece.
 
 Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
-flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and its merges.txt is
-written beside --output_file, as is that of gpt_bpe, GPT's encoding; SentencePiece has the special
-tokens of ALBERT, XLNet or T5. elmo_words are the words between white space for the recipe elmo,
-sequence_words those of the recipes lm_lstm and sa_lstm; the most frequent come first.
+flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and gpt_bpe is GPT's
+encoding; both write merges.txt beside --output_file. SentencePiece has the special tokens of
+ALBERT, XLNet or T5. elmo_words are words between white space, for the recipe elmo; sequence_words
+are the words of the recipes lm_lstm and sa_lstm. In both the most frequent words come first.
 
 Example:
     bert-build-vocab --input_file=text.txt --output_file=vocab.txt --vocab_size=8000
@@ -80,22 +80,27 @@ class BuildVocabFlags:
     """The flags."""
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
-    output_file: str = option(REQUIRED, "Where the vocabulary goes: vocab.txt, vocab.json with "
-                              "byte_bpe, spiece.model with sentencepiece.")
+    output_file: str = option(
+        REQUIRED, "File for the vocabulary: vocab.txt, vocab.json with byte_bpe, spiece.model "
+        "with sentencepiece.")
     tokenizer: str = option("wordpiece", "The kind of tokenizer.", choices=tuple(_ENDINGS))
     sentencepiece_style: str = option(
-        "albert", "Whose special tokens and preparation of the text a SentencePiece model has.",
+        "albert", "Model whose special tokens and text normalisation a SentencePiece model has.",
         choices=tuple(_PIECES))
-    vocab_size: int = option(30522, "Most tokens, special and unused ones included. A small text "
-                             "gives fewer.")
-    do_lower_case: bool = option(True, "Lower-case the text and drop accents (not byte_bpe, "
-                                "elmo_words, nor T5's SentencePiece, which keep it as it is).")
-    min_frequency: int = option(2, "How often two pieces must meet to become one (not "
-                                "sentencepiece).")
-    limit_alphabet: int = option(1000, "Most different characters; words that hold a rarer one "
-                                 "become [UNK] (wordpiece).")
-    num_unused: int = option(0, "Slots [unused0], [unused1], ... to fill later (Google's "
-                             "vocabularies have 994; wordpiece).")
+    vocab_size: int = option(
+        30522, "Maximum number of tokens, special and unused ones included. A small text gives "
+        "fewer.")
+    do_lower_case: bool = option(
+        True, "Lower-case the text and drop accents (not with byte_bpe, elmo_words or T5's "
+        "SentencePiece, which keep the text as it is).")
+    min_frequency: int = option(
+        2, "Minimum frequency of a pair of pieces to be merged (not sentencepiece).")
+    limit_alphabet: int = option(
+        1000, "Maximum number of different characters; words with a rarer one become [UNK] "
+        "(wordpiece).")
+    num_unused: int = option(
+        0, "Number of slots [unused0], [unused1], ... to fill later (Google's vocabularies have "
+        "994; wordpiece).")
 
     def check(self):
         """Raises InputError for values that cannot work."""

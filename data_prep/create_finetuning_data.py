@@ -1,8 +1,8 @@
 """Writes the records of a fine-tuning task once: TFRecords and a manifest for each split.
 
-The files are the official ones of a task that has a name, or your own. Records are whole or absent,
-and the same for any number of workers. The same command started again continues where it was
-killed, and makes nothing twice.
+The files are the official ones of a named task, or your own. A file of records is complete or
+absent, and it is the same for any number of workers. The same command, started again, continues
+where it was killed, and makes nothing twice.
 
 Example:
     bert-create-finetuning-data --task=mrpc --data_dir=glue/MRPC --vocab_file=vocab.txt \\
@@ -29,12 +29,12 @@ class FinetuningDataFlags:
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
     vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.", alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    splits: list[str] = option([], "Splits to make; by default all whose files are there.")
+    splits: list[str] = option([], "Splits to make; default: all whose files exist.")
     max_seq_length: int | None = option(
         None, "Length S of a sequence, special tokens included; default: the task's own.")
     document_context: bool = option(
-        False, "Fill sequences of tagged words with the neighbouring sentences of the document.")
-    num_workers: int = option(0, "Processes; 0 for one a core.")
+        False, "Fill up sequences of tagged words with the neighbouring sentences of the document.")
+    num_workers: int = option(0, "Processes; 0 for one per core.")
 
     def options(self, task) -> RecordOptions:
         """The `RecordOptions`.

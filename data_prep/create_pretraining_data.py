@@ -1,14 +1,15 @@
-"""Turns text into pre-training records, for BERT as the original or by another recipe.
+"""Turns text into pre-training records, as BERT's original code does or by another recipe.
 
 The input has one sentence a line and a blank line between documents. The records of --recipe=bert
 are those of google-research/bert create_pretraining_data.py, value for value, for a text that fits
 one piece (--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the
-original would treat a file of its own. The same command started again goes on where it was killed.
+original would treat a separate file. The same command, started again, continues where it stopped.
 
-With --recipe=xlnet the text is a stream, and the records those of zihangdai/xlnet data_utils.py.
+With --recipe=xlnet the text is read as a stream, and the records are those of zihangdai/xlnet
+data_utils.py.
 
-With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws other
-masks whenever a record comes again.
+With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws new
+masks each time that it reads a record.
 
 Example:
     bert-create-pretraining-data --input_file=text.txt --output_file=/tmp/text.tfrecord \\

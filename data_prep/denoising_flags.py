@@ -20,21 +20,23 @@ class DenoisingFlags:
     """What inputs and targets are (T5). A flag that is not given has the objective's value."""
 
     objective: str | None = option(
-        None, "What a text becomes. span_corruption (the default): spans are hidden in the input, "
-        "and are the target. iid_u_u, iid_d_d, iid_m_f, iid_r10s90_f: single tokens are, as unique "
-        "sentinels, dropped, each as one sentinel with the whole text as target (MASS), or as a "
-        "random token or a sentinel (BERT). all_permute: the text in another order. prefix_lm: its "
-        "beginning. lm, full_lm, random_length, fixed_length: no input.", choices=OBJECTIVES)
+        None, "How a text becomes an input and a target. span_corruption (the default): spans are "
+        "hidden in the input, and are the target. Four objectives hide single tokens: iid_u_u by "
+        "unique sentinels, iid_d_d by dropping them, iid_m_f by one sentinel for each (MASS), "
+        "iid_r10s90_f by a random token or a sentinel (BERT); for the last two the target is the "
+        "whole text. all_permute: the input is the text in another order. prefix_lm: the input is "
+        "its beginning. lm, full_lm, random_length, fixed_length: there is no input.",
+        choices=OBJECTIVES)
     noise_density: float | None = option(None, "Share of the tokens that are noise. Default: 0.15.")
     mean_noise_span_length: float | None = option(None, "Mean length of a span. Default: 3.")
     max_target_length: int | None = option(
-        None, "Length of a target, its final token included. Default: the longest that the "
-        "objective makes of inputs of --max_seq_length tokens.")
+        None, "Length of a target, its final token included. Default: the length of the longest "
+        "target that the objective makes from an input of --max_seq_length tokens.")
     feature_converter: str | None = option(
         None, "What rows hold. encoder_decoder: an input for the encoder and a target for the "
-        "decoder. For a decoder alone lm, a target, or prefix_lm, an input and its target.",
-        choices=CONVERTERS)
-    pack: bool | None = option(None, "Put as many pairs into a row as fit.")
+        "decoder. lm: a target, for a decoder alone. prefix_lm: an input and its target, for a "
+        "decoder alone.", choices=CONVERTERS)
+    pack: bool | None = option(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
         """The recipe as the flags vary it, and the length of targets; 0 where there are none.

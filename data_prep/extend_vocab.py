@@ -30,9 +30,9 @@ class ExtendVocabFlags:
     """The flags."""
 
     vocab_file: str = option(REQUIRED, "The vocabulary, one token a line.")
-    output_file: str = option(REQUIRED, "Where the new vocabulary goes.")
+    output_file: str = option(REQUIRED, "File for the new vocabulary.")
     words: list[str] = option([], "Words to add.")
-    input_file: list[str] = option([], "Files with words to add, one a line, plain or .gz.")
+    input_file: list[str] = option([], "Files with words to add, one per line, plain or .gz.")
     fill_unused: bool = option(False, "Fill [unused...] slots first.")
     do_lower_case: bool = option(True, "Lower-case the words and drop accents, as the tokenizer "
                                  "does with text.")

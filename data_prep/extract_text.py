@@ -2,8 +2,9 @@
 
 Without --input_file the text is English that is on every machine with our dependencies: the
 documentation inside the standard library and the installed packages. The docstrings of a module
-make one document; no sentence comes twice. With --input_file it is your own plain text: the end of
-a file ends a document, and so do two blank lines, or one in a file where no two follow each other.
+make one document; no sentence is repeated. With --input_file the text is your own plain text. The
+end of a file ends a document, and so do two blank lines. In a file without two successive blank
+lines, a single one ends a document.
 
 Example:
     bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
@@ -39,14 +40,16 @@ _LONGEST = 50       # sentences of a document of one's own text, so that part of
 class ExtractTextFlags:
     """What is extracted, and where it goes."""
 
-    output_file: str = option(REQUIRED, "Where the text goes.")
+    output_file: str = option(REQUIRED, "File for the text.")
     input_file: list[str] = option([], "Your own plain text, instead of documentation: files, "
                                    "globs or folders, plain or .gz.")
-    packages: list[str] = option([], "Packages to take the documentation of; stdlib is Python's "
-                                 "own. By default all that are installed.")
-    max_megabytes: float = option(8.0, "Stop at this much documentation (10^6 bytes). Which "
-                                  "modules are taken depends on their names alone.")
-    eval_file: str = option("", "Where held-out documents go.")
+    packages: list[str] = option(
+        [], "Packages whose documentation is taken; stdlib is Python's own. Default: all that are "
+        "installed.")
+    max_megabytes: float = option(
+        8.0, "Stop at this much documentation (10^6 bytes). The choice of modules depends on "
+        "their names alone.")
+    eval_file: str = option("", "File for held-out documents.")
     eval_share: float = option(0.05, "Share of the documents that go to --eval_file.")
 
     def check(self):

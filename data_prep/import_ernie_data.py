@@ -1,11 +1,12 @@
 """Turns pre-training data in ERNIE's own format into records.
 
-The data are gzip files with a sample a line, token_ids;sentence_type_ids;position_ids;seg_labels;
-label, and a list that names each file and, after a tab, the probability that units are masked in it
-and not single tokens. Samples, their order, negative pairs and masks are those of
-PaddlePaddle/ERNIE's reader, number for number, for the first pass; further passes (--dupe_factor)
-have seeds of their own. Each record is one sample, with the masks that it has in the original's
-batch. Label 1 means that the second segment follows the first, the opposite of BERT's labels.
+The data are gzip files with one sample per line, token_ids;sentence_type_ids;position_ids;
+seg_labels;label, and a list of these files. Each line of the list has a file's name, a tab and the
+probability that units are masked in it, and not single tokens. In the first pass, samples, their
+order, negative pairs and masks are those of PaddlePaddle/ERNIE's reader, number for number; further
+passes (--dupe_factor) have seeds of their own. Each record is one sample, with the masks that it
+has in the original's batch. Label 1 means that the second segment follows the first, the opposite
+of BERT's labels.
 
 Example:
     bert-import-ernie-data --input_file=filelist --output_file=/tmp/ernie.tfrecord \\
@@ -43,24 +44,26 @@ class ImportErnieDataFlags:
 
     input_file: str = option(REQUIRED, "The list of files: name, tab, probability.",
                              alias="train_filelist")
-    output_file: str = option(REQUIRED, "TFRecord file; .gz compresses. Several passes give a "
-                                        "shard each.")
+    output_file: str = option(
+        REQUIRED, "TFRecord file; .gz compresses. Several passes give one shard each.")
     vocab_file: str = option(REQUIRED, "The vocabulary of the ids.", alias="vocab_path")
-    vocab_size: int = option(0, "Rows of the model's word table, for random tokens; "
-                                "by default the tokens of --vocab_file.")
+    vocab_size: int = option(
+        0, "Rows of the model's word embeddings, for random tokens; default: the tokens of "
+        "--vocab_file.")
     data_dir: str = option("", "Folder of the files in the list; default: that of the list.")
-    max_seq_length: int = option(512, "Longer samples are left out.", alias="max_seq_len")
+    max_seq_length: int = option(
+        512, "Maximum length; longer samples are left out.", alias="max_seq_len")
     max_predictions_per_seq: int = option(
-        0, "Room for predictions in a record; by default four standard deviations above their "
-           "mean. Those that are more are left out and counted.")
+        0, "Room for predictions in a record; default: four standard deviations above their mean "
+        "number. Predictions beyond it are left out and counted.")
     batch_size: int = option(8192, "Tokens that are masked together, padding counted.")
     generate_neg_sample: bool = option(
-        False, "Make a negative pair for each sample, of two samples. The data must then hold "
-               "positive ones only.")
-    random_seed: int = option(12345, "Seed of NumPy's generator.")
-    dupe_factor: int = option(1, "Passes, each with other masks and negative pairs.")
+        False, "Make a negative pair for each sample, from two samples. The data must then hold "
+        "positive samples only.")
+    random_seed: int = option(12345, "Seed of NumPy's random generator.")
+    dupe_factor: int = option(1, "Number of passes, each with other masks and negative pairs.")
     masked_lm_prob: float = option(0.15, "Probability that a unit is predicted.")
-    num_workers: int = option(1, "Processes; 0 for one a core.")
+    num_workers: int = option(1, "Processes; 0 for one per core.")
 
 
 class PassWriter:

@@ -34,8 +34,8 @@ class PretrainingDataFlags:
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
     output_file: list[str] = option(
-        REQUIRED, "TFRecord file, or several to spread the records over; .gz compresses. A corpus "
-        "of several pieces gives one shard a piece: name.tfrecord-00000-of-00003.")
+        REQUIRED, "TFRecord file, or several over which the records are spread; .gz compresses. A "
+        "corpus of several pieces gives one shard per piece: name.tfrecord-00000-of-00003.")
     vocab_file: str = option(
         REQUIRED, "The vocabulary of the tokenizer: vocab.txt, one token a line, or a folder.",
         alias="tokenizer_file")
@@ -44,88 +44,93 @@ class PretrainingDataFlags:
         None, "Mask all sub-words of a word or none.")
     max_seq_length: int = option(128, "Length S of a sequence, [CLS] and [SEP]s included.")
     max_predictions_per_seq: int = option(
-        20, "Most masked positions in a sequence: about max_seq_length * masked_lm_prob. Of xlnet: "
-        "how many tokens are predicted, 0 for as many as are drawn.")
+        20, "Maximum masked positions in a sequence: about max_seq_length * masked_lm_prob. For "
+        "xlnet: number of tokens that are predicted; 0: as many as are drawn.")
     random_seed: int = option(12345, "Seed of every random choice.")
-    dupe_factor: int = option(10, "Times that the text is used, each time with other pairs and "
-                                  "masks.")
+    dupe_factor: int = option(
+        10, "Number of passes over the text, each with other pairs and masks.")
     masked_lm_prob: float = option(0.15, "Share of the tokens to predict.")
-    short_seq_prob: float = option(0.1, "Share of the sequences that are to be shorter than the "
-                                        "maximum.")
+    short_seq_prob: float = option(
+        0.1, "Share of the sequences for which a length below the maximum is drawn.")
     piece_bytes: int = option(
-        1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. It "
-        "changes the records; the number of workers does not.")
-    num_workers: int = option(0, "Processes; 0 for one a core.")
-    recipe: str = option("bert", "Kind of pre-training, which gives defaults to the other flags.",
-                         choices=recipes.RECIPES)
+        1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. "
+        "This number changes the records; --num_workers does not.")
+    num_workers: int = option(0, "Processes; 0 for one per core.")
+    recipe: str = option(
+        "bert", "Kind of pre-training, which sets the defaults of other flags.",
+        choices=recipes.RECIPES)
     random_next_sentence: bool | None = option(
-        None, "A random B in half of the pairs (BERT's next sentence prediction). Without it, A "
-              "and B change places in half of them (ALBERT's sentence order).")
+        None, "Half of the pairs get a random B (BERT's next sentence prediction). If false, A "
+        "and B are swapped in half of the pairs (ALBERT's sentence order).")
     ngram: int | None = option(
-        None, "Most words or tokens in a row that are masked together (ALBERT).")
+        None, "Maximum number of successive words or tokens that are masked together (ALBERT).")
     favor_shorter_ngram: bool | None = option(
-        None, "Mask n in a row with a probability in proportion to 1/n. Otherwise the longest are "
-              "the most frequent.")
+        None, "Mask n-grams with a probability in proportion to 1/n. If false, the longest are "
+        "the most frequent.")
     do_permutation: bool | None = option(
-        None, "Let as many other tokens change places, and predict them too. Records then have "
-              "room for twice --max_predictions_per_seq.")
+        None, "Also permute as many other tokens, and predict them. Records then have room for "
+        "twice --max_predictions_per_seq.")
     segments: str | None = option(
-        None, "What makes a sequence: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
-        "(the same with a sentence each), full_sentences (RoBERTa's: whole sentences, no second "
-        "segment and no label), doc_sentences (the same of one document), doc_blocks (SpanBERT's: "
-        "the same without separators), electra (ELECTRA's: sentences of one document, divided in "
-        "two, in the order of the text), or of lm_lstm and sa_lstm document_texts or line_texts "
-        "(each document, or each line, is a text).",
-        choices=PAIRINGS)
+        None, "How a sequence is made: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
+        "(pairs of one sentence each), full_sentences (RoBERTa's: whole sentences, no second "
+        "segment and no label), doc_sentences (the same within one document), doc_blocks "
+        "(SpanBERT's: the same without separators), electra (ELECTRA's: sentences of one document "
+        "in their order, divided in two). For lm_lstm and sa_lstm: document_texts or line_texts "
+        "(each document, or each line, is a text).", choices=PAIRINGS)
     schemes: list[str] = option(
-        [], "How the tokens of a sequence are chosen, one of these for each sequence (SpanBERT): "
-        "pair_span, spans of words; random, single tokens; ner_span, entities and spans.")
-    span_lower: int | None = option(None, "Fewest words of a span.")
-    span_upper: int | None = option(None, "Most words of a span; 1 masks single words.")
+        [], "How the tokens of a sequence are chosen; each sequence gets one of the named schemes "
+        "(SpanBERT): pair_span, spans of words; random, single tokens; ner_span, entities and "
+        "spans.")
+    span_lower: int | None = option(None, "Minimum words of a span.")
+    span_upper: int | None = option(None, "Maximum words of a span; 1 masks single words.")
     geometric_p: float | None = option(
         None, "p of the geometric distribution of a span's length; near 0 for a uniform one.")
     replacement_method: str | None = option(
-        None, "Hide a whole span in one way (span), or each of its tokens in its own (word_piece).",
-        choices=("span", "word_piece"))
+        None, "Replace a whole span in one way (span), or each of its tokens separately "
+        "(word_piece).", choices=("span", "word_piece"))
     endpoints: str | None = option(
         None, "What a span is predicted from: the tokens around it (external), or its own first "
         "and last (internal).", choices=("external", "internal"))
     max_pair_targets: int | None = option(
-        None, "How many tokens of a span are predicted from these.")
+        None, "Number of tokens of a span that are predicted from --endpoints.")
     ner_masking_prob: float | None = option(
-        None, "With --schemes=ner_span: the probability of an entity, not a span.")
+        None, "With --schemes=ner_span: probability of masking an entity rather than a span.")
     shuffle_prob: float | None = option(
         None, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
         "predicted too (StructBERT).")
     random_share: float | None = option(
         None, "Share of the pairs that get a random B, if B has a next sentence.")
     swapped_share: float | None = option(
-        None, "Share of the other pairs in which A and B change places (StructBERT).")
+        None, "Share of the other pairs in which A and B are swapped (StructBERT).")
     blanks_separate_docs: bool = option(True, "A blank line ends a document.")
     strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).")
     masking: str | None = option(
-        None, "static: the records hold masks; each of --dupe_factor copies has its own. dynamic: "
-        "masks are drawn while training.", choices=("static", "dynamic"))
+        None, "static: the records hold masks, different in each of --dupe_factor passes. "
+        "dynamic: masks are drawn during training.", choices=("static", "dynamic"))
     mask_shares: list[str] = option(
-        [], "Share of the predicted tokens that become [MASK] and share that become a random "
-        "token; the others stay.")
+        [], "Share of the predicted tokens that become [MASK], and share that become a random "
+        "token; the others are not changed.")
     masking_units: str | None = option(
-        None, "What is masked together or not at all. words: all sub-words of a word. tags: words "
-        "under one tag in --tag_column. phrases: those of --phrase_file. Other words are units of "
-        "their own.", choices=UNITS)
+        None, "Units that are masked as a whole or not at all. words: all sub-words of a word. "
+        "tags: words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags "
+        "and phrases, other words are units of their own.", choices=UNITS)
     input_format: str = option(
-        "lines", "lines: a sentence a line, blank lines between documents. columns: a word a line "
-        "with its tags, as bert-run-tagger reads and writes, a blank line after each sentence; two "
-        "or a line -DOCSTART- between documents.", choices=("lines", "columns"))
-    tag_column: int = option(-1, "The column of the tags, IOB1 or BIO, of --masking_units=tags; "
-                                 "words are in column 0, -1 is the last.")
-    task: str = option("", "For recipes that are trained on records of several tasks, such as "
-                           "ernie2: the task of these records. Of xlnet: see --num_task.")
+        "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
+        "per line with its tags, as bert-run-tagger reads and writes, and a blank line after each "
+        "sentence; two blank lines or a line -DOCSTART- separate documents.",
+        choices=("lines", "columns"))
+    tag_column: int = option(
+        -1, "Column of the tags (IOB1 or BIO) of --masking_units=tags; -1 is the last. Column 0 "
+        "has the words.")
+    task: str = option(
+        "", "For recipes that are trained on records of several tasks, such as ernie2: the task "
+        "of these records. For xlnet: see --num_task.")
     second_vocab_file: str = option(
-        "", "Split each word with this vocab.txt, not --vocab_file, with some probability: for the "
-        "teacher of recipe dual_training (arXiv:1909.11687).")
-    second_share: float = option(0.5, "With --second_vocab_file, the probability.")
-    phrase_file: str = option("", "A phrase a line, of which the longest that is found counts.")
+        "", "Split some words with this vocab.txt instead of --vocab_file, for the teacher of "
+        "recipe dual_training (arXiv:1909.11687).")
+    second_share: float = option(0.5, "Probability that a word is split with --second_vocab_file.")
+    phrase_file: str = option(
+        "", "File with one phrase per line; the longest phrase that matches counts.")
 
     def resolve(self) -> recipes.Recipe:
         """The recipe as the flags vary it.

@@ -23,25 +23,30 @@ class StreamFlags:
     """For recipes that read a text as a stream, such as xlnet; the original's names."""
 
     bsz_per_host: int = option(
-        32, "Rows that are read side by side: records of a batch. Row r of each batch continues "
-        "row r of the batch before, so that this is --train_batch_size too.")
+        32, "Rows that are read side by side: the records of a batch. Row r of each batch "
+        "continues row r of the batch before, so --train_batch_size must be this number too.")
     num_core_per_host: int = option(
-        1, "Devices that share the rows. With --bi_data half of the rows of each run backward.")
+        1, "Number of devices that share the rows. With --bi_data half of the rows of each device "
+        "run backward.")
     reuse_len: int = option(
-        0, "Tokens at the beginning of a sequence that the network keeps for the next batch: half "
-        "of --max_seq_length.")
-    bi_data: bool = option(True, "Half of the rows are the text read backward.")
-    mask_alpha: int = option(6, "A run of n predicted tokens has a context of "
-                                "n * mask_alpha / mask_beta tokens, itself among them.")
+        0, "Tokens at the beginning of a sequence that the network keeps for the next batch. 0: "
+        "half of --max_seq_length, the only length allowed.")
+    bi_data: bool = option(True, "Half of the rows hold the text backward.")
+    mask_alpha: int = option(
+        6, "A run of n predicted tokens has a context of n * mask_alpha / mask_beta tokens, which "
+        "includes the run.")
     mask_beta: int = option(1, "See --mask_alpha.")
-    max_gram: int = option(5, "The longest run of predicted tokens; 1 predicts single tokens.")
+    max_gram: int = option(
+        5, "Maximum length of a run of predicted tokens; 1 predicts single tokens.")
     whole_grams: bool = option(
-        False, "Runs are of whole words. The original and its released models count sub-words.")
-    use_eod: bool = option(True, "A blank line becomes the token <eod>; otherwise it is left out.")
-    from_raw_text: bool = option(True, "The input is text; otherwise ids, with blanks between.")
-    num_task: int = option(1, "Parts into which the input files are dealt, each with records of "
-                              "its own. --task=i makes those of part i alone.")
-    pass_id: int = option(0, "Number of the first pass over the text; --dupe_factor counts them.")
+        False, "Runs consist of whole words. The original and its released models count sub-words.")
+    use_eod: bool = option(True, "A blank line becomes the token <eod>; if false, it is left out.")
+    from_raw_text: bool = option(True, "The input is text; if false, ids separated by blanks.")
+    num_task: int = option(
+        1, "Number of parts into which the input files are divided, each with its own records. "
+        "--task=i makes the records of part i alone.")
+    pass_id: int = option(
+        0, "Number of the first pass over the text; --dupe_factor is the number of passes.")
 
     def refuse(self, recipe: str, but: tuple[str, ...] = ()) -> None:
         """Raises InputError if a flag is given, but for some, for a recipe that has no use for it.

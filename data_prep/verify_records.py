@@ -36,9 +36,9 @@ class VerifyRecordsFlags:
     """Which records."""
 
     input_file: list[str] = option(
-        REQUIRED, "Manifests (all their shards are checked) or record files, globs, folders.")
+        REQUIRED, "Manifests, whose shards are all checked, or record files, globs or folders.")
     vocab_size: int = option(
-        0, "Ids must be below this; 0 takes the size from the manifest, where there is one.")
+        0, "Ids must be below this; 0: the vocabulary's size in the manifest, if there is one.")
     max_problems: int = option(20, "Stop after this many problems.")
 
 

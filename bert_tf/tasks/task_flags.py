@@ -41,43 +41,50 @@ class TaskFlags:
     data_dir: str = option("", "Folder of the task's files; names of your own files are relative "
                            "to it.")
     task_kind: str | None = option(
-        None, "What is asked about an example; by default what the script is for.",
+        None, "What is predicted for an example; default: the script's own kind of task.",
         choices=[name for name, kind in KINDS.items() if kind.own_metrics])
-    train_file: str = option("", "File to train on, .tsv, .csv or .jsonl; for tagging, a word a "
-                             "line and a blank line between sentences.")
-    dev_file: str = option("", "Labelled file to score on, and to choose the best trial by.")
+    train_file: str = option(
+        "", "File to train on, .tsv, .csv or .jsonl. For tagging: one word per line, and a blank "
+        "line between sentences.")
+    dev_file: str = option("", "Labelled file to score on; the best trial is chosen by its score.")
     test_file: str = option("", "File to predict.")
-    labelled_test: bool = option(False, "The test file has the label's column too.")
-    text_a_column: str = option("", "Column of the text, by name or number from 0; for tagging, of "
-                                "the words (default: 0).")
-    text_b_column: str = option("", "Column of a second text, or of the choices' common beginning.")
-    label_column: str = option("", "Column of the label; -1 is the last, which is the default for "
-                               "tags of words.")
-    choice_columns: list[str] = option([], "Columns of a multiple choice, such as ending*.")
-    labels: list[str] = option([], "All labels; by default those of the training file.")
-    multi_label: bool = option(False, "An example has any number of labels, with commas between.")
+    labelled_test: bool = option(False, "The test file has the label column too.")
+    text_a_column: str = option(
+        "", "Column of the text, by name or number from 0. For tagging: column of the words "
+        "(default: 0).")
+    text_b_column: str = option(
+        "", "Column of a second text; for a multiple choice, of the beginning that all choices "
+        "share.")
+    label_column: str = option(
+        "", "Column of the label; -1 is the last one, the default for tagging.")
+    choice_columns: list[str] = option(
+        [], "Columns of the choices in a multiple choice, such as ending*.")
+    labels: list[str] = option([], "All labels; default: the labels of the training file.")
+    multi_label: bool = option(False, "An example has any number of labels, separated by commas.")
     label_scale: float | None = option(
-        None, "Divide the numbers of a regression by this in training (default: 1). Records do not "
-              "depend on it.")
+        None, "Number by which the labels of a regression are divided in training (default: 1). "
+        "It does not change the records.")
     max_qa_length: int | None = option(
-        None, "In a multiple choice, keep the last so many tokens of each choice, and shorten the "
-        "context alone, as XLNet's code does for RACE. By default the longer one is shortened.")
+        None, "In a multiple choice, keep this many last tokens of each choice, and shorten the "
+        "context alone, as XLNet's code does for RACE. Default: shorten the longer of the two.")
     carry_choices: bool | None = option(
-        None, "With --max_qa_length: where a context and a choice fit, they are the context of the "
-        "choices after it, by a mistake in XLNet's code. (Default: no; in RACE, as that code.)")
+        None, "With --max_qa_length: if a context and a choice fit, use both as the context of "
+        "the choices after it, which is a mistake in XLNet's code. (Default: false; for RACE "
+        "true, as in that code.)")
     both_orders: bool = option(
-        False, "Train on every pair of texts in both orders: the pairs of the training file, then "
-        "all of them turned round.")
+        False, "Train on every pair of texts in both orders: first all pairs of the training "
+        "file, then all of them with the texts swapped.")
     train_fraction: float = option(
-        1.0, "Train on this share of the training file, drawn by --train_fraction_seed; a smaller "
-        "share is a part of a larger one.")
+        1.0, "Train on this share of the training file, drawn with --train_fraction_seed; a "
+        "smaller share is a subset of a larger one.")
     train_fraction_seed: int = option(0, "Seed of --train_fraction.")
     header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
-    tfds_name: str = option("", "Data set of tensorflow_datasets. The flags of files then name its "
-                            "splits (default: train, validation and test).")
+    tfds_name: str = option(
+        "", "Data set of tensorflow_datasets. --train_file, --dev_file and --test_file then name "
+        "its splits (default: train, validation and test).")
     skip_malformed_lines: bool = option(
-        False, "Leave out lines that cannot be read, such as the broken lines of QQP; the manifest "
-        "counts them. Otherwise the first is an error.")
+        False, "Leave out lines that cannot be read, such as the broken lines of QQP; the "
+        "manifest counts them. If false, the first such line is an error.")
 
     @property
     def names_kind(self) -> bool:
@@ -250,32 +257,33 @@ class SquadFlags:
     """Which questions, and how they are answered; by default as the model was trained."""
 
     train_file: str = option("", "SQuAD JSON to train on.")
-    predict_file: str = option("", "SQuAD JSON to answer.")
+    predict_file: str = option("", "SQuAD JSON with the questions to answer.")
     version_2_with_negative: bool | None = option(
         None, "Questions may have no answer, as in SQuAD v2.0.")
     squad_style: str | None = option(
-        None, "Whose code is followed. bert: answers are words, starts and ends are predicted "
-        "alone. albert: answers are pieces of SentencePiece; in v2.0 ends are predicted from "
-        "starts, and whether there is an answer. electra: the latter with bert's answers, in v1.1 "
-        "too. xlnet: albert's in v1.1 too, with the passage before the question. (Default: that of "
+        None, "Whose code is followed. bert: answers consist of words; starts and ends are "
+        "predicted separately. albert: answers consist of SentencePiece pieces; in v2.0 ends are "
+        "predicted from starts, and an output predicts whether there is an answer. electra: ends "
+        "and answerability as in albert's v2.0, for v1.1 too, but answers as in bert. xlnet: "
+        "albert's v2.0 for v1.1 too, with the passage before the question. (Default: the style of "
         "the model.)", choices=SQUAD_STYLES)
     start_n_top: int | None = option(
-        None, "Starts that ends are predicted from, in a style that does so (default: albert "
-        "and xlnet 5, electra 20).")
+        None, "Number of starts from which ends are predicted, in a style that does so (default: "
+        "albert and xlnet 5, electra 20).")
     end_n_top: int | None = option(
-        None, "Ends considered for each of these starts (default: as --start_n_top).")
+        None, "Number of ends considered for each of these starts (default: --start_n_top).")
     doc_stride: int | None = option(
-        None, "Tokens from the start of one part of a long paragraph to that of the next (default: "
+        None, "Tokens between the starts of two successive parts of a long paragraph (default: "
         "128).")
     max_query_length: int | None = option(
         None, "Questions longer than this lose their last tokens (default: 64).")
     n_best_size: int | None = option(
-        None, "Starts and ends considered in each part, and answers kept for each question "
-        "(default: 20).")
-    max_answer_length: int | None = option(None, "Most tokens of an answer (default: 30).")
+        None, "Number of starts and ends considered in each part, and of answers kept for each "
+        "question (default: 20).")
+    max_answer_length: int | None = option(None, "Maximum tokens of an answer (default: 30).")
     null_score_diff_threshold: float | None = option(
-        None, "By how much the score of no answer must exceed the best answer's for none to be "
-        "given (default: what --do_eval has found, else 0).")
+        None, "Give no answer if the score of no answer exceeds that of the best answer by more "
+        "than this (default: the threshold that --do_eval found, else 0).")
 
     names_kind = True
 

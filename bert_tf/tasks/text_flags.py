@@ -21,18 +21,19 @@ class TextFlags:
     tasks: list[str] = option(
         [], f"Any of {', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}.")
     data_dir: list[str] = option(
-        [], "The folder of the files of each task, in the order of --tasks; or one for all, with a "
-        "folder for each, named as it is.")
-    train_file: str = option("", "Instead of --tasks: a file to train on of an input, a tab and a "
-                                 "target on each line, without a header.")
-    dev_file: str = option("", "The same, to score on.")
-    test_file: str = option("", "The same, or inputs alone, to write texts for.")
+        [], "Folder of each task's files, in the order of --tasks; or one folder with a subfolder "
+        "for each task, which has the task's name.")
+    train_file: str = option(
+        "", "Instead of --tasks: a file to train on, without a header. Each line has an input, a "
+        "tab and a target.")
+    dev_file: str = option("", "A file of the same form, to score on.")
+    test_file: str = option("", "A file of the same form, or of inputs alone, to write texts for.")
     mixing_maximum: int | None = option(
-        None, "Tasks are mixed in proportion to their examples, of which at most so many count; "
-        "default: all.")
+        None, "Tasks are mixed in proportion to their examples; at most this many examples of a "
+        "task count. Default: all.")
     mixing_temperature: float = option(
-        1.0, "Proportions are taken to the power of 1 / so much; with a large one all tasks come "
-        "equally often.")
+        1.0, "The proportions are raised to the power 1 / temperature; with a high temperature "
+        "all tasks come equally often.")
 
     def open(self, do_train: bool, do_eval: bool, do_predict: bool) -> "Sources":
         """The files that a run needs.

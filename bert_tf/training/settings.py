@@ -37,67 +37,68 @@ _LEAST = {"train_batch_size": 1, "eval_batch_size": 1, "learning_rate": 0, "num_
 class TrainSettings:
     """How to train: batches, rates, checkpoints and devices."""
 
-    output_dir: str = option(REQUIRED, "Where checkpoints, curves and the model are written.")
-    train_batch_size: int = option(32, "Records a step, over all devices.")
-    eval_batch_size: int = option(8, "Records an evaluation step, over all devices.")
+    output_dir: str = option(REQUIRED, "Folder for checkpoints, curves and the model.")
+    train_batch_size: int = option(32, "Records per step, over all devices.")
+    eval_batch_size: int = option(8, "Records per evaluation step, over all devices.")
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
     num_train_steps: int = option(
-        100000, "Steps of the whole run; the rate falls to --end_learning_rate there.")
-    num_warmup_steps: int = option(10000, "Steps in which the rate rises.")
-    stop_at_step: int = option(0, "Stop there, before --num_train_steps; 0: go to the end.")
+        100000, "Steps of the whole run; the learning rate falls to --end_learning_rate there.")
+    num_warmup_steps: int = option(10000, "Steps in which the learning rate rises.")
+    stop_at_step: int = option(
+        0, "Stop at this step, before --num_train_steps; 0: train to the end.")
     save_checkpoints_steps: int = option(1000, "Steps between checkpoints.")
     keep_checkpoint_max: int = option(5, "Checkpoints to keep.")
-    iterations_per_loop: int = option(100, "Steps between reports, taken in one call.")
+    iterations_per_loop: int = option(100, "Steps between reports, run in one call.")
     eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end.")
-    max_eval_steps: int = option(100, "Most steps of an evaluation; 0: all records.")
+    max_eval_steps: int = option(100, "Maximum steps of an evaluation; 0: all records.")
     random_seed: int = option(12345, "Seed of initial weights, order of records and dropout.")
     optimizer: str = option(
-        "adamw", "adamw; bert_adamw, the original's, without bias correction; lamb; "
-        "albert_lamb, without bias correction; fairseq_adam, RoBERTa's, which decays LayerNorm and "
-        "biases too and clips no gradient; spanbert_adam, SpanBERT's, which decays the same and "
-        "divides gradients by the number of predictions; ernie_adam, whose epsilon is "
-        "corrected too; xlnet_adam, the same with another epsilon, XLNet's for --weight_decay=0; "
-        "gpt_adam, whose decay is corrected besides; adafactor, T5's, whose "
-        "steps are as long as the weights and which has no decay; elmo_adagrad, without decay; "
-        "averaged_adam, without decay, whose result is the average of the weights; "
-        "pytorch_bert_adam, bert_adamw that clips the gradient of each variable by itself; "
-        "adadelta, without decay; "
-        "distilbert_adam, adamw with other constants; adamax, "
-        "MT-DNN's, which decays all weights and counts the steps of each from its first gradient; "
-        "adamaxw, that of its later code; huggingface_adamw, adamw with another epsilon in which "
-        "each weight counts the steps from its first gradient; or progressive_lamb, that of "
-        "--layer_wise_warmup.",
-        choices=OPTIMIZERS)
+        "adamw", "adamw: Adam with decoupled weight decay. bert_adamw: the original's, without "
+        "bias correction. lamb. albert_lamb: without bias correction. fairseq_adam: RoBERTa's, "
+        "which decays LayerNorm and biases too and clips no gradient. spanbert_adam: SpanBERT's, "
+        "with the same decay, which divides gradients by the number of predictions. ernie_adam: "
+        "ERNIE's, which applies the bias correction to epsilon too. xlnet_adam: ernie_adam with "
+        "another epsilon, XLNet's for --weight_decay=0. gpt_adam: ernie_adam, with a correction "
+        "of the decay too. adafactor: T5's, with steps in proportion to the weights and no decay. "
+        "elmo_adagrad: without decay. averaged_adam: without decay; the result is the average of "
+        "the weights. pytorch_bert_adam: bert_adamw that clips the gradient of each variable "
+        "separately. adadelta: without decay. distilbert_adam: adamw with other constants. "
+        "adamax: MT-DNN's, which decays all weights and counts the steps of each weight from its "
+        "first gradient. adamaxw: the optimizer of MT-DNN's later code. huggingface_adamw: adamw "
+        "with another epsilon, which counts the steps of each weight from its first gradient. "
+        "progressive_lamb: the optimizer of --layer_wise_warmup.", choices=OPTIMIZERS)
     learning_rate_schedule: str = option(
-        "bert", "How the rate falls after the warm-up. bert: on a line that has the peak at step "
-        "0. roberta: from the peak, which is reached at the end of the warm-up. electra: on bert's "
-        "line, which the rate of the warm-up follows too. spanbert: bert's, with the peak at the "
-        "first step and at the end of the warm-up. model_garden: on bert's line, to which the "
-        "warm-up leads without a leap. gpt: electra's, one step later. cosine: as half a wave from "
-        "step 0. rsqrt: from the peak, where it is during the warm-up, with the root of the step. "
-        "noam: the same, and to 0 in the last tenth of the steps. slanted_triangular: to 1/32 of "
-        "the peak, with which it begins too, in nine times the steps of the warm-up. "
-        "constant: not at all. exponential: by 0.0001 of itself each step, --poly_power times.",
+        "bert", "Decay of the learning rate after the warm-up. bert: linear, as if from the peak "
+        "at step 0. roberta: linear from the end of the warm-up, where the rate is the peak. "
+        "electra: bert's line, by which the warm-up is multiplied too. spanbert: bert's, but with "
+        "the peak at the first step and at the end of the warm-up. model_garden: bert's line, "
+        "which the warm-up meets without a jump. gpt: electra's, one step later. cosine: half a "
+        "wave from step 0. xlnet_cosine: half a wave from the end of the warm-up. rsqrt: the peak "
+        "during the warm-up, then with the inverse square root of the step. noam: as rsqrt, and "
+        "linear to 0 in the last tenth of the steps. slanted_triangular: the warm-up begins at "
+        "1/32 of the peak, and the rate falls back to it in nine times the steps of the warm-up. "
+        "constant: no decay. exponential: by 0.0001 of itself per step, to the power --poly_power.",
         choices=SCHEDULES)
-    warmup_init_lr: float = option(0.0, "Rate with which the warm-up begins.")
-    end_learning_rate: float = option(0.0, "Rate at --num_train_steps.")
-    poly_power: float = option(1.0, "Power of the rate's polynomial decay; 1 is a line.")
+    warmup_init_lr: float = option(0.0, "Learning rate at the start of the warm-up.")
+    end_learning_rate: float = option(0.0, "Learning rate at --num_train_steps.")
+    poly_power: float = option(
+        1.0, "Exponent of the polynomial decay of the learning rate; 1 is linear.")
     start_warmup_step: int = option(0, "Step at which the warm-up begins.")
-    weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are left out.")
+    weight_decay: float = option(0.01, "Weight decay; LayerNorm and biases are not decayed.")
     gradient_accumulation_steps: int = option(
-        1, "Parts in which a device takes its share of a batch, to save memory.")
+        1, "Number of parts in which each device processes its share of a batch, to save memory.")
     dtype: str = option("float32", "Type of the computation. Weights are kept in float32.",
                         choices=tuple(POLICIES))
     jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
                               choices=("auto", "true", "false"))
     deterministic: bool = option(
-        True, "Give up a little speed so that the same run ends with the same bits, whether or not "
-        "it was stopped and started again.")
+        True, "Give up a little speed so that the same run gives the same bits, whether or not it "
+        "was stopped and started again.")
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
     use_tpu: bool = option(False, "The original's flag for --distribution_strategy=tpu.")
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
-    tpu_zone: str = option("", "Zone of the TPU.")
-    gcp_project: str = option("", "Project of the TPU.")
+    tpu_zone: str = option("", "Google Cloud zone of the TPU.")
+    gcp_project: str = option("", "Google Cloud project of the TPU.")
     master: str = option("", "Accepted for old command lines of TensorFlow 1; has no effect.")
     num_tpu_cores: int = option(8, "Accepted like --master: TensorFlow 2 finds the cores itself.")
 
@@ -155,21 +156,21 @@ class GeneratorSettings:
     untied_generator_embeddings: bool = option(
         False, "The generator has embeddings of its own, as wide as its layers.")
     untied_generator: bool = option(
-        True, "The generator is a network of its own; if not, it is the model itself.")
+        True, "The generator is a separate network; if false, it is the model itself.")
     uniform_generator: bool = option(
         False, "There is no generator: all tokens are drawn with the same probability.")
     electra_objective: bool = option(
-        True, "Learn which tokens were replaced; if not, the model learns masked tokens alone.")
+        True, "Learn which tokens were replaced; if false, the model learns masked tokens alone.")
     disallow_correct: bool = option(False, "The original token is never drawn.")
     temperature: float = option(1.0, "Temperature of the draws from the generator.")
     gen_weight: float | None = option(None, "Weight of the generator's loss; default: 1.")
     disc_weight: float | None = option(
-        None, "Weight of the model's loss; default: 50, or 1 where it predicts tokens.")
+        None, "Weight of the model's loss; default: 50, or 1 if --discriminator predicts tokens.")
     discriminator: str = option(
-        "replaced_token", "What the model learns. replaced_token: whether each token was replaced. "
-        "replaced_token_written: the same for the tokens of the generator alone (ELECTRA 15%). "
-        "replace_mlm: the originals of those tokens. all_tokens_mlm: the originals of all tokens.",
-        choices=DISCRIMINATORS)
+        "replaced_token", "What the model learns. replaced_token: whether each token was "
+        "replaced. replaced_token_written: the same, at the generator's positions alone (ELECTRA "
+        "15%). replace_mlm: the original tokens at those positions. all_tokens_mlm: the original "
+        "tokens at all positions.", choices=DISCRIMINATORS)
 
     def __post_init__(self):
         for name in ("generator_hidden_size", "generator_layers", "temperature"):
@@ -182,24 +183,25 @@ class StackingSettings:
     """Progressive stacking: a shallow network is trained first, then a deeper one made of it."""
 
     stack_layers: list[str] = option(
-        [], "Number of layers of each stage, such as 3,6,12: each a multiple of the one before, "
-        "the last that of the configuration. Default: all layers from the start.")
+        [], "Number of layers in each stage, such as 3,6,12. Each must be a multiple of the one "
+        "before, and the last must be that of the configuration. Default: all layers from the "
+        "start.")
     stack_steps: list[str] = option(
-        [], "Steps of each stage but the last, which goes on until --num_train_steps of all "
-        "stages together.")
+        [], "Steps of each stage but the last. The last stage ends when all stages together have "
+        "--num_train_steps.")
     stack_learning_rates: list[str] = option(
-        [], "The rate at which each stage begins, after its warm-up, and last the rate at the end "
-        "of all; each stage goes from its rate to the next. Default: --learning_rate for all "
-        "stages, --end_learning_rate at the end.")
+        [], "Learning rate at the start of each stage, after its warm-up, and at the end of the "
+        "last stage. In each stage the rate goes from its own value to the next. Default: "
+        "--learning_rate for all stages, --end_learning_rate at the end.")
     stack_warmup_steps: list[str] = option(
-        [], "Steps of each stage in which its rate rises. Default: --num_warmup_steps in each.")
+        [], "Warm-up steps of each stage. Default: --num_warmup_steps in each.")
     stack_new_layers: str = option(
-        "copied", "What the layers above the trained ones are. copied: layer i has the weights of "
-        "layer i mod L. identity: with their first weights they change nothing. random: the first "
-        "weights of any layer.", choices=NEW_LAYERS)
+        "copied", "Initial weights of the layers that are added above the L trained ones. copied: "
+        "layer i has the weights of layer i mod L. identity: weights with which the new layers "
+        "change nothing at first. random: the usual random weights.", choices=NEW_LAYERS)
     stack_optimizer: str = option(
-        "reset", "The optimizer of a new stage. reset: its moments begin at 0. copied: they are "
-        "copied with the layers; its steps begin at 0 all the same.",
+        "reset", "State of the optimizer in a new stage. reset: its moments begin at 0. copied: "
+        "they are copied with the layers. Its step count begins at 0 in both cases.",
         choices=("reset", "copied"))
 
 
@@ -207,21 +209,22 @@ class StackingSettings:
 class FineTuneSettings(TrainSettings):
     """How to fine-tune; the task decides what no flag does (`bert_tf.tasks.task.Defaults`)."""
 
-    train_batch_size: int = option(0, "Examples a step, over all devices; 0: the task's own.")
-    eval_batch_size: int = option(32, "Examples a step of evaluation and prediction.",
+    train_batch_size: int = option(0, "Examples per step, over all devices; 0: the task's own.")
+    eval_batch_size: int = option(32, "Examples per step of evaluation and prediction.",
                                   alias="predict_batch_size")
     learning_rate: float | None = option(
-        None, "Peak of the learning rate; by default the task's own.")
+        None, "Peak of the learning rate; default: the task's own.")
     num_train_epochs: float | None = option(
-        None, "Times through the examples; by default the task's own. 0: no training, the model is "
-        "evaluated as it is.")
+        None, "Number of epochs; default: the task's own. 0: no training, the model is evaluated "
+        "as it is.")
     num_train_steps: int = option(0, "Steps, instead of --num_train_epochs.")
-    warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
+    warmup_proportion: float = option(0.1, "Share of the steps in which the learning rate rises.")
     num_warmup_steps: int = option(
-        0, "Steps in which the rate rises, instead of --warmup_proportion.")
+        0, "Steps in which the learning rate rises, instead of --warmup_proportion.")
     schedule_steps: int = option(
-        0, "Steps in which the rate would fall to --end_learning_rate; 0: all that are taken.")
-    iterations_per_loop: int = option(50, "Steps between reports, taken in one call.")
+        0, "Step at which the schedule of the learning rate would reach --end_learning_rate; 0: "
+        "the last step of the training.")
+    iterations_per_loop: int = option(50, "Steps between reports, run in one call.")
     keep_checkpoint_max: int = option(1, "Checkpoints to keep of a run that is not finished.")
     eval_steps: int = option(0, "Steps between evaluations while training; 0: evaluate at the end, "
                                 "or after every epoch with --early_stopping.")
@@ -230,39 +233,42 @@ class FineTuneSettings(TrainSettings):
         0, "Stop after this many evaluations without a better headline metric, and keep the "
            "weights of the best; 0: train to the end.")
     layer_decay: float = option(
-        1.0, "Factor of the learning rate from each layer to the one below.")
+        1.0, "Learning rate of each layer as a multiple of that of the layer above.")
     layer_decay_top: int = option(
-        1, "Power of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.")
+        1, "Exponent of --layer_decay for the top layer; 2 in ELECTRA's code, 0 in XLNet's paper.")
     layer_decay_of: str = option(
         "rate", "What --layer_decay multiplies. rate: the learning rate. gradient: the clipped "
-        "gradients, as XLNet's code does, which changes next to nothing under Adam.",
+        "gradients, as in XLNet's code; under Adam this has almost no effect.",
         choices=("rate", "gradient"))
     loss_reduction: str = option(
-        "mean", "Loss of a batch whose gradients are taken and clipped: the mean over its examples "
-        "or, as in ELECTRA's code, the sum. Reports show means.", choices=("mean", "sum"))
+        "mean", "How the losses of a batch's examples are combined before gradients are taken and "
+        "clipped: their mean or, as in ELECTRA's code, their sum. Reports show means.",
+        choices=("mean", "sum"))
     reinit_layers: int = option(
-        0, "How many top layers start from random weights, and the pooler with them.")
-    frozen_layers: int = option(0, "How many of the lowest layers are not trained, and the "
-                                   "embeddings with them; -1: the whole encoder.")
+        0, "Number of top layers that start from random weights, and the pooler with them.")
+    frozen_layers: int = option(
+        0, "Number of lowest layers that are not trained, and the embeddings with them; -1: the "
+        "whole encoder.")
     lm_coef: float = option(
-        0.0, "Weight of the loss of the next token, which GPT may learn beside the task; in its "
-        "code 0.5.")
+        0.0, "Weight of a loss on the next token, which GPT may learn beside the task; 0.5 in its "
+        "code.")
     concrete_coef: float = option(
-        0.0, "Give each head of attention a gate, and let the number of gates that are open count "
-        "so much in the loss, mean over layers (arXiv:1905.09418); bert-prune --prune_heads=dead "
-        "then removes the heads whose gates are closed.")
+        0.0, "Give each attention head a gate, and add the number of open gates, mean over "
+        "layers, to the loss with this weight (arXiv:1905.09418). bert-prune --prune_heads=dead "
+        "then removes the heads whose gates are closed. 0: no gates.")
     concrete_learning_rate: float = option(
-        0.0, "Learning rate of the gates, on the schedule of the others; 0: --learning_rate. In a "
-        "short training they need a much larger one to close, such as 0.05.")
+        0.0, "Learning rate of the gates, on the same schedule as the other weights; 0: "
+        "--learning_rate. In a short training the gates close only at a much larger rate, such as "
+        "0.05.")
     label_smoothing: float = option(0.0, "Probability that is spread evenly over all labels.")
     class_weights: list[str] = option(
-        [], "Weight of each label in the loss, in the order of the labels; or balanced, by which "
-            "all labels count the same.")
+        [], "Weight of each label in the loss, in the order of the labels; or balanced, which "
+        "makes all labels count the same.")
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length, as the original does; by default a batch is "
         "only as long as its longest example needs.")
     num_trials: int = option(
-        1, "Runs, with consecutive seeds from --random_seed; the best one is kept.")
+        1, "Number of runs, with consecutive seeds from --random_seed; the best one is kept.")
     grid: bool = option(False, "Try all combinations of the three lists below, and keep the best.")
     grid_train_batch_size: list[str] = option(["16", "32"], "Batch sizes of --grid.")
     grid_learning_rate: list[str] = option(["5e-5", "3e-5", "2e-5"], "Learning rates of --grid.")

@@ -13,51 +13,52 @@ class TransferSettings:
     dual_training and mobilebert."""
 
     teacher: str = option(
-        "", "Folder of the teacher, of any format, with its masked LM. For MobileBERT a network as "
-        "deep, with as many heads, and as wide between its layers; without one, masked tokens and "
-        "next sentences are learned alone.")
+        "", "Folder of the teacher, of any format, with its masked LM. MobileBERT's teacher has "
+        "the same number of layers and heads, and the same width between layers; without a "
+        "teacher, MobileBERT learns masked tokens and next sentences alone.")
     teacher_layers: list[str] = option(
-        [], "Layers of the teacher, from 0, that the network of distilbert or tinybert begins "
-        "with, and its embeddings with them; default: random weights. DistilBERT has "
-        "0,2,4,7,9,11.")
+        [], "For distilbert and tinybert: layers of the teacher, from 0, whose weights the "
+        "network begins with, as it does with the teacher's embeddings; default: random weights. "
+        "DistilBERT has 0,2,4,7,9,11.")
     vocab_transform: bool = option(
-        False, "With --teacher_layers, begin with the hidden layer of the masked LM, too.")
+        False, "With --teacher_layers, copy the hidden layer of the masked LM, too.")
     restrict_ce_to_mask: bool = option(
-        False, "Compare the logits of the tokens that are predicted, not of all.")
+        False, "Compare logits at the predicted tokens alone, not at all tokens.")
     alpha_ce: float | None = option(
-        None, "Weight of DistilBERT's divergence of logits (default: 5).")
-    alpha_mlm: float | None = option(None, "Weight of DistilBERT's masked LM (default: 2).")
+        None, "Weight of DistilBERT's divergence from the teacher's logits (default: 5).")
+    alpha_mlm: float | None = option(None, "Weight of DistilBERT's masked LM loss (default: 2).")
     alpha_cos: float | None = option(
-        None, "Weight of the cosine of DistilBERT's vectors (default: 1).")
+        None, "Weight of DistilBERT's cosine loss between hidden vectors (default: 1).")
     layer_wise_warmup: bool = option(
-        False, "Progressive knowledge transfer: one layer after the other learns what the "
-        "teacher's layers give, and no masked tokens.")
+        False, "Progressive knowledge transfer: one layer after the other learns the outputs of "
+        "the teacher's layers; masked tokens are not learned.")
     num_distill_steps: int = option(
-        240_000, "With --layer_wise_warmup, steps for all layers together.")
+        240_000, "With --layer_wise_warmup, number of steps for all layers together.")
     hidden_distill_factor: float = option(
-        100.0, "With --layer_wise_warmup, weight of the normalised outputs of layers.")
+        100.0, "With --layer_wise_warmup, weight of the loss on normalised outputs of layers.")
     attention_distill_factor: float = option(
-        1.0, "With --layer_wise_warmup, weight of the attention maps.")
+        1.0, "With --layer_wise_warmup, weight of the loss on attention maps.")
     beta_distill_factor: float = option(
-        5000.0, "With --layer_wise_warmup, weight of the means of layers' outputs.")
+        5000.0, "With --layer_wise_warmup, weight of the loss on the means of layers' outputs.")
     gamma_distill_factor: float = option(
-        5.0, "With --layer_wise_warmup, weight of the variances of layers' outputs.")
+        5.0, "With --layer_wise_warmup, weight of the loss on the variances of layers' outputs.")
     statistics_of_all_layers: bool = option(
-        True, "With --layer_wise_warmup, means and variances of each layer are compared with those "
-        "of all of the teacher's layers, as by the original's code; if not, with those of its own, "
-        "as in the paper.")
+        True, "With --layer_wise_warmup, compare the mean and variance of each layer with those "
+        "of all of the teacher's layers, as the original's code does. If false, compare them with "
+        "those of the teacher's same layer, as in the paper.")
     distill_ground_truth_ratio: float = option(
-        0.5, "With --teacher, share of the true token in the labels of masked tokens; the rest is "
-        "the teacher's prediction.")
+        0.5, "With --teacher, share of the true token in the labels of masked tokens; the "
+        "teacher's prediction makes up the rest.")
     distill_temperature: float = option(
-        1.0, "With --teacher, factor of the vectors from which it predicts masked tokens; for "
-        "distilbert the temperature by which logits are divided (its default: 2).")
+        1.0, "With --teacher, factor of the teacher's vectors from which masked tokens are "
+        "predicted. For distilbert: the temperature by which logits are divided (default there: "
+        "2).")
 
     project_up: bool = option(
         False, "For small_vocabulary and dual_training: project the network's weights up to the "
-        "teacher's width, not the teacher's down.")
+        "teacher's width. If false, project the teacher's down.")
     projection_weight: float | None = option(
-        None, "Weight of the squared differences of projected weights (default: 1).")
+        None, "Weight of the loss on projected weights: their squared differences (default: 1).")
 
     def layer_numbers(self) -> list[int]:
         """--teacher_layers as numbers.
