@@ -1,6 +1,6 @@
 """Converts the weights of a BERT from any format to another and accounts for every tensor.
 
---input is read by looking at it: a TensorFlow 1 checkpoint of google-research/bert, a folder of
+The files show what --input is: a TensorFlow 1 checkpoint of google-research/bert, a folder of
 Hugging Face's with model.safetensors (or shards), a TensorFlow 2 checkpoint of the Model Garden, a
 preset of keras-hub, a training checkpoint of run_pretraining, or model.keras.
 
@@ -27,21 +27,23 @@ class ConvertFlags:
 
     input: str = option(REQUIRED, "The folder of a checkpoint, or the checkpoint in it.")
     output_format: str = option(REQUIRED, "What to write.", choices=_FORMATS)
-    output: str = option("", "The folder to write, absent or empty.")
+    output: str = option("", "The folder to write; it must be absent or empty.")
     dry_run: bool = option(False, "Check everything and print the account, but write nothing.")
-    vocab_file: str | None = option(None, "The vocabulary to write, if the checkpoint has none, or "
-                                    "with words added (bert-extend-vocab); these get rows of "
-                                    "their own.")
-    do_lower_case: bool | None = option(None, "Whether the tokenizer lower-cases. By default as "
-                                        "in the checkpoint, or as its vocabulary suggests.")
+    vocab_file: str | None = option(
+        None, "The vocabulary to write, if the checkpoint has none or words were added "
+        "(bert-extend-vocab). Added words get rows of their own.")
+    do_lower_case: bool | None = option(
+        None, "Whether the tokenizer lower-cases. Default: as in the checkpoint, or as its "
+        "vocabulary suggests.")
     max_position_embeddings: int | None = option(
-        None, "How many positions to keep, if the checkpoint has more.")
-    vocab_size: int | None = option(None, "How many rows of the vocabulary to keep, to cut "
-                                    "padding off.")
+        None, "Number of positions to keep, if the checkpoint has more.")
+    vocab_size: int | None = option(
+        None, "Number of rows of the vocabulary to keep, to cut off padding.")
     hidden_act: str | None = option(None, "The activation to write, in place of the checkpoint's.",
                                     choices=ACTIVATIONS)
-    dtype: str | None = option(None, "Round all tensors to this type instead of keeping theirs.",
-                               choices=("float16", "bfloat16", "float32", "float64"))
+    dtype: str | None = option(
+        None, "Type to which all tensors are rounded. Default: each tensor keeps its own.",
+        choices=("float16", "bfloat16", "float32", "float64"))
     task: str | None = option(None, "What a classifier's head does, where the files leave it open.",
                               choices=_CLASSIFIERS)
     generator: bool = option(False, "Convert the generator of a checkpoint of ELECTRA's "

@@ -1,10 +1,10 @@
 """Trains a small model, the student, to answer as a fine-tuned one, its teacher, or as several.
 
-The teachers label the task's training file and any number of further texts, which is done once:
-their answers are kept in the records of --output_dir. From these the student learns, and from gold
-labels where there are some. --recipe names a published way; its weights, temperature and form are
-flags. --output_dir gets what bert-run-classifier writes there: the student is a model like any
-other. The same command started again continues where it stopped.
+The teachers label the task's training file and any number of further texts. This is done once:
+their answers are kept in the records of --output_dir. The student learns from these answers, and
+from gold labels where there are some. --recipe names a published method, whose weights, temperature
+and form of the loss are flags. --output_dir gets what bert-run-classifier writes there: the student
+is a model like any other. The same command started again continues where it stopped.
 
 --student is a configuration, such as {"vocab_size": 30522, "hidden_size": 256, "num_hidden_layers":
 4, "num_attention_heads": 4, "intermediate_size": 1024}, which begins with random weights, or the
@@ -50,52 +50,57 @@ class DistillFlags:
     teacher: list[str] = option(
         flags.REQUIRED, "Folder of a fine-tuned model, or several, whose answers are averaged.")
     student: str = option(
-        flags.REQUIRED, "JSON of the student's sizes, or the folder of a model to begin with.")
+        flags.REQUIRED, "JSON of the student's sizes, or the folder of a model whose weights the "
+        "student begins with.")
     student_layers: list[str] = option(
-        [], "Layers of the model in --student, from 0, that the student has; default: all.")
+        [], "Layers that the student takes from the model in --student, from 0; default: all.")
     recipe: str = option(
         "soft_labels", "How to learn. " + " ".join(
             f"{row.name}: {row.paper}." for row in DISTILLATIONS.values()),
         choices=tuple(DISTILLATIONS))
     soft_loss: str | None = option(
         None, "How logits are compared. kl: the divergence from the teacher's distribution. "
-        "cross_entropy: of both. mse: squared differences of the logits. log_mse: of "
-        "nlp-architect, by a slip. Default: that of --recipe; numbers are always compared by mse.",
-        choices=FORMS)
+        "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
+        "logits. log_mse: the form of nlp-architect, which is due to a mistake there. Default: "
+        "that of --recipe. Numbers are always compared by mse.", choices=FORMS)
     distill_temperature: float | None = option(
-        None, "Temperature by which logits are divided first (default: that of --recipe).")
+        None, "Temperature by which logits are divided before they are compared (default: that of "
+        "--recipe).")
     soft_weight: float | None = option(
-        None, "Weight of the loss of soft targets (default: that of --recipe).")
+        None, "Weight of the loss on soft targets (default: that of --recipe).")
     gold_weight: float | None = option(
-        None, "Weight of the loss of gold labels (default: that of --recipe).")
+        None, "Weight of the loss on gold labels (default: that of --recipe).")
     patience_weight: float | None = option(
-        None, "Weight of the [CLS] vectors of layers in --recipe=pkd (default: 100).")
+        None, "Weight of the loss on the [CLS] vectors of layers, in --recipe=pkd (default: 100).")
     patience_layers: str | None = option(
-        None, "Layers of the teacher that the student's but its top one are compared with: skip, "
-        "evenly; last; or their numbers from 0 (default: skip).")
-    normalize_patience: bool = option(True, "Scale these vectors to the length 1 first.")
+        None, "Layers of the teacher that are compared with the student's layers below its top "
+        "one: skip, evenly spaced; last, the last ones; or numbers from 0 (default: skip).")
+    normalize_patience: bool = option(
+        True, "Scale the [CLS] vectors of --recipe=pkd to the length 1 first.")
     transfer_file: list[str] = option(
         [], "Texts without labels, which the teachers label: tables with the columns of the "
-        "training file, or text with a sentence a line; for pairs each line goes with the next.")
+        "training file, or text with one sentence per line. For pairs, each line is paired with "
+        "the next.")
     augmentation: str | None = option(
-        None, "Further texts made of the training file's. random_words: copies in which words are "
-        "masked, or give way to others of their part of speech (arXiv:1903.12136). masked_words: "
-        "copies in which words give way to those of --masked_lm (arXiv:1909.10351). Default: that "
-        "of --recipe.", choices=AUGMENTATIONS)
+        None, "Further texts, made from those of the training file. random_words: copies in which "
+        "words are masked, or replaced by others of their part of speech (arXiv:1903.12136). "
+        "masked_words: copies in which words are replaced by predictions of --masked_lm "
+        "(arXiv:1909.10351). Default: that of --recipe.", choices=AUGMENTATIONS)
     masked_lm: str = option(
-        "", "With --augmentation=masked_words, a pre-trained model with its masked LM.")
+        "", "With --augmentation=masked_words, folder of a pre-trained model with its masked LM.")
     glove_embs: str = option(
-        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, by which "
-        "words of several pieces give way; without one they stay.")
+        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, from "
+        "which words of several pieces are replaced; without it they stay.")
     augmentation_copies: int = option(
-        0, "Copies of each example; 0: 20 of a text, 10 of a pair, as in that paper; of each text "
-        "30 with masked_words.")
+        0, "Copies of each example. 0: with random_words 20 of a text and 10 of a pair, as in "
+        "arXiv:1903.12136; with masked_words 30 of each text.")
     ngram_prob: float = option(
-        0.25, "Probability that a copy is cut to a window of 1 to 5 words; 0 in the paper's code.")
-    augmentation_seed: int = option(0, "Seed of the copies.")
+        0.25, "Probability that a copy is cut to a window of 1 to 5 words; 0 in the code of "
+        "arXiv:1903.12136.")
+    augmentation_seed: int = option(0, "Seed of the augmented copies.")
     pos_tagger: str = option(
-        "", "Folder of a bert-run-tagger model of parts of speech, by which --augmentation "
-        "replaces words; without one all words count as of one part of speech.")
+        "", "Folder of a bert-run-tagger model of parts of speech, from which --augmentation "
+        "learns which words can replace a word; without it all words count as one part of speech.")
     train_examples: bool = option(True, "Learn from the task's training file too.")
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
@@ -103,10 +108,11 @@ class DistillFlags:
         "", "The student's vocabulary; default: that beside --student, else the teacher's.")
     do_lower_case: bool | None = option(None, "Lower-case the student's text; default: as the "
                                               "teacher's.")
-    max_seq_length: int = option(0, "The student's S; 0: that of the teacher.")
+    max_seq_length: int = option(
+        0, "Maximum length S of the student's sequences; 0: that of the teacher.")
     records_dir: str = option(
-        "", "Folder of the labelled records; default: records in --output_dir. Students with one "
-        "tokenizer may share it.")
+        "", "Folder of the labelled records; default: records in --output_dir. Students with the "
+        "same tokenizer may share it.")
 
     def row(self) -> Distillation:
         """The way of distillation, with the weights of the flags.

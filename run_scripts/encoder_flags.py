@@ -27,11 +27,12 @@ class EncoderFlags:
         None, "The bert_config.json of the model, if it isn't beside the checkpoint.")
     vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the "
                                     "checkpoint.")
-    do_lower_case: bool | None = option(None, "Whether to lower-case the text and drop accents. By "
-                                        "default as in the checkpoint, or as its vocabulary "
-                                        "suggests.")
-    max_seq_length: int = option(128, "Most tokens of a text; longer ones lose their last tokens.")
-    batch_size: int = option(32, "Texts that the model reads at a time.")
+    do_lower_case: bool | None = option(
+        None, "Whether to lower-case the text and drop accents. Default: as in the checkpoint, or "
+        "as its vocabulary suggests.")
+    max_seq_length: int = option(
+        128, "Maximum tokens of a text; longer texts lose their last tokens.")
+    batch_size: int = option(32, "Texts per batch.")
 
     def __post_init__(self):
         for name, least in (("max_seq_length", self.shortest), ("batch_size", 1)):

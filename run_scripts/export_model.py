@@ -3,12 +3,12 @@
     bert-export-model --init_checkpoint=mrpc_model --format=text --output=serving/mrpc
 
 writes `serving/mrpc/1/`, which takes raw strings and runs where only tensorflow and tensorflow_text
-are installed. A string that the tokenizer in the graph could read otherwise than Python's (a letter
-younger than Unicode 13) is refused with an error. The other formats take `input_ids`, `input_mask`
-and `segment_ids`; those of LiteRT are of --max_seq_length.
+are installed. A string that the graph's tokenizer could split differently from Python's (one with a
+letter newer than Unicode 13) is refused with an error. The other formats take `input_ids`,
+`input_mask` and `segment_ids`; in LiteRT these have the length --max_seq_length.
 
-The task, its labels, the vocabulary and the lengths of a model that was fine-tuned are read from
-the files beside it; of other models, flags give them. --verbosity=1 shows what TensorFlow and the
+The task, its labels, the vocabulary and the lengths of a fine-tuned model are read from the files
+beside it; for other models, flags give them. --verbosity=1 shows what TensorFlow and the
 converters log.
 """
 
@@ -41,35 +41,41 @@ class ExportFlags:
 
     init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
                                   "convert_checkpoint reads.")
-    output: str = option(REQUIRED, "Formats text and ids: the model's folder, in which a "
-                         "folder of the version is made. Other formats: the file.")
-    task: str | None = option(None, "What the model does. By default what it was fine-tuned for, "
-                              "if a task.json is beside it, else encoder.", choices=TASKS)
-    labels: list[str] = option([], "Names of the labels of classification and tagging, in the "
-                               "order of their ids; text models answer with them. By default "
-                               "those in the task.json beside the model.")
-    num_labels: int = option(0, "How many labels or numbers there are, where they have no names.")
-    format: str = option("text", "text and ids: a SavedModel that takes raw strings, or ids; "
-                         "onnx; lite; onnx_int8 and lite_int8 with matrices in 8 bits.",
-                         choices=FORMATS)
+    output: str = option(
+        REQUIRED, "For formats text and ids: the model's folder, which gets a subfolder for the "
+        "version. For other formats: the file.")
+    task: str | None = option(
+        None, "The model's task. Default: the task that it was fine-tuned for, if a task.json is "
+        "beside it, else encoder.", choices=TASKS)
+    labels: list[str] = option(
+        [], "Names of the labels of classification and tagging, in the order of their ids; models "
+        "of format text answer with them. Default: the names in the task.json beside the model.")
+    num_labels: int = option(0, "Number of labels, or of predicted numbers, if they have no names.")
+    format: str = option(
+        "text", "text: a SavedModel that takes raw strings. ids: a SavedModel that takes ids. "
+        "onnx and lite: files that take ids. onnx_int8 and lite_int8: the same with matrices in 8 "
+        "bits.", choices=FORMATS)
     version: int = option(1, "Version of a SavedModel.")
     vocab_file: str | None = option(None, "The model's vocab.txt (format text), if it isn't beside "
                                     "the model.")
-    do_lower_case: bool | None = option(None, "Lower-case the text and drop accents (format text). "
-                                        "By default as in the task.json beside the model, else "
-                                        "true.")
-    max_seq_length: int | None = option(None, "Most tokens (formats text, lite and lite_int8). By "
-                                        "default as in the task.json beside the model, else 128.")
-    max_query_length: int | None = option(None, "Most tokens of a question (task answer_span). By "
-                                          "default as in the task.json, else 64.")
-    max_answer_length: int | None = option(None, "Most tokens of an answer (task answer_span). By "
-                                           "default as in the task.json, else 30.")
+    do_lower_case: bool | None = option(
+        None, "Lower-case the text and drop accents (format text). Default: as in the task.json "
+        "beside the model, else true.")
+    max_seq_length: int | None = option(
+        None, "Maximum tokens (formats text, lite and lite_int8). Default: as in the task.json "
+        "beside the model, else 128.")
+    max_query_length: int | None = option(
+        None, "Maximum tokens of a question (task answer_span). Default: as in the task.json, "
+        "else 64.")
+    max_answer_length: int | None = option(
+        None, "Maximum tokens of an answer (task answer_span). Default: as in the task.json, else "
+        "30.")
     max_target_length: int | None = option(
-        None, "Most tokens of a text that a model makes of another (format ids). By default as in "
-        "the task.json beside the model, else 128.")
+        None, "Maximum tokens of a text that a text-to-text model writes (format ids). Default: "
+        "as in the task.json beside the model, else 128.")
     beams: int | None = option(
-        None, "Beginnings that are kept while it makes one. By default as in the task.json, else "
-        "1: the likeliest token each time.")
+        None, "Number of beams with which a text-to-text model writes. Default: as in the "
+        "task.json, else 1: the likeliest token each time.")
 
     def check(self) -> None:
         """Raises InputError for flags that don't go together."""

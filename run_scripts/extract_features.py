@@ -7,7 +7,7 @@ Each line of --input_file is a text, or two with " ||| " between them:
 
 The ending of --output_file chooses the format: .jsonl, which the original writes, .npz,
 .safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/vectors.py describes them. The
-order is that of the lines. The input may be of any size; memory does not grow with it.
+vectors are in the order of the lines. The input may be of any size; memory does not grow with it.
 """
 
 import dataclasses
@@ -47,18 +47,19 @@ class ExtractFeaturesFlags(EncoderFlags):
     input_file: str = option(REQUIRED, "The texts, one or \"text ||| text\" a line, plain or .gz.")
     output_file: str = option(REQUIRED, "The file to write.")
     layers: list[str] = option(
-        ["-1", "-2", "-3", "-4"], "Which layers: -1 is the last and 0 the first; embeddings is "
-        "what the first reads.")
+        ["-1", "-2", "-3", "-4"], "Layers whose vectors are written: -1 is the last and 0 the "
+        "first; embeddings is the input of the first.")
     pooling: str = option(
-        "none", "none: the vectors of all tokens. One vector a text: cls, that of [CLS]; last, "
-        "that of the last token, for models from left to right; mean or max of all tokens, [CLS] "
-        "and [SEP] too; pooler, the layer that was trained on top of the "
-        "last (--layers has no effect).", choices=_POOLINGS)
-    normalize: bool = option(False, "Give each vector the length 1.")
-    output_format: str | None = option(None, "By default that of the ending of --output_file.",
-                                       choices=vectors.FORMATS)
-    dtype: str = option("float32", "Type of the computation; what is written is float32.",
-                        choices=tuple(POLICIES))
+        "none", "none: the vectors of all tokens. All others give one vector per text. cls: the "
+        "vector of [CLS]. last: the vector of the last token, for models from left to right. "
+        "mean, max: over all tokens, [CLS] and [SEP] too. pooler: the layer that was trained on "
+        "top of the last one (--layers has no effect).", choices=_POOLINGS)
+    normalize: bool = option(False, "Scale each vector to the length 1.")
+    output_format: str | None = option(
+        None, "Format of the output; default: by the ending of --output_file.",
+        choices=vectors.FORMATS)
+    dtype: str = option(
+        "float32", "Type of the computation; the output is float32.", choices=tuple(POLICIES))
 
 
 def read_layers(names: list[str], count: int) -> list[int | str]:

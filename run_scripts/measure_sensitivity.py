@@ -9,8 +9,8 @@ found on random samples of the training file. The layers with the largest |mean|
 deviation get the second number of --bits. The command prints the flag --weight_bits for a
 fine-tuning command with --quantisation=qbert.
 
-Eigenvalues are kept in results.json as they are found; the same command started again goes on
-with those that are missing.
+Eigenvalues are kept in results.json as they are found. The same command, started again, computes
+only the missing ones.
 """
 
 import dataclasses
@@ -37,14 +37,17 @@ class SensitivityFlags(KeptComparison):
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    bits: list[str] = option(["2", "3"], "Bits of most layers, and of the most sensitive ones.")
-    sensitive_layers: int = option(0, "How many layers get more bits; 0: half of them.")
-    samples: int = option(10, "Samples of the training file.")
-    examples: int = option(0, "Examples of a sample; 0: a tenth of the file.")
-    tolerance: float = option(1e-3, "An eigenvalue is found when it changes by a smaller share.")
-    most_products: int = option(100, "Most products with the Hessian that an eigenvalue takes.")
-    batch_size: int = option(16, "Examples that the model reads at a time.")
-    random_seed: int = option(1, "Seed of the samples and of the vectors to begin with.")
+    bits: list[str] = option(
+        ["2", "3"], "Bits of most layers, and bits of the most sensitive layers.")
+    sensitive_layers: int = option(0, "Number of layers that get more bits; 0: half of them.")
+    samples: int = option(10, "Number of samples from the training file.")
+    examples: int = option(0, "Examples per sample; 0: a tenth of the file.")
+    tolerance: float = option(
+        1e-3, "An eigenvalue is accepted when its relative change is below this.")
+    most_products: int = option(
+        100, "Maximum number of products with the Hessian for an eigenvalue.")
+    batch_size: int = option(16, "Examples per batch.")
+    random_seed: int = option(1, "Seed of the samples and of the initial vectors.")
 
     positive: ClassVar = ("samples", "most_products", "batch_size")
     free: ClassVar = ("bits", "sensitive_layers", "samples", "batch_size")

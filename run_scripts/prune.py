@@ -7,9 +7,9 @@
 
 Heads are switched off step by step, and the model is scored after each, without any training
 (Michel, Levy, Neubig, arXiv:1905.10650). --parts takes units of the feed-forward networks or whole
-layers instead. Each score has the probability that a difference as large is chance. Writes
-prune.json and the curve, prune.png, and keeps each score in scores.json, from which the same
-command goes on.
+layers instead. Beside each score is the probability that so large a difference is due to chance.
+The command writes prune.json and the curve, prune.png. It keeps each score in scores.json, so that
+the same command, started again, continues there.
 
 --actually_prune removes what is off after the last step, and writes the smaller model into the
 folder "model" of --output_dir, for everything that takes a fine-tuned model. Its answers are
@@ -37,34 +37,38 @@ class PruneFlags:
 
     model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning script.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    parts: str = option("heads", "What is taken away: heads of attention, units of feed-forward "
-                        "networks, or layers.", choices=PARTS)
+    parts: str = option(
+        "heads", "What is removed: attention heads, units of feed-forward networks, or layers.",
+        choices=PARTS)
     orders: list[str] = option(
-        ["importance"], "In which orders. importance: those first that the loss depends on least; "
-        "oracle: those first whose loss alone costs the least score; random; reverse: the most "
-        "important first. Layers have oracle alone.")
+        ["importance"], "Orders of removal. importance: parts on which the loss depends least "
+        "come first. oracle: parts whose removal alone costs the least score come first. random. "
+        "reverse: the most important parts come first. Layers have oracle alone.")
     importance: str = option(
-        "paper", "paper: the mean over examples of |d loss / d factor of a head|; code: what the "
-        "paper's code computes, with a factor for each token.", choices=("paper", "code"))
+        "paper", "How importance is computed. paper: the mean over examples of |d loss / d factor "
+        "of a head|. code: as in the paper's code, with a factor for each token.",
+        choices=("paper", "code"))
     normalize_pruning_by_layer: bool = option(
         False, "Scale the importance of each layer to the length 1.")
     exact_pruning: bool = option(False, "Compute the importance again before each step.")
-    at_least_x_heads_per_layer: int = option(0, "Heads of each layer that stay, the best.")
+    at_least_x_heads_per_layer: int = option(
+        0, "Number of heads that stay in each layer, the most important ones.")
     prune_percent: list[str] = option([str(share) for share in range(10, 101, 10)],
                                       "The steps: how many per cent are off after each.")
     prune_heads: list[str] = option(
-        [], "Instead of --orders: switch off these heads, layer:head, both from 1; or dead: those "
-        "that give nothing as it is, as gates leave them (bert-run-classifier --concrete_coef).")
+        [], "Instead of --orders: switch off these heads, layer:head, both from 1. Or dead: the "
+        "heads that give nothing in the model as it is, because their gates are closed "
+        "(bert-run-classifier --concrete_coef).")
     actually_prune: bool = option(False, "Remove what is off after the last step of the last "
                                          "order, and write the model.")
-    split: str = option("", "The split to score on (default: the first that has labels, beside "
-                            "train).")
-    examples: int = option(0, "How many examples of it, the first; 0: all.")
+    split: str = option(
+        "", "The split to score on (default: the first labelled split other than train).")
+    examples: int = option(0, "Number of examples of the split, from its start; 0: all.")
     importance_examples: int = option(
-        0, "How many examples of the training file the importance is computed on, the first; 0: "
-           "all.")
-    batch_size: int = option(32, "Examples that the model reads at a time.")
-    seed: int = option(0, "Of --orders=random.")
+        0, "Number of examples of the training file, from its start, on which importance is "
+        "computed; 0: all.")
+    batch_size: int = option(32, "Examples per batch.")
+    seed: int = option(0, "Seed of --orders=random.")
 
     def __post_init__(self):
         check_least(self, examples=0, importance_examples=0, batch_size=1, seed=0,

@@ -2,10 +2,10 @@
 
     bert-quantise-model --init_checkpoint=mrpc_q8bert --output=mrpc_int8
 
-A model that was trained with --quantisation computes the same bits from the file. Another one is
-rounded by the flags --quantisation, --weight_bits and so on; without training it loses more. The
-folder that is written stands where a model's folder does: as --init_checkpoint of the fine-tuning
-commands and of bert-export-model, and for `bert_tf.Predictor`.
+A model that was trained with --quantisation computes the same bits from the file. Other models are
+rounded by the flags --quantisation, --weight_bits and so on; without training they lose more. The
+folder that is written is used like any model's folder: as --init_checkpoint of the fine-tuning
+commands and of bert-export-model, and by `bert_tf.Predictor`.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class QuantiseFlags(QuantisationFlags):
     """The model, and where the integers go."""
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
-    output: str = option(REQUIRED, "The folder to write into; another one.")
+    output: str = option(REQUIRED, "The folder to write into, not that of --init_checkpoint.")
 
 
 def main(job: QuantiseFlags) -> None:

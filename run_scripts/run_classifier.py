@@ -33,22 +33,23 @@ class ClassifierFlags:
     """The head; by default as the model was trained."""
 
     head: str | None = option(
-        None, "What a text is classified by. linear: one layer on the pooled output (default). "
+        None, "Head that classifies a text. linear: one layer on the pooled output (default). "
         "step: a hidden layer on the output at the last token (arXiv:1511.01432; the default of "
-        "its LSTM). attentive: LSTMs that read the model's layers as features, which are not "
-        "trained, and attention between two texts (arXiv:1804.07461).", choices=tuple(_HEADS))
+        "its LSTM). attentive: LSTMs on features from the model's layers, which are not trained, "
+        "with attention between two texts (arXiv:1804.07461).", choices=tuple(_HEADS))
     head_size: int | None = option(
-        None, "Width of the hidden layer of --head=step (default: 30) or attentive (default: 512).")
+        None, "Width of the hidden layer of --head=step (default: 30) or --head=attentive "
+        "(default: 512).")
     label_gain: bool | None = option(
-        None, "With --head=step, classify at all tokens in training, and let later ones count more "
-        "(default: False).")
+        None, "With --head=step, classify at all tokens in training, with more weight on later "
+        "tokens (default: False).")
     feature_layers: str | None = option(
-        None, "With --head=attentive, where the features come from (default: elmo, all layers, "
-        "added up with learned weights).", choices=FEATURE_LAYERS)
+        None, "With --head=attentive, layers that give the features (default: elmo, the sum of "
+        "all layers with learned weights).", choices=FEATURE_LAYERS)
     lstm_size: int | None = option(
         None, "Width of each direction of the LSTMs of --head=attentive (default: 1500).")
     lstm_layers: int | None = option(
-        None, "LSTMs of --head=attentive, each on top of the one before (default: 2).")
+        None, "Number of stacked LSTMs of --head=attentive (default: 2).")
 
     def options(self) -> dict:
         """The flags by name.

@@ -31,15 +31,15 @@ class HeadFlags:
     """From what a word's tag is predicted; by default as the model was trained."""
 
     document_context: bool | None = option(
-        None, "Fill sequences with the neighbouring sentences of the document (default: False).")
+        None, "Fill up sequences with the neighbouring sentences of the document (default: False).")
     feature_layers: str | None = option(
-        None, "Instead of training the encoder, train LSTMs that read these of its layers "
-        "(arXiv:1810.04805, table 7); by default with --learning_rate=1e-3 and "
+        None, "Layers of the encoder whose vectors LSTMs read. The LSTMs are trained instead of "
+        "the encoder (arXiv:1810.04805, table 7), by default with --learning_rate=1e-3 and "
         "--train_batch_size=32.", choices=FEATURE_LAYERS)
     lstm_size: int | None = option(
         None, "Width of each direction of the LSTMs of --feature_layers (default: 768).")
     lstm_layers: int | None = option(
-        None, "LSTMs of --feature_layers, each on top of the one before (default: 2).")
+        None, "Number of stacked LSTMs of --feature_layers (default: 2).")
 
     def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
         """The settings of training, with the encoder frozen if it only gives features.

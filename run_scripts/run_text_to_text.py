@@ -3,9 +3,9 @@ predicts.
 
 --tasks names tasks of GLUE, SuperGLUE and SQuAD in their official files, which become text as in
 the original: "mnli hypothesis: ... premise: ...", and the words of a label. Files of your own hold
-an input and a target on each line with a tab between; this may be any task, such as words with
-their tags. Scores are the official ones of each task, in percent. A text that is none of a task's
-labels counts as wrong.
+an input and a target on each line with a tab between; the task may be any, such as words with
+their tags. Scores are the official metrics of each task, in percent. A text that is not one of a
+task's labels counts as wrong.
 
 By default training is that of the original: Adafactor at a constant rate of 0.001. The same command
 started again continues where it stopped. --output_dir gets the model, which `bert_tf.Predictor`
@@ -55,11 +55,11 @@ class TextModelFlags:
     """What to do with which model."""
 
     do_train: bool = option(False, "Fine-tune, on the training files.")
-    do_eval: bool = option(False, "Score the model, on the files to score on; while training too, "
-                                  "every --eval_steps.")
+    do_eval: bool = option(
+        False, "Score the model on the dev files; during training too, every --eval_steps.")
     do_predict: bool = option(False, "Write texts for the test files.")
     init_checkpoint: str = option(
-        "", "Weights to begin with, a folder or file of any format; without --do_train, the "
+        "", "Weights to begin with, a folder or file of any format. Without --do_train: the "
         "fine-tuned model (default: that of --output_dir).")
     bert_config_file: str = option(
         "", "The configuration of the model; default: that beside --init_checkpoint. Without "
@@ -68,14 +68,15 @@ class TextModelFlags:
         "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.",
         alias="tokenizer_file")
     max_seq_length: int | None = option(
-        None, "Most tokens of an input, its final token included; what is longer is cut. Default: "
-        "that of a fine-tuned model, else 512.")
+        None, "Maximum tokens of an input, its final token included; longer inputs are cut. "
+        "Default: that of a fine-tuned model, else 512.")
     max_target_length: int | None = option(
-        None, "Most tokens of a target, and of a text that is written. Default: that of a "
-        "fine-tuned model, else the longest target of the files, at most 512. Of GLUE it is 84 in "
-        "the original.")
-    dropout_rate: float = option(0.1, "Dropout while training. Models of T5 1.1 were trained "
-                                      "without, and are fine-tuned with it.")
+        None, "Maximum tokens of a target, and of a text that is written. Default: that of a "
+        "fine-tuned model, else the longest target of the files, at most 512. The original has 84 "
+        "for GLUE.")
+    dropout_rate: float = option(
+        0.1, "Dropout in training. T5 1.1 was pre-trained without dropout, and is fine-tuned with "
+        "it.")
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length and --max_target_length, as the original does; "
         "by default a batch is only as long as its longest input and target need.")
@@ -83,10 +84,10 @@ class TextModelFlags:
         0, "Stop after this many evaluations (--do_eval, --eval_steps) without a better mean of "
            "the tasks' scores, and keep the weights of the best; 0: train to the end.")
     beams: int | None = option(
-        None, "Beginnings of a text that are kept (default: 1, the likeliest token each time). The "
-        "original has 4 for translations and summaries.")
-    alpha: float | None = option(None, "With several beams: how much long texts are preferred "
-                                       "(default: 0.6).")
+        None, "Number of beams (default: 1, the likeliest token each time). The original has 4 "
+        "for translations and summaries.")
+    alpha: float | None = option(
+        None, "With several beams: preference for long texts (default: 0.6).")
 
     def check(self, settings: TrainSettings) -> None:
         """Raises InputError if there is nothing to do, or a value can't be."""

@@ -1,10 +1,10 @@
 """Makes a fine-tuned model smaller by replacing its layers: BERT-of-Theseus.
 
-Each layer of the successor stands for several layers of the predecessor, in whose place it runs
-with a probability that grows; it begins as one of the lowest layers. The task's labels are all that
-it learns from. Once the probability is 1, the successor is trained by itself. --output_dir gets
-what bert-run-classifier writes there: the successor is a model like any other. The same command
-started again continues where it stopped.
+Each layer of the successor replaces several layers of the predecessor, with a probability that
+grows during training. It begins as a copy of one of the lowest layers. The successor learns from
+the task's labels alone. Once the probability is 1, the successor is trained by itself. --output_dir
+gets what bert-run-classifier writes there: the successor is a model like any other. The same
+command started again continues where it stopped.
 
 Example:
     bert-run-theseus --predecessor=/tmp/mrpc --successor_layers=6 --task=MRPC \\
@@ -34,21 +34,22 @@ class TheseusFlags:
     """What is replaced, and how often."""
 
     predecessor: str = option(flags.REQUIRED, "Folder of a fine-tuned model.")
-    successor_layers: int = option(0, "Layers of the successor, a divisor of the predecessor's; "
-                                      "0: half of them.")
+    successor_layers: int = option(
+        0, "Number of layers of the successor, a divisor of the predecessor's; 0: half of them.")
     scheduler_type: str = option(
         Replacing.scheduler_type, "How the probability of replacing grows. linear: by "
-        "--scheduler_linear_k a step, up to 1. constant: it is --replacing_rate until "
-        "--steps_for_replacing, then 1. none: it stays.", choices=SCHEDULES)
+        "--scheduler_linear_k per step, up to 1. constant: it is --replacing_rate until "
+        "--steps_for_replacing, then 1. none: it does not change.", choices=SCHEDULES)
     replacing_rate: float = option(Replacing.replacing_rate, "Probability at the first step.")
-    scheduler_linear_k: float = option(Replacing.scheduler_linear_k,
-                                       "With --scheduler_type=linear, its growth a step.")
+    scheduler_linear_k: float = option(
+        Replacing.scheduler_linear_k, "With --scheduler_type=linear, growth of the probability "
+        "per step.")
     steps_for_replacing: int = option(
-        Replacing.steps_for_replacing, "With --scheduler_type=constant, steps before the "
-        "probability is 1; 0: from the second step on, as in the original.")
+        Replacing.steps_for_replacing, "With --scheduler_type=constant, number of steps before "
+        "the probability is 1; 0: it is 1 from the second step on, as in the original.")
     clip_all_gradients: bool = option(
-        False, "Clip by the norm of all gradients, those of weights that do not learn too, as the "
-        "original does; takes more memory.")
+        False, "Clip by the norm of all gradients, including those of weights that are not "
+        "trained, as the original does. This takes more memory.")
     do_eval: bool = option(True, "Score the successor, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
 

@@ -6,7 +6,7 @@ arXiv:1908.08593).
 
 Writes attention.html, one page on which one hovers over tokens; heads.png, the maps of a text;
 statistics.png and plane.png; maps.npz, the maps of the first texts; and statistics.json. With
---fine_tuned_checkpoint it compares two models on the same texts, with --gradients it measures how
+--fine_tuned_checkpoint it compares two models on the same texts. With --gradients it measures how
 much the masked LM loss depends on attention.
 """
 
@@ -47,17 +47,20 @@ class AttentionFlags:
                         "after each document, cut into pairs of segments as in the original; "
                         "lines: each line is a text, or two with \" ||| \" between them.",
                         choices=("documents", "lines"))
-    num_docs: int = option(100, "How many texts; the original takes 1000.")
+    num_docs: int = option(100, "Number of texts; the original takes 1000.")
     zero_segments: bool = option(False, "Give the second segment the id 0 too, as the original "
                                  "does.")
-    num_maps: int = option(4, "How many texts maps.npz and the page hold.")
-    distance_texts: int = option(5, "How many texts the distances between heads are measured on.")
+    num_maps: int = option(4, "Number of texts in maps.npz and on the page.")
+    distance_texts: int = option(
+        5, "Number of texts on which the distances between heads are measured.")
     fine_tuned_checkpoint: str | None = option(None, "A fine-tuned model of the same sizes, to "
                                                "compare on the same texts.")
-    gradients: bool = option(False, "Measure the gradient of the masked LM loss by attention "
-                             "weights; the checkpoint must hold that head.")
-    pattern_network: bool = option(False, "Train a network that sees the classes of maps from "
-                                   "pictures, and report how well it does on other texts.")
+    gradients: bool = option(
+        False, "Measure the gradient of the masked LM loss with respect to attention weights; the "
+        "checkpoint must hold the masked LM head.")
+    pattern_network: bool = option(
+        False, "Train a network that recognises the class of a map from its picture, and report "
+        "how well it does on other texts.")
     random_seed: int = option(0, "Seed of the segments and masks.")
 
     def __post_init__(self):

@@ -4,10 +4,10 @@
 
 A head is switched off in one of two ways: it looks at all tokens alike (Kovaleva et al.,
 arXiv:1908.08593), or gives nothing (Michel et al., arXiv:1905.10650). Each head is tried alone,
-then each layer as a whole; with --reverse_head_mask each layer with one head alone, too, the best
-of which is chosen on --choose_split. Each difference has the probability that it is chance. A head
-that layers share, as ALBERT's do, is off in all of them. Writes heads.json and heads.png, and keeps
-each score in scores.json, from which the same command goes on.
+then each layer as a whole. --reverse_head_mask also tries each layer with one head alone, the best
+one on --choose_split. Beside each difference is the probability that it is due to chance. A head
+that layers share, as in ALBERT, is off in all of them. The command writes heads.json and heads.png.
+It keeps each score in scores.json, so that the same command, started again, continues there.
 """
 
 import dataclasses
@@ -35,19 +35,20 @@ class HeadsFlags:
 
     model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning script.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    task: str = option("", "The task's name, as --task of those commands has it.")
+    task: str = option("", "The task's name, as for --task of the fine-tuning commands.")
     data_dir: str = option("", "Folder of the task's files.")
     dev_file: str = option("", "For a model of SQuAD, the file of questions to score on, instead "
                                "of --task and --data_dir.")
-    split: str = option("", "The split to score on (default: the first that has labels, beside "
-                            "train).")
-    examples: int = option(0, "How many examples, the first of the split; 0: all.")
+    split: str = option(
+        "", "The split to score on (default: the first labelled split other than train).")
+    examples: int = option(0, "Number of examples of the split, from its start; 0: all.")
     form: str = option("uniform", "uniform: the head looks at all tokens alike; zero: it gives "
                        "nothing.", choices=("uniform", "zero"))
     reverse_head_mask: bool = option(False, "Score each layer with one of its heads alone, too.")
     choose_split: str = option("train", "The split on which the best head of a layer is chosen.")
-    choose_examples: int = option(200, "How many examples of it, the first; 0: all.")
-    batch_size: int = option(32, "Examples that the model reads at a time.")
+    choose_examples: int = option(
+        200, "Number of examples of --choose_split, from its start; 0: all.")
+    batch_size: int = option(32, "Examples per batch.")
 
     def __post_init__(self):
         check_least(self, examples=0, batch_size=1, choose_examples=0)

@@ -42,15 +42,18 @@ class IdentifiabilityFlags:
     lengths: list[str] = option(["16", "32", "48", "64", "96", "128"], "Lengths of texts, in "
                                 "tokens, at which raw and effective attention are compared; those "
                                 "above --max_seq_length are left out.")
-    texts_per_length: int = option(4, "How many texts of each length.")
+    texts_per_length: int = option(4, "Number of texts of each length.")
     identification_texts: int = option(
         60, "Texts of --max_seq_length tokens whose tokens are identified, 3 or more; probes learn "
         "from the first 70% and are tested on the last 15%.")
-    mlp_epochs: int = option(10, "How often the probe with a hidden layer sees the texts that it "
-                             "learns from; 0: there is only the linear probe.")
-    attribution_texts: int = option(2, "Texts of 24 tokens whose hidden tokens are attributed.")
-    projections: int = option(32, "Random vectors that estimate the norms of Jacobians; 0: exact, "
-                              "at the cost of as many as the network is wide.")
+    mlp_epochs: int = option(
+        10, "Number of times that the probe with a hidden layer sees the texts it learns from; 0: "
+        "only the linear probe.")
+    attribution_texts: int = option(
+        2, "Number of texts, of 24 tokens each, whose hidden tokens are attributed.")
+    projections: int = option(
+        32, "Number of random vectors that estimate the norms of Jacobians; 0: exact norms, at "
+        "the cost of as many vectors as the network is wide.")
 
     def __post_init__(self):
         check_least(self, texts_per_length=1, identification_texts=3, mlp_epochs=0,

@@ -3,9 +3,9 @@
     bert-analyze-layers --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=eng.train \\
         --eval_input_file=eng.testa --output_dir=layers
 
-How contextual vectors are (Ethayarajh, arXiv:1909.00512), how alike layers are (linear CKA), what a
-linear probe of each layer scores on the tags, and which heads look from a word to the last word of
-its chunk. Writes layers.json and layers.png.
+The command measures how contextual vectors are (Ethayarajh, arXiv:1909.00512), how alike layers are
+(linear CKA), what a linear probe of each layer scores on the tags, and which heads look from a word
+to the last word of its chunk. Writes layers.json and layers.png.
 """
 
 import dataclasses
@@ -41,11 +41,12 @@ class LayersFlags:
     input_file: str = option(REQUIRED, "Words to learn from: a word a line, its tags in further "
                              "columns, a blank line after each sentence.")
     eval_input_file: str = option(REQUIRED, "Words to measure on.")
-    tags: list[str] = option(["pos=1", "chunk=2", "ner=3"], "Tags by name and number of their "
-                             "column, from 0.")
-    chunk_tag: str = option("chunk", "The name of the tags of chunks; empty if there are none.")
-    sentences: int = option(1000, "How many sentences to learn from.")
-    eval_sentences: int = option(500, "How many to measure on.")
+    tags: list[str] = option(
+        ["pos=1", "chunk=2", "ner=3"], "Kinds of tags: the name and the number of the column, "
+        "from 0.")
+    chunk_tag: str = option("chunk", "Name of the chunk tags; empty if there are none.")
+    sentences: int = option(1000, "Number of sentences to learn from.")
+    eval_sentences: int = option(500, "Number of sentences to measure on.")
 
     def __post_init__(self):
         check_least(self, sentences=1, eval_sentences=1)

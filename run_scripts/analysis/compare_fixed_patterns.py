@@ -42,10 +42,11 @@ class PatternsFlags:
     variants: list[str] = option(
         ["learned", "fixed", "all_fixed"], f"Which to train, of {', '.join(_VARIANTS)}. "
         "fixed_words needs records made with --masking=dynamic --do_whole_word_mask.")
-    num_seeds: int = option(1, "How many times each is trained, with the seeds from --random_seed "
-                            "upwards.")
-    empty_rows: str = option("end", "What a token looks at where its pattern has nothing: end, the "
-                             "first or last token; zero, nothing.", choices=("end", "zero"))
+    num_seeds: int = option(
+        1, "Number of runs of each variant, with successive seeds from --random_seed.")
+    empty_rows: str = option(
+        "end", "Target of a token whose pattern has no position there. end: the first or last "
+        "token; zero: nothing.", choices=("end", "zero"))
 
     def __post_init__(self):
         if unknown := set(self.variants) - set(_VARIANTS):

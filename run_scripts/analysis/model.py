@@ -25,7 +25,7 @@ class ModelFlags(EncoderFlags):
     shortest: ClassVar[int] = 8
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    batch_size: int = option(8, "Texts that the model reads at a time.")
+    batch_size: int = option(8, "Texts per batch.")
 
 
 def open_model(job: ModelFlags) -> tuple["networks.BertEncoder", Tokenizer]:

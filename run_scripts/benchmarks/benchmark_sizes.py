@@ -1,8 +1,8 @@
 """Measures what a step of pre-training costs networks of several sizes.
 
-Each network is trained for a few steps on random tokens with BERT's two objectives. Printed are its
-weights, with and without the heads, and the CPU seconds a step, the fewest of all steps after the
-first, so that other programs on the machine count little.
+Each network is trained for a few steps on random tokens with BERT's two objectives. The command
+prints the number of its weights, with and without the heads, and the CPU seconds per step. They are
+the fewest of all steps after the first, so that other programs on the machine count little.
 
 Example:
     bert-benchmark-sizes --models=bert:mini,albert:mini,mine.json --train_batch_size=16
@@ -28,12 +28,13 @@ class SizesFlags:
     """Which networks, and how large a step is."""
 
     models: list[str] = option(
-        REQUIRED, "Networks: a recipe and a size with a colon between, or a configuration's file.")
-    vocab_size: int = option(30000, "Tokens of the vocabulary, for networks that are no files.")
+        REQUIRED, "Networks: a recipe and a size, separated by a colon, or the file of a "
+        "configuration.")
+    vocab_size: int = option(30000, "Vocabulary size, for networks that are not given as files.")
     max_seq_length: int = option(128, "Length of the sequences.")
     max_predictions_per_seq: int = option(20, "Masked positions of a sequence.")
-    train_batch_size: int = option(16, "Sequences a step.")
-    num_train_steps: int = option(8, "Steps that are measured.")
+    train_batch_size: int = option(16, "Sequences per step.")
+    num_train_steps: int = option(8, "Number of steps that are measured.")
     dtype: str = option("float32", "Type of the computation.", choices=tuple(POLICIES))
 
 

@@ -27,7 +27,7 @@ class TokenizationBenchmarkFlags:
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    rounds: int = option(3, "Number of measurements of each; the median is printed.")
+    rounds: int = option(3, "Number of measurements of each tokenizer; the median is printed.")
 
 
 def _ours(job):

@@ -57,8 +57,9 @@ class CheckFlags:
     """Where the quickstart is, and what is asked of it."""
 
     quickstart_dir: str = option("quickstart_output", "The --output_dir of a finished quickstart.")
-    output_dir: str = option("", "Where sentences, trials and results.json are written; default: "
-                             "pretraining_check in --quickstart_dir.")
+    output_dir: str = option(
+        "", "Folder for sentences, trials and results.json; default: pretraining_check in "
+        "--quickstart_dir.")
     num_trials: int = option(5, "Seeds of each network, at least 2.")
     margin: float = option(5.0, "Points of accuracy by which pre-training must help.")
 

@@ -4,7 +4,7 @@ to another domain (arXiv:1901.11504, figure 2 and table 5).
 BERT (--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-run-multitask) are
 fine-tuned by bert-run-multitask with a new linear head on shares of the training file. With one
 seed, a smaller share is a part of a larger one; seeds differ in what is drawn, for both in the same
-way. Of each run the best epoch counts. The table has mean and standard deviation over the seeds,
+way. The best epoch of each run counts. The table has mean and standard deviation over the seeds,
 beside published figures; curve.png shows both.
 
 Results are kept in results.json as they arrive, and the table in table.md. The same command started
@@ -49,22 +49,24 @@ PUBLISHED = {
 class AdaptationFlags(KeptComparison):
     """The task, the two starting points, and how they are trained."""
 
-    data_dir: str = option(REQUIRED, "Folder in which the task's official files have a folder.")
-    init_checkpoint: str = option(REQUIRED, "BERT, of any format.")
-    mtdnn_checkpoint: str = option(REQUIRED, "MT-DNN: a model of several tasks made from it.")
-    output_dir: str = option(REQUIRED, "Where results are kept.")
+    data_dir: str = option(REQUIRED, "Folder with a subfolder for the task's official files.")
+    init_checkpoint: str = option(REQUIRED, "Checkpoint of BERT, of any format.")
+    mtdnn_checkpoint: str = option(
+        REQUIRED, "Checkpoint of MT-DNN: a model of several tasks, made from that BERT.")
+    output_dir: str = option(REQUIRED, "Folder for results.")
     task: str = option("snli", "The new task.", choices=tuple(PUBLISHED))
-    vocab_file: str = option("", "Their vocabulary; default: that beside each.")
+    vocab_file: str = option("", "Vocabulary of both models; default: that beside each.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     train_fractions: list[str] = option(["0.001", "0.01", "0.1", "1"],
                                         "Shares of the training file.")
-    num_trials: int = option(3, "Runs at each share, with seeds from 1 on.")
-    max_eval_examples: int = option(0, "Most examples to score on, drawn at random; 0: all.")
+    num_trials: int = option(3, "Number of runs at each share, with seeds from 1 on.")
+    max_eval_examples: int = option(
+        0, "Maximum number of examples to score on, drawn at random; 0: all.")
     max_seq_length: int = option(128, "Length of the longest sequence.")
-    train_batch_size: int = option(32, "Examples a step.")
+    train_batch_size: int = option(32, "Examples per step.")
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    optimizer: str = option("adamax", "See bert-run-multitask.", choices=OPTIMIZERS)
-    num_train_epochs: float = option(5.0, "Times through the examples.")
+    optimizer: str = option("adamax", "Optimizer; see bert-run-multitask.", choices=OPTIMIZERS)
+    num_train_epochs: float = option(5.0, "Number of epochs.")
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 
     positive: ClassVar = ("num_trials", "train_batch_size", "num_train_epochs")

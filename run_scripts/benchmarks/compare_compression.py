@@ -5,11 +5,12 @@
 
 Each model is a folder that one of the fine-tuning scripts, bert-distill, bert-prune or
 bert-quantise-model has written; folders with + between are the same method with other seeds. The
-first is what the others are compared with. CPU time is that of this process, the least of
---repeats passes over the split, with --batch_size texts at a time. Beside a method stands what
-Rogers, Kovaleva and Rumshisky (arXiv:2002.12327, table 1) report of it.
+others are compared with the first. CPU time is that of this process, the least of --repeats passes
+over the split, with --batch_size texts at a time. The table also has the figures that Rogers,
+Kovaleva and Rumshisky (arXiv:2002.12327, table 1) report for each method.
 
-Writes compression.md and compression.json; a folder that the latter has is not measured again.
+Writes compression.md and compression.json; a folder whose results are in compression.json is not
+measured again.
 """
 
 import dataclasses
@@ -45,14 +46,14 @@ class CompressionFlags:
 
     models: list[str] = option(
         REQUIRED, "NAME=FOLDER of each model, or NAME=FOLDER+FOLDER of several seeds; the first is "
-        f"the teacher. Of {', '.join(PUBLISHED)}, and of NAME-ANYTHING, the published figures are "
+        f"the teacher. For {', '.join(PUBLISHED)}, and for NAME-ANYTHING, published figures are "
         "shown too.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    split: str = option("", "The split to score on (default: the first that has labels, beside "
-                            "train).")
-    examples: int = option(0, "How many examples of it, the first; 0: all.")
-    batch_size: int = option(32, "Examples that a model reads at a time.")
-    repeats: int = option(3, "Passes over the split that are timed.")
+    split: str = option(
+        "", "The split to score on (default: the first labelled split other than train).")
+    examples: int = option(0, "Number of examples of the split, from its start; 0: all.")
+    batch_size: int = option(32, "Examples per batch.")
+    repeats: int = option(3, "Number of timed passes over the split.")
 
     def __post_init__(self):
         check_least(self, examples=0, batch_size=1, repeats=1)

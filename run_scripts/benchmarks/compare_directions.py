@@ -1,12 +1,12 @@
 """Table 5 of BERT's paper at small size: what two directions are worth, and sentence prediction.
 
 Four systems are trained on the same text, with the same sizes and steps: BERT; the same without
-next sentence prediction; a network from left to right without it, which predicts every next token;
-and the latter with a bidirectional LSTM on top in fine-tuning. Each is fine-tuned on MRPC, on one
-sentence at a time (the second ones of SNLI: are they entailed or contradicted by a text that the
-model does not see?) and on questions in the form of SQuAD. The table stands beside the published
-one, of which the second task was SST-2. The losses of pre-training are not compared: one system
-predicts 15% of the tokens, the other all.
+next sentence prediction; a left-to-right network that predicts every next token, without sentence
+prediction; and that network with a bidirectional LSTM on top in fine-tuning. Each is fine-tuned on
+MRPC, on one sentence at a time (the second ones of SNLI: are they entailed or contradicted by a
+text that the model does not see?) and on questions in the form of SQuAD. The published table is
+shown beside these results; its second task was SST-2. The losses of pre-training are not compared:
+one system predicts 15% of the tokens, the other all.
 
 The same command started again goes on where it was stopped, and runs only what is missing.
 
@@ -60,20 +60,22 @@ class DirectionsFlags(KeptComparison):
     mrpc_dir: str = option(REQUIRED, "Folder of MRPC's official files.")
     snli_dir: str = option(REQUIRED, "Folder of SNLI's official files.")
     squad_train_file: str = option(REQUIRED, "Questions to train on, in the form of SQuAD v1.1.")
-    squad_predict_file: str = option(REQUIRED, "Questions to answer and to score.")
-    output_dir: str = option(REQUIRED, "Where everything is kept.")
-    vocab_size: int = option(8000, "Most tokens of the vocabulary, which is learned from the text.")
+    squad_predict_file: str = option(
+        REQUIRED, "Questions to answer and to score, in the form of SQuAD v1.1.")
+    output_dir: str = option(REQUIRED, "Folder for all files.")
+    vocab_size: int = option(
+        8000, "Maximum size of the vocabulary, which is learned from the text.")
     num_hidden_layers: int = option(2, "Layers.")
     hidden_size: int = option(128, "Width; heads are 64 wide.")
     max_seq_length: int = option(128, "Length of all sequences.")
     num_train_steps: int = option(1000, "Steps of pre-training.")
-    train_batch_size: int = option(16, "Records a step of pre-training.")
-    learning_rate: float = option(1e-3, "Peak of the rate in pre-training.")
-    finetuning_learning_rate: float = option(3e-4, "Peak of the rate in fine-tuning.")
-    num_train_epochs: float = option(3.0, "Epochs of MRPC.")
-    sentence_epochs: float = option(2.0, "Epochs of the sentences.")
-    squad_epochs: float = option(1.0, "Epochs of the questions.")
-    num_trials: int = option(1, "Seeds of each fine-tuning; the table has their mean.")
+    train_batch_size: int = option(16, "Records per step of pre-training.")
+    learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
+    finetuning_learning_rate: float = option(3e-4, "Peak of the learning rate in fine-tuning.")
+    num_train_epochs: float = option(3.0, "Number of epochs on MRPC.")
+    sentence_epochs: float = option(2.0, "Number of epochs on single sentences.")
+    squad_epochs: float = option(1.0, "Number of epochs on questions.")
+    num_trials: int = option(1, "Number of seeds of each fine-tuning; the table has their mean.")
 
     positive: ClassVar = ("num_hidden_layers", "num_train_steps", "train_batch_size", "num_trials")
 

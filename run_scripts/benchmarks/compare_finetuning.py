@@ -46,19 +46,19 @@ class FinetuningComparisonFlags(KeptComparison):
     """What both sides train on, and how."""
 
     task: list[str] = option(REQUIRED, "Names of tasks.")
-    data_dir: str = option(REQUIRED, "Folder in which each task's official files have a folder.")
+    data_dir: str = option(REQUIRED, "Folder with a subfolder for each task's official files.")
     init_checkpoint: str = option(REQUIRED, "The model to fine-tune: a Hugging Face folder of a "
                                   "BERT, with its vocab.txt.")
-    output_dir: str = option(REQUIRED, "Where features, models and results are kept.")
+    output_dir: str = option(REQUIRED, "Folder for features, models and results.")
     peer_python: str = option(sys.executable, "The interpreter that has torch and transformers.")
-    num_trials: int = option(3, "Runs of each task, with seeds from 1 on.")
+    num_trials: int = option(3, "Number of runs of each task, with seeds from 1 on.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     max_seq_length: int = option(128, "Length of the longest sequence.")
-    train_batch_size: int = option(16, "Examples a step.")
-    eval_batch_size: int = option(32, "Examples a step of prediction.")
+    train_batch_size: int = option(16, "Examples per training step.")
+    eval_batch_size: int = option(32, "Examples per prediction step.")
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    num_train_epochs: float = option(3.0, "Times through the examples.")
-    warmup_proportion: float = option(0.1, "Share of the steps in which the rate rises.")
+    num_train_epochs: float = option(3.0, "Number of epochs.")
+    warmup_proportion: float = option(0.1, "Share of the steps in which the learning rate rises.")
     num_threads: int = option(1, "Threads of each program.")
 
     positive: ClassVar = ("num_trials", "train_batch_size", "eval_batch_size", "num_threads")

@@ -4,7 +4,7 @@ Each system is pre-trained on the same text for the same CPU seconds of steps, a
 three tasks: one sentence at a time (the second ones of SNLI: are they entailed or contradicted by a
 text that the model does not see?), pairs of sentences (SNLI), and the names in a text
 (CoNLL-2003, in lower case but for ELMo and T5). ELMo's network gives features to LSTMs and is not
-trained further; T5 writes labels and tags as text. The table stands beside published figures.
+trained further; T5 writes labels and tags as text. The table also has published figures.
 
 The same command started again goes on where it was stopped, and runs only what is missing.
 

@@ -1,9 +1,9 @@
 """Compares MT-DNN with what it is made of: the four rows of the tables of arXiv:1901.11504.
 
 BERT is fine-tuned on each task alone; so is ST-DNN, with MT-DNN's heads, losses and optimizer.
-MT-DNN learns all tasks together; "no fine-tuning" is that model, "MT-DNN" is what it becomes when
-it is fine-tuned on each task alone with the head that it has. All begin with --init_checkpoint, and
-of each run the epoch with the best score counts. The table has mean and standard deviation over
+MT-DNN learns all tasks together; "no fine-tuning" is that model, and "MT-DNN" is the same model
+after fine-tuning on each task alone, with the head that it has. All begin with --init_checkpoint,
+and the epoch with the best score of each run counts. The table has mean and standard deviation over
 the seeds, beside published figures.
 
 Results are kept in results.json as they arrive, and the table in table.md. The same command started
@@ -46,22 +46,23 @@ class MultitaskComparisonFlags(KeptComparison):
     """The tasks, the start of all runs, and how they are trained."""
 
     tasks: list[str] = option(REQUIRED, "Names of tasks.")
-    data_dir: str = option(REQUIRED, "Folder in which each task's official files have a folder.")
+    data_dir: str = option(REQUIRED, "Folder with a subfolder for each task's official files.")
     init_checkpoint: str = option(REQUIRED, "The model to begin with, of any format.")
-    output_dir: str = option(REQUIRED, "Where models and results are kept.")
-    vocab_file: str = option("", "Its vocabulary; default: that beside it.")
+    output_dir: str = option(REQUIRED, "Folder for models and results.")
+    vocab_file: str = option("", "Vocabulary of the model; default: that beside --init_checkpoint.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    num_trials: int = option(3, "Runs of each row, with seeds from 1 on.")
+    num_trials: int = option(3, "Number of runs of each row, with seeds from 1 on.")
     max_train_examples: list[str] = option(
-        [], "Most training examples of each task, the same at random for all rows; such as "
-        "1000,mnli=6000 (default: all).")
+        [], "Maximum training examples of each task, drawn at random and the same for all rows, "
+        "such as 1000,mnli=6000 (default: all).")
     max_eval_examples: int = option(0, "The same of each file to score on.")
     max_seq_length: int = option(128, "Length of the longest sequence.")
-    train_batch_size: int = option(32, "Examples a step.")
+    train_batch_size: int = option(32, "Examples per step.")
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    optimizer: str = option("adamax", "That of ST-DNN and MT-DNN; BERT has "
-                            "that of its own scripts.", choices=OPTIMIZERS)
-    num_train_epochs: float = option(5.0, "Times through the examples.")
+    optimizer: str = option(
+        "adamax", "Optimizer of ST-DNN and MT-DNN; BERT has the one of its own scripts.",
+        choices=OPTIMIZERS)
+    num_train_epochs: float = option(5.0, "Number of epochs.")
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 
     positive: ClassVar = ("num_trials", "train_batch_size", "num_train_epochs")

@@ -35,10 +35,10 @@ class RuntimesFlags(KeptComparison):
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    runtimes: list[str] = option(["tensorflow", "onnx", "onnx_int8", "lite", "lite_int8"],
-                                 "What is timed.")
-    examples: int = option(0, "How many examples of the first dev split; 0: all.")
-    repeats: int = option(3, "How often the first 32 examples are timed.")
+    runtimes: list[str] = option(
+        ["tensorflow", "onnx", "onnx_int8", "lite", "lite_int8"], "Runtimes to time.")
+    examples: int = option(0, "Number of examples of the first dev split; 0: all.")
+    repeats: int = option(3, "Number of times that the first 32 examples are timed.")
 
     positive: ClassVar = ("repeats",)
     free: ClassVar = ("runtimes",)

@@ -18,18 +18,19 @@ class HistoryFlags(KeptComparison):
                                              "takes it.")
     snli_dir: str = option(REQUIRED, "Folder of SNLI's official files.")
     conll2003_dir: str = option(REQUIRED, "Folder of CoNLL-2003's official files.")
-    output_dir: str = option(REQUIRED, "Where everything is kept.")
+    output_dir: str = option(REQUIRED, "Folder for all files.")
     systems: list[str] = option([], "Rows of the table; default: all.")
-    vocab_size: int = option(8000, "Most tokens of each vocabulary, which is learned from the "
-                                   "text.")
+    vocab_size: int = option(
+        8000, "Maximum size of each vocabulary, which is learned from the text.")
     num_hidden_layers: int = option(2, "Layers; T5 has as many in its encoder and its decoder.")
     hidden_size: int = option(128, "Width; heads are 64 wide, cells of an LSTM twice as many.")
     max_seq_length: int = option(128, "Length of all sequences.")
-    cpu_seconds: float = option(600.0, "What the steps of a pre-training may take.")
-    train_batch_size: int = option(16, "Sequences a step of pre-training.")
-    max_examples: int = option(20_000, "Most examples of a task to train on; the first ones.")
-    num_train_epochs: float = option(3.0, "Epochs of each task.")
-    num_trials: int = option(1, "Seeds of each fine-tuning; the table has their mean.")
+    cpu_seconds: float = option(600.0, "CPU seconds that the steps of a pre-training may take.")
+    train_batch_size: int = option(16, "Sequences per step of pre-training.")
+    max_examples: int = option(
+        20_000, "Maximum examples of a task to train on, from the start of its file.")
+    num_train_epochs: float = option(3.0, "Number of epochs on each task.")
+    num_trials: int = option(1, "Number of seeds of each fine-tuning; the table has their mean.")
 
     positive: ClassVar = ("num_hidden_layers", "train_batch_size", "num_trials", "max_examples")
     free: ClassVar = ("num_trials", "systems")

@@ -211,11 +211,11 @@ class ModelFlags(QuantisationFlags):
     do_eval: bool = option(False, "Score the model, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
     init_checkpoint: str = option(
-        "", "Weights to begin with, a folder or file of any format; without --do_train, the "
+        "", "Weights to begin with, a folder or file of any format. Without --do_train: the "
         "fine-tuned model (default: that of --output_dir).")
     ensemble: list[str] = option(
-        [], "Folders of fine-tuned models, in place of --init_checkpoint: the mean of their "
-        "probabilities, or numbers, is scored and written.")
+        [], "Folders of fine-tuned models, in place of --init_checkpoint. The mean of their "
+        "predicted probabilities or numbers is scored and written.")
     keep_head: bool = option(
         False, "Train the head of --init_checkpoint further, instead of a new one.")
     bert_config_file: str = option(
@@ -229,7 +229,7 @@ class ModelFlags(QuantisationFlags):
         None, "Length S of the longest sequence, special tokens included; default: that of a "
         "fine-tuned model, else the task's own.")
     records_dir: str = option(
-        "", "Folder of the records, which are made there if need be; default: records in "
+        "", "Folder of the records, which are made if they are not there; default: records in "
         "--output_dir.")
     encoder_dropout: float | None = option(
         None, "Dropout in the encoder, of vectors and of attention alike; default: as in the "
@@ -238,14 +238,15 @@ class ModelFlags(QuantisationFlags):
         None, "Dropout before a classifier's last layer (default: 0.1).")
     bilstm_size: int | None = option(
         None, "Width of each direction of a bidirectional LSTM between the model and the head, "
-        "which is trained with both (arXiv:1810.04805, table 5, \"+ BiLSTM\"); 0 for none "
-        "(default: as the model was trained, else none).")
-    num_workers: int = option(0, "Processes that make records; 0 for one a core.")
+        'which is trained with both (arXiv:1810.04805, table 5, "+ BiLSTM"); 0: no LSTM. '
+        "(Default: as the model was trained, else 0.)")
+    num_workers: int = option(0, "Processes that make records; 0 for one per core.")
     attention_mask_heads: list[str] = option(
-        [], "Score and predict without these heads of attention, which give nothing then "
-        "(arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.")
+        [], "Switch off these attention heads, so that they give nothing, while scoring and "
+        "predicting (arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.")
     reverse_head_mask: bool = option(
-        False, "--attention_mask_heads names the heads that stay, in the layers that it mentions.")
+        False, "--attention_mask_heads names the heads that stay on, in the layers that it "
+        "mentions.")
 
     def check(self, settings) -> None:
         """Raises InputError if there is nothing to do, or if trials would be compared by a score

@@ -32,10 +32,11 @@ class MixtureFlags:
     """Which tasks, how they are mixed, and what their heads are."""
 
     tasks: list[str] = option(
-        [], f"Names of tasks: of {', '.join(TASKS)}, in their official files, and of your own, "
-        "which --task_config_path describes. Default: all that it describes.")
-    data_dir: str = option("", "Folder with a folder of each named task, such as CoLA; files "
-                               "of your own tasks are relative to it.")
+        [], f"Names of tasks: any of {', '.join(TASKS)}, in their official files, and tasks of "
+        "your own, which --task_config_path describes. Default: all tasks that it describes.")
+    data_dir: str = option(
+        "", "Folder with a subfolder for each named task, such as CoLA; files of your own tasks "
+        "are relative to it.")
     task_config_path: str = option(
         "", "JSON with a row for each task of your own, and for others whose settings differ, by "
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
@@ -46,21 +47,21 @@ class MixtureFlags:
         "(arXiv:1904.09482); distillation, how: a --recipe of bert-distill that compares logits "
         "alone, such as minibert for tags (default: mtdnn_kd).")
     task_sampling: str = option(
-        "batches", "batches: every batch of every task once an epoch, in a random order. "
-        "consecutive: the same with batches of rows that follow each other. The task "
-        "of a step is drawn by its share of the examples (proportional), or by a power of that "
-        "(temperature), or all take turns (round_robin).", choices=SAMPLINGS)
-    temperature: float = option(2.0, "Of --task_sampling=temperature: shares to the power of "
-                                     "1 / temperature.")
-    examples_cap: int = option(0, "Most examples of a task that count for its share; 0: all.")
+        "batches", "How batches are drawn. batches: every batch of every task once an epoch, in a "
+        "random order. consecutive: the same, with batches of successive rows. proportional: the "
+        "task of a step is drawn by its share of the examples. temperature: by a power of that "
+        "share. round_robin: all tasks take turns.", choices=SAMPLINGS)
+    temperature: float = option(
+        2.0, "For --task_sampling=temperature: shares are raised to the power 1 / temperature.")
+    examples_cap: int = option(0, "Maximum examples of a task that count for its share; 0: all.")
     mix_opt: int = option(0, "1: in each epoch the batches of the first task come last.")
     ratio: float = option(
-        0.0, "In each epoch take so many batches of the other tasks for each batch of the first "
+        0.0, "In each epoch take this many batches of the other tasks for each batch of the first "
         "one; 0: all.")
     answer_opt: int = option(
-        1, "1: pairs of texts are classified by a stochastic answer network. 0: all heads are one "
+        1, "1: pairs of texts are classified by a stochastic answer network. 0: every head is one "
         "layer.")
-    answer_num_turn: int = option(5, "Turns of such a network.")
+    answer_num_turn: int = option(5, "Number of steps of a stochastic answer network.")
     hypothesis_first: bool = option(
         True, "Pack the second text of a pair before the first, as MT-DNN does.")
     best_of: list[str] = option(

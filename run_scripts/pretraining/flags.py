@@ -19,11 +19,11 @@ class PretrainingFlags:
     input_file: list[str] = option(REQUIRED, "Records to train on: files, globs or folders.")
     bert_config_file: str = option("", "The bert_config.json of the model.")
     model_size: str = option(
-        "", "Instead of --bert_config_file: a published size of the recipe's, such as base, with "
-        "the vocabulary of the records. An unknown one is answered with the list.")
+        "", "Instead of --bert_config_file: a published size of the recipe, such as base, with "
+        "the vocabulary of the records. An unknown name gives an error that lists the sizes.")
     teacher_input_file: list[str] = option(
-        [], "For recipe dual_training: records of the text in both vocabularies, made with "
-        "--second_vocab_file, which the teacher learns.")
+        [], "For recipe dual_training: records of the text in both vocabularies, from which the "
+        "teacher learns. They are made with --second_vocab_file.")
     eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
@@ -31,18 +31,18 @@ class PretrainingFlags:
         "", "Weights to begin with: a folder of Google's or Hugging Face's format, or a training "
         "checkpoint of another run (its file or --output_dir).")
     carry_optimizer: bool = option(
-        False, "With a training checkpoint as --init_checkpoint: take over the optimizer and the "
-        "step too, to go on in another --output_dir.")
+        False, "With a training checkpoint as --init_checkpoint: take over the optimizer's state "
+        "and the step too, to continue in another --output_dir.")
     max_seq_length: int = option(128, "Length of the records' sequences.")
     max_predictions_per_seq: int = option(
-        20, "Masked positions of the records; where masks are drawn while training, the most that "
-        "are drawn.")
+        20, "Masked positions of the records; if masks are drawn while training, the maximum "
+        "number.")
     recipe: str | None = option(
         None, "The kind of pre-training. Default: the recipe that the manifest of the records "
         "names; bert for records without a manifest.", choices=tuple(recipes.RECIPES))
     terms: list[str] = option(
-        [], "The terms of the loss that are trained. Default: all of the recipe. masked_lm alone "
-        "leaves out next sentence prediction.")
+        [], "Terms of the loss that are trained. Default: all terms of the recipe. masked_lm "
+        "alone leaves out next sentence prediction.")
     masking: str | None = option(
         None, "static: the records hold masks. dynamic: masks are drawn while training, from "
         "records made with --masking=dynamic; one CPU core masks 97,000 sequences of 128 tokens a "
@@ -50,20 +50,20 @@ class PretrainingFlags:
         "the records hold.",
         choices=("static", "dynamic"))
     task_schedule: list[str] = option(
-        [], "For records of several tasks, such as those of ernie2. continual (the default): a "
-        "stage for each new task, which is trained with those before it. together: all at once. "
-        "successive: one after the other. Or TASK=STEPS/STEPS/... for each task, its steps in each "
-        "stage, with commas between.")
+        [], "Order of the tasks, for records of several tasks, such as those of ernie2. continual "
+        "(the default): one stage for each new task, which is trained together with the tasks "
+        "before it. together: all at once. successive: one after the other. Or "
+        "TASK=STEPS/STEPS/... for each task, separated by commas: its steps in each stage.")
     perm_size: int = option(
-        0, "For recipes that draw the order of prediction while they train, such as xlnet: tokens "
-        "that are permuted together. 0: the --reuse_len of the records.")
+        0, "For recipes that draw the order of prediction while they train, such as xlnet: number "
+        "of tokens that are permuted together. 0: the --reuse_len of the records.")
     mem_len: int | None = option(
-        None, "For networks with a memory, such as xlnet's: positions before a sequence that it "
-        "sees; 0 for none. Default: as in the configuration.")
+        None, "For networks with a memory, such as xlnet's: number of positions before a sequence "
+        "that it sees; 0: no memory. Default: as in the configuration.")
     n_negative_samples_batch: int | None = option(
-        None, "For recurrent language models, such as elmo: tokens among which each one is told "
-        "from the others in training, drawn for a batch; 0: all of the vocabulary. Default: that "
-        "of the recipe.")
+        None, "For recurrent language models, such as elmo: number of tokens that are drawn for "
+        "each batch in training, and from which the right token must be told apart (sampled "
+        "softmax); 0: the whole vocabulary. Default: that of the recipe.")
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
