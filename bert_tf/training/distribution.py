@@ -30,7 +30,8 @@ def all_reduce_sum(tensors):
 
 
 def is_strategy_in_use() -> bool:
-    """Whether variables may have parts on several devices."""
+    """Whether variables may have parts on several devices; on other backends than TensorFlow, where
+    Keras alone knows, True."""
     return keras.config.backend() != "tensorflow" or tf.distribute.has_strategy()
 
 
