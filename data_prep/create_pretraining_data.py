@@ -25,15 +25,17 @@ import google_crc32c
 import numpy as np
 
 from bert_tf import flags, recipes
-from bert_tf.data import corpus, manifest, statistics
-from bert_tf.data.pairing import PAIRINGS
-from bert_tf.data.pretraining import create_instances
-from bert_tf.data.python_random import PythonRandom
-from bert_tf.data.shards import make_shards
-from bert_tf.data.text_pairs import create_pairs
-from bert_tf.data.tfrecord import write_shard
-from bert_tf.data.token_labels import capitals
-from bert_tf.data.units import BOUNDARY, PhraseList, TaggedText, make_marker
+from bert_tf.data.denoising.text_pairs import create_pairs
+from bert_tf.data.instances import statistics
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.records import manifest
+from bert_tf.data.records.shards import make_shards
+from bert_tf.data.records.tfrecord import write_shard
+from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.data.text import corpus
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.data.text.token_labels import capitals
+from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
 from bert_tf.options import defaults_of

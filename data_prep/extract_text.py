@@ -21,7 +21,7 @@ import sysconfig
 import warnings
 
 from bert_tf import flags
-from bert_tf.data import corpus
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option

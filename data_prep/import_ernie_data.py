@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 
 from bert_tf import flags, recipes
-from bert_tf.data import ernie_samples, manifest
-from bert_tf.data.masks import MASK, Masks
-from bert_tf.data.pretraining import feature_names
-from bert_tf.data.shards import make_shards
-from bert_tf.data.tfrecord import file_checksum, write_shard
-from bert_tf.data.unit_coins import gather_masks
+from bert_tf.data.instances import ernie_samples
+from bert_tf.data.instances.pretraining import feature_names
+from bert_tf.data.masking.ernie_masks import gather_masks
+from bert_tf.data.masking.masks import MASK, Masks
+from bert_tf.data.records import manifest
+from bert_tf.data.records.shards import make_shards
+from bert_tf.data.records.tfrecord import file_checksum, write_shard
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import recipes
-from bert_tf.data.dynamic_masks import can_draw
-from bert_tf.data.pairing import PAIRINGS
+from bert_tf.data.masking.dynamic_masks import can_draw
+from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.options import defaults_of

@@ -5,9 +5,10 @@ import os
 import re
 from typing import Any
 
-from bert_tf.data import manifest, statistics
-from bert_tf.data.pairing import PAIRINGS
-from bert_tf.data.pretraining import feature_names
+from bert_tf.data.instances import statistics
+from bert_tf.data.instances.pretraining import feature_names
+from bert_tf.data.records import manifest
+from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.files import is_gzip, open_unpacked
 from bert_tf.recipes import Recipe

@@ -10,8 +10,10 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from bert_tf.data import corpus, manifest, stream_records, streams
-from bert_tf.data.tfrecord import write_shard
+from bert_tf.data.records import manifest
+from bert_tf.data.records.tfrecord import write_shard
+from bert_tf.data.segments import stream_records, streams
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 from bert_tf.flags import option

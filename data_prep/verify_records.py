@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from bert_tf import flags, recipes
-from bert_tf.data import manifest, tfrecord, word_order
-from bert_tf.data.bucketing import pads_left
-from bert_tf.data.features import RecordFormat
+from bert_tf.data.batches.bucketing import pads_left
+from bert_tf.data.masking import word_order
+from bert_tf.data.records import manifest, tfrecord
+from bert_tf.data.records.features import RecordFormat
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option

@@ -6,7 +6,7 @@ Each line of --input_file is a text, or two with " ||| " between them:
         --output_file=vectors.npz --layers=-1 --pooling=mean
 
 The ending of --output_file chooses the format: .jsonl, which the original writes, .npz,
-.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/vectors.py describes them. The
+.safetensors, .tfrecord or .tfrecord.gz; bert_tf/data/text/vectors.py describes them. The
 vectors are in the order of the lines. The input may be of any size; memory does not grow with it.
 """
 
@@ -20,9 +20,9 @@ import numpy as np
 
 from bert_tf import checkpoints, flags, networks
 from bert_tf.config import EncoderConfig
-from bert_tf.data import vectors
-from bert_tf.data.bucketing import sorted_batches
-from bert_tf.data.vectors import Texts, read_lines
+from bert_tf.data.batches.bucketing import sorted_batches
+from bert_tf.data.text import vectors
+from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option

@@ -101,6 +101,24 @@ def test_the_library_imports_one_way(path):
     assert not roots(path) & {"data_prep", "run_scripts", "tests"}
 
 
+# The rooms of `bert_tf/data`, and those that each may import.
+DATA_ROOMS = {
+    "records": set(), "text": {"records"}, "segments": {"records", "text"},
+    "masking": {"records", "text", "segments"}, "denoising": {"records", "text"},
+    "instances": {"records", "text", "segments", "masking", "denoising"},
+    "batches": {"records", "text", "segments", "masking", "denoising"},
+}
+
+
+@pytest.mark.parametrize("path", [path for path in sources("bert_tf/data")
+                                  if path.parent.name != "data"],
+                         ids=lambda p: "/".join(p.parts[-2:]))
+def test_the_rooms_of_data_import_one_way(path):
+    own = path.parent.name
+    used = {name.split(".")[2] for name in imports(path) if name.startswith("bert_tf.data.")}
+    assert used <= DATA_ROOMS[own] | {own}
+
+
 def test_only_flags_and_dataclasses_of_flags_know_flags():
     """The settings are dataclasses that library users fill themselves; `option` is their help."""
     library = sources("bert_tf")
@@ -170,7 +188,7 @@ def packages():
 @pytest.mark.parametrize("name", packages())
 def test_what_a_package_exports_exists(name):
     package = importlib.import_module(name)
-    for exported in package.__all__:
+    for exported in getattr(package, "__all__", ()):
         assert getattr(package, exported) is not None, exported
 
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.pairing import PAIRINGS
-from bert_tf.data.static_masks import MASKINGS
+from bert_tf.data.masking.static_masks import MASKINGS
+from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.settings import TrainSettings

@@ -37,7 +37,7 @@ def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ..
     Args:
         encoder: `BertEncoder`.
         batches: dicts of input_ids, input_mask and segment_ids, integer [B, S], as
-            `bert_tf.data.vectors.Texts` packs them.
+            `bert_tf.data.text.vectors.Texts` packs them.
         parts: some of `PARTS`.
     """
     run = compile_parts(encoder, parts)

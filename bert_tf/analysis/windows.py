@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.data.corpus import decode
-from bert_tf.data.features import pack_pairs
+from bert_tf.data.records.features import pack_pairs
+from bert_tf.data.text.corpus import decode
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 from bert_tf.tokenization.base import Tokenizer

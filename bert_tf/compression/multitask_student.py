@@ -14,7 +14,7 @@ from bert_tf.compression.soft_targets import (
     AnswerObjective,
 )
 from bert_tf.compression.student import Student
-from bert_tf.data.task_batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
+from bert_tf.data.batches.task_batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_LOGITS, WORD_WEIGHTS
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.tagging import Tagging
@@ -25,7 +25,7 @@ from bert_tf.training.multitask import MultiTaskLearner
 class MultiTaskStudent(Student, MultiTaskLearner):
     """A `MultiTaskLearner` with a `SoftTargets` for each task that has teachers.
 
-    A batch has what teachers answer too (see `data.task_batches.of_task`), and `is_taught` [B, 1],
+    A batch also has the teachers' answers (`data.batches.task_batches`), and `is_taught` [B, 1],
     0 where its task has no teachers.
 
     Attributes:

@@ -11,7 +11,7 @@ from scipy.special import log_softmax, logsumexp
 
 from bert_tf.compression.soft_targets import TEACHER_LOGITS
 from bert_tf.compression.teachers import Teachers
-from bert_tf.data.features import Feature
+from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import AnswerSpans
 from bert_tf.tasks.squad_records import SquadRecords

@@ -17,7 +17,7 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints import keras_file, task_heads
 from bert_tf.compression.augmentation import MarkingTokenizer
 from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
-from bert_tf.data.features import Feature
+from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import TASK_FILE, SavedTask, Task

@@ -6,7 +6,7 @@ configuration; a row may only give a flag another default. Rows are data and nam
 imports no model.
 
 A new relative of BERT is a row here, plus a row in the table that a new name refers to:
-`data.pairing.PAIRINGS`, `data.static_masks.MASKINGS`, `heads.HEADS`.
+`data.segments.pairing.PAIRINGS`, `data.masking.static_masks.MASKINGS`, `heads.HEADS`.
 """
 
 import lazy_loader

@@ -13,7 +13,7 @@ class Segments:
     """How sequences are cut from documents.
 
     Attributes:
-        pairing: a key of `data.pairing.PAIRINGS`; the value of --segments.
+        pairing: a key of `data.segments.pairing.PAIRINGS`; the value of --segments.
         negatives: what a pair of the other label is: "random", B is text from elsewhere (BERT),
             "swapped", A and B in the wrong order (ALBERT), or "three_way", either of them, which
             have labels of their own (StructBERT).
@@ -46,7 +46,7 @@ class MaskTokens:
         units: what is predicted together or not at all: "subwords", one at a time; "words", with
             all their sub-words; "tags", words that follow each other under one tag; or "phrases",
             those of a list. Words outside of tags and phrases are units of their own.
-        choose: how units are chosen, a key of `data.static_masks.MASKINGS`.
+        choose: how units are chosen, a key of `data.masking.static_masks.MASKINGS`.
         quota: how many tokens are predicted: "rounded", a share of the sequence; "with_repeats",
             as many positions are drawn with replacement, so that one may come twice; "drawn", a
             share of the units, rounded up or down at random so that their mean is exact, with

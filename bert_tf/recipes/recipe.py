@@ -46,8 +46,8 @@ class Task:
     Attributes:
         segments: `Segments`.
         masked: whether tokens are hidden and predicted.
-        token_labels: what labels tokens have, a key of `data.pretraining.TOKEN_LABELS`; empty if
-            they have none.
+        token_labels: the tokens' labels, a key of `data.instances.pretraining.TOKEN_LABELS`;
+            empty if they have none.
     """
 
     segments: Segments

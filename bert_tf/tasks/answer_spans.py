@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from bert_tf.data.features import pack_pairs
+from bert_tf.data.records.features import pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.tasks.passages import PASSAGES, PiecePassages, WordPassages
 from bert_tf.tokenization.vocabulary import Layout

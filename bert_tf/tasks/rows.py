@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import Iterator
 
-from bert_tf.data.units import DOCUMENT, SPACES
+from bert_tf.data.text.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 

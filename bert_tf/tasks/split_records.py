@@ -9,10 +9,10 @@ import typing
 
 import numpy as np
 
-from bert_tf.data import manifest
-from bert_tf.data.features import known
-from bert_tf.data.shards import make_shards
-from bert_tf.data.tfrecord import write_shard
+from bert_tf.data.records import manifest
+from bert_tf.data.records.features import known
+from bert_tf.data.records.shards import make_shards
+from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of
 from bert_tf.tasks.reading import Example, read_examples

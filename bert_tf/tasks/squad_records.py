@@ -8,8 +8,8 @@ import typing
 
 import numpy as np
 
-from bert_tf.data import features, manifest, shards, tfrecord
-from bert_tf.data.features import Feature
+from bert_tf.data.records import features, manifest, shards, tfrecord
+from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of
 from bert_tf.tasks.answer_spans import FIRST_UNIQUE_ID, AnswerSpans, SpanOptions, cut_spans

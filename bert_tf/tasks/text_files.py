@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from bert_tf.data.denoising import Runs
+from bert_tf.data.denoising.inputs_and_targets import Runs
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task import Task
@@ -28,7 +28,7 @@ class Sources:
 
     Attributes:
         tasks: `TaskFiles`.
-        maximum, temperature: see `data.text_mixture.mixing_rates`.
+        maximum, temperature: see `data.batches.text_mixture.mixing_rates`.
     """
 
     tasks: list[TaskFiles]
@@ -50,7 +50,7 @@ class Sources:
     def mixture(self, tokenizer, max_seq_length: int, max_target_length: int,
                 is_padded: bool = False):
         """The `TextMixture` to train on."""
-        from bert_tf.data.text_mixture import TextMixture, mixing_rates
+        from bert_tf.data.batches.text_mixture import TextMixture, mixing_rates
         tasks = {name: (encode([example.input for example in examples], tokenizer, max_seq_length),
                         encode([example.target for example in examples], tokenizer,
                                max_target_length))
@@ -61,7 +61,7 @@ class Sources:
 
     def describe(self) -> str:
         """The line that says what is trained on."""
-        from bert_tf.data.text_mixture import mixing_rates
+        from bert_tf.data.batches.text_mixture import mixing_rates
         sizes = {name: len(examples) for name, (_, examples) in self.of("train").items()}
         rates = mixing_rates(list(sizes.values()), self.maximum, self.temperature)
         return "training on " + ", ".join(

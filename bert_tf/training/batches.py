@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf.data import bucketing
+from bert_tf.data.batches import bucketing
 from bert_tf.training.distribution import needs_static_shapes
 from bert_tf.training.reporting import duration
 

@@ -13,7 +13,7 @@ from keras import ops
 from bert_tf import checkpoints, networks, objectives
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import Sizes
-from bert_tf.data.two_texts import beside
+from bert_tf.data.batches.two_texts import beside
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
@@ -36,7 +36,7 @@ class DualTraining(Distiller):
     the student's tokens are compared with the student's as the weights of layers are.
 
     No gradient of the comparison reaches the teacher. A batch has the teacher's text as
-    `data.two_texts.beside` finds it; one to be scored has none. What is saved is the student.
+    `data.batches.two_texts.beside` finds it; one to be scored has none. The student is saved.
 
     Args:
         encoder, objectives, teacher: see `Distiller`; the teacher's one objective, a

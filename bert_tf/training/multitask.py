@@ -9,7 +9,7 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.data.task_batches import WORD_LABELS, WORD_WEIGHTS
+from bert_tf.data.batches.task_batches import WORD_LABELS, WORD_WEIGHTS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultipleChoice, Regression
@@ -23,7 +23,7 @@ class MultiTaskLearner(Learner):
 
     A batch has features [B, C, S], `label_ids` float32 [B, 1], `is_real_example` [B, 1], and
     `task_number` [B, 1], the place of its task among the objectives; where a task is about words,
-    also those of `data.task_batches.of_task`. Heads of other tasks get no
+    also those of `data.batches.task_batches.of_task`. Heads of other tasks get no
     gradient from it. What is saved is a plain Learner.
     """
 

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 
-from bert_tf.data.bucketing import steps_of_epoch
+from bert_tf.data.batches.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 

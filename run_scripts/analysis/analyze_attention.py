@@ -19,7 +19,7 @@ import numpy as np
 from bert_tf import analysis, checkpoints, flags, networks, objectives, training
 from bert_tf.analysis import patterns, words
 from bert_tf.analysis.statistics import KINDS, TITLES
-from bert_tf.data.vectors import Texts, read_lines
+from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside, write_json
 from bert_tf.flags import REQUIRED, option

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from bert_tf import flags
-from bert_tf.data import corpus
+from bert_tf.data.text import corpus
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import open_tokenizer

@@ -33,7 +33,7 @@ import numpy as np
 
 from bert_tf import data, flags, training
 from bert_tf.config import PRESETS, EncoderConfig
-from bert_tf.data import corpus
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option

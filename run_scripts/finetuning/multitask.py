@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.checkpoints.task_heads import task_folder
 from bert_tf.compression.recipes import Distillation
-from bert_tf.data.task_order import SAMPLINGS, TaskOrder
+from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.options import read_json

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bert_tf import data, objectives, recipes, training
 from bert_tf.config import Sizes
-from bert_tf.data import features
+from bert_tf.data.records import features
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.transfer_settings import TransferSettings

@@ -15,7 +15,7 @@ from bert_tf.compression import (
     patience_layers,
 )
 from bert_tf.config import EncoderConfig
-from bert_tf.data.task_batches import SharedFeatures, of_task
+from bert_tf.data.batches.task_batches import SharedFeatures, of_task
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification

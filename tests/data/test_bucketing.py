@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from bert_tf.data import bucketing
+from bert_tf.data.batches import bucketing
 
 
 def cases(count=60):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bert_tf.data import corpus
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import recipes
-from bert_tf.data.dynamic_masks import DynamicMasks, draw_uniforms, hide_with_repeats
+from bert_tf.data.masking.dynamic_masks import DynamicMasks, draw_uniforms, hide_with_repeats
 
 CLS, SEP, MASK, VOCAB = 2, 3, 4, 50
 SIZE, PROB = 40, 0.15

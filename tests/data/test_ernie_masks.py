@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data import ernie_samples, unit_coins
-from bert_tf.data.corpus import Documents
-from bert_tf.data.dynamic_masks import DynamicMasks
-from bert_tf.data.masks import KEEP, MASK
-from bert_tf.data.pretraining import create_instances
+from bert_tf.data.instances import ernie_samples
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.masking import ernie_masks as unit_coins
+from bert_tf.data.masking.dynamic_masks import DynamicMasks
+from bert_tf.data.masking.masks import KEEP, MASK
+from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary

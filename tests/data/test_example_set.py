@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import bucketing, tfrecord
-from bert_tf.data.example_set import ExampleSet
-from bert_tf.data.features import ANSWER_SPAN, ANSWER_SPAN_LABELS, FINETUNING
-from bert_tf.data.tfrecord import write_shard
+from bert_tf.data.batches import bucketing
+from bert_tf.data.batches.example_set import ExampleSet
+from bert_tf.data.records import tfrecord
+from bert_tf.data.records.features import ANSWER_SPAN, ANSWER_SPAN_LABELS, FINETUNING
+from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
 
 LENGTH, CHOICES, LABELS = 24, 3, 4

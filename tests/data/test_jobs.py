@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from bert_tf.data import jobs
-from bert_tf.data.jobs import Progress, run_pieces
+from bert_tf.data.records import jobs
+from bert_tf.data.records.jobs import Progress, run_pieces
 from bert_tf.errors import InputError
 from tests.data.work import Deadly, LargeWork, die, double, fail_at_two, fail_oddly, measure
 
@@ -117,8 +117,8 @@ def test_a_note_that_is_not_as_it_was_written_does_not_count(tmp_path, note):
 
 SCRIPT = """
 import signal
-from bert_tf.data import jobs
-from bert_tf.data.jobs import Progress, run_pieces
+from bert_tf.data.records import jobs
+from bert_tf.data.records.jobs import Progress, run_pieces
 
 def wait(index, piece):
     print("started", flush=True)
@@ -142,8 +142,8 @@ def test_workers_end_with_a_killed_job(tmp_path):
 ENDED = """
 import sys, time
 from bert_tf import signals
-from bert_tf.data import jobs
-from bert_tf.data.jobs import Progress, run_pieces
+from bert_tf.data.records import jobs
+from bert_tf.data.records.jobs import Progress, run_pieces
 from bert_tf.files import write_aside
 
 def wait(index, piece):

@@ -5,10 +5,10 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.data.features import pack_pairs, truncate_pairs
-from bert_tf.data.masks import quotas
-from bert_tf.data.python_random import PythonRandom
-from bert_tf.data.static_masks import static_masks
+from bert_tf.data.masking.masks import quotas
+from bert_tf.data.masking.static_masks import static_masks
+from bert_tf.data.records.features import pack_pairs, truncate_pairs
+from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Layout
 

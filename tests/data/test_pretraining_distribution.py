@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.corpus import Documents
-from bert_tf.data.pretraining import create_instances
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.text.corpus import Documents
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 SEEDS = range(20)

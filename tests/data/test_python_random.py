@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from bert_tf.data import python_random
-from bert_tf.data.python_random import PythonRandom
+from bert_tf.data.text import python_random
+from bert_tf.data.text.python_random import PythonRandom
 
 
 class Pair:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data import corpus
-from bert_tf.data.block_masks import block_seed, drawable, mask_block
-from bert_tf.data.blocks import BREAK_MODES, cut_blocks
-from bert_tf.data.dynamic_masks import DynamicMasks, draw_uniforms
-from bert_tf.data.pretraining import create_instances
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.masking.dynamic_masks import DynamicMasks, draw_uniforms
+from bert_tf.data.masking.roberta_masks import block_seed, drawable, mask_block
+from bert_tf.data.segments.blocks import BREAK_MODES, cut_blocks
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.tokenization import open_tokenizer
 from data_prep.create_pretraining_data import PretrainingDataFlags

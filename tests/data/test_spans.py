@@ -7,10 +7,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import data, recipes
-from bert_tf.data import corpus, tfrecord
-from bert_tf.data.corpus import Documents
-from bert_tf.data.dynamic_spans import DynamicSpans
-from bert_tf.data.pretraining import create_instances
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.masking.dynamic_spans import DynamicSpans
+from bert_tf.data.records import tfrecord
+from bert_tf.data.text import corpus
+from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
 from bert_tf.recipes.corruption import Segments
 from bert_tf.tokenization import open_tokenizer
@@ -132,7 +133,7 @@ def test_blocks_pass_over_long_sentences(sentences, room, expected):
     ends = np.cumsum([len(document) for document in sentences]).tolist()
     documents = Documents(np.arange(sum(sizes)), starts, list(zip([0, *ends], ends)),
                           np.zeros(sum(sizes), np.uint8))
-    draw = data.pairing.PAIRINGS["doc_blocks"].draw
+    draw = data.PAIRINGS["doc_blocks"].draw
     options = types.SimpleNamespace(dupe_factor=2)
     found = [(first, first + length) for first, length, *_ in draw(
         documents, None, room, options, Segments("doc_blocks"))]

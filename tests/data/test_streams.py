@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import stream_records, streams
-from bert_tf.data.permutations import Permutations
+from bert_tf.data.masking.permutations import Permutations
+from bert_tf.data.segments import stream_records, streams
 
 
 def test_golden_pairs(test_data):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.task_order import TaskOrder
+from bert_tf.data.batches.task_order import TaskOrder
 from bert_tf.errors import InputError
 
 

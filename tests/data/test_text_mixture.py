@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.data.denoising import Runs
-from bert_tf.data.text_mixture import Draws, TextMixture, mixing_rates
+from bert_tf.data.batches.text_mixture import Draws, TextMixture, mixing_rates
+from bert_tf.data.denoising.inputs_and_targets import Runs
 
 
 def test_rates():

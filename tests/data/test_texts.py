@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from bert_tf.data.vectors import Texts, read_lines
+from bert_tf.data.text.vectors import Texts, read_lines
 from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import tfrecord
+from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 
 MESSAGES = [b"", b"one", bytes(range(40))]

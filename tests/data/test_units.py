@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.data import corpus, units
+from bert_tf.data.text import corpus, units
 from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer

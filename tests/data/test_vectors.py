@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bert_tf.data import vectors as files
-from bert_tf.data.vectors import Piece
+from bert_tf.data.text import vectors as files
+from bert_tf.data.text.vectors import Piece
 from bert_tf.errors import InputError
 from bert_tf.tokenization.vocabulary import Vocabulary
 

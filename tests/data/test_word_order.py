@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data import statistics
-from bert_tf.data.corpus import Documents
-from bert_tf.data.pretraining import create_instances
-from bert_tf.data.word_order import RANDOM, SWAPPED
+from bert_tf.data.instances import statistics
+from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.masking.word_order import RANDOM, SWAPPED
+from bert_tf.data.text.corpus import Documents
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 SIZE, SLOTS = 128, 20

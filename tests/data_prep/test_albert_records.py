@@ -8,7 +8,8 @@ import reference_albert
 import reference_wordpiece
 import sentencepiece
 
-from bert_tf.data import python_random, tfrecord
+from bert_tf.data.records import tfrecord
+from bert_tf.data.text import python_random
 from bert_tf.errors import InputError
 from data_prep import verify_records
 from tests.data_prep.conftest import TOKENS, WORDS

@@ -8,8 +8,8 @@ import sys
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import tfrecord
-from bert_tf.data.features import FINETUNING
+from bert_tf.data.records import tfrecord
+from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.tasks import split_records
 from bert_tf.tasks.task import KINDS

@@ -10,7 +10,8 @@ import reference_pretraining
 import reference_wordpiece
 import tensorflow as tf
 
-from bert_tf.data import features, python_random
+from bert_tf.data.records import features
+from bert_tf.data.text import python_random
 
 GOLDEN = {
     "sample_s128_d10_seed12345": {},

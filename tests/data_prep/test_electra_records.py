@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.data import tfrecord
+from bert_tf.data.records import tfrecord
 from bert_tf.tokenization import open_tokenizer
 from data_prep import create_pretraining_data
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data import corpus, tfrecord, units
+from bert_tf.data.records import tfrecord
+from bert_tf.data.text import corpus, units
 from bert_tf.errors import InputError
 from bert_tf.tokenization import open_tokenizer
 from data_prep import create_pretraining_data, import_ernie_data, verify_records

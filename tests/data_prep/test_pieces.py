@@ -12,7 +12,8 @@ import time
 import pytest
 
 from bert_tf import files
-from bert_tf.data import corpus, jobs
+from bert_tf.data.records import jobs
+from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data
 

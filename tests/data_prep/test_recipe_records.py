@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bert_tf import data, recipes, tokenization
-from bert_tf.data import features, manifest, tfrecord
-from bert_tf.data.dynamic_masks import can_draw
-from bert_tf.data.pretraining import feature_names
+from bert_tf.data.instances.pretraining import feature_names
+from bert_tf.data.masking.dynamic_masks import can_draw
+from bert_tf.data.records import features, manifest, tfrecord
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from bert_tf.data import tfrecord
+from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from data_prep import verify_records
 

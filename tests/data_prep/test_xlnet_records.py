@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import data, recipes
-from bert_tf.data import tfrecord
+from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags

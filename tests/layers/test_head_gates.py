@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf import networks, objectives
 from bert_tf.compression import dead_heads
-from bert_tf.data.pipeline import RecordSet
+from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.layers.head_gates import draw_gates, gates, open_gates
 from bert_tf.training import make_optimizer
 from bert_tf.training.gated import GatedLearner

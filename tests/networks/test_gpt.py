@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import GPTConfig
-from bert_tf.data.features import pack_pairs, truncate_pairs
+from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
 from bert_tf.networks.gpt import GPT
 from bert_tf.objectives.classification import Classification, MultipleChoice

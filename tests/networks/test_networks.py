@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf import config, networks
 from bert_tf.config.encoder_sizes import EncoderSizes
-from bert_tf.data.features import KNOWN
+from bert_tf.data.records.features import KNOWN
 
 
 def classes_of(package, base):

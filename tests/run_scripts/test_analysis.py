@@ -14,7 +14,7 @@ from sklearn.metrics import matthews_corrcoef
 import bert_tf
 from bert_tf import tokenization
 from bert_tf.config import EncoderConfig
-from bert_tf.data.vectors import Texts
+from bert_tf.data.text.vectors import Texts
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task import SavedTask

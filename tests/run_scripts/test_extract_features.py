@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
-from bert_tf.data.tfrecord import parse_example, read_records
+from bert_tf.data.records.tfrecord import parse_example, read_records
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.tokenization.vocabulary import Vocabulary

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import checksummed
-from bert_tf.data import tfrecord
+from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.training import resume
 from bert_tf.training.reporting import read_metrics

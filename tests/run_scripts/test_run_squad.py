@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.example_set import ExampleSet
+from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions

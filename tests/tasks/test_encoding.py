@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.data.features import FINETUNING
+from bert_tf.data.records.features import FINETUNING
 from bert_tf.tasks.kinds.tagging import cut_windows
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.reading import Example, read_examples

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bert_tf import objectives
-from bert_tf.data import manifest, units
+from bert_tf.data.records import manifest
+from bert_tf.data.text import units
 from bert_tf.errors import InputError
 from bert_tf.heads import HEADS
 from bert_tf.tasks.kinds.sentence import Classification

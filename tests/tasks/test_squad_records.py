@@ -6,7 +6,7 @@ import pathlib
 import pytest
 import squad_case
 
-from bert_tf.data import features, tfrecord
+from bert_tf.data.records import features, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.tasks.squad_records import SquadRecords
 

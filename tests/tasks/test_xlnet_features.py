@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.data.bucketing import pads_left
-from bert_tf.data.example_set import ExampleSet
+from bert_tf.data.batches.bucketing import pads_left
+from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs

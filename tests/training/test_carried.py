@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from bert_tf.data.pipeline import RecordSet
+from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import resume

@@ -15,8 +15,8 @@ import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf import checkpoints
-from bert_tf.data.example_set import ExampleSet
-from bert_tf.data.tfrecord import write_shard
+from bert_tf.data.batches.example_set import ExampleSet
+from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging

@@ -12,7 +12,7 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import checksummed
-from bert_tf.data.pipeline import RecordSet
+from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
 from bert_tf.training import resume
 from bert_tf.training.run import Run, _Signals

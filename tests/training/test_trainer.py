@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.pipeline import RecordSet
+from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
 from tests.training import tiny
 

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import CONFIGS, EncoderConfig, published
-from bert_tf.data import tfrecord
+from bert_tf.data.records import tfrecord
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learner import Learner

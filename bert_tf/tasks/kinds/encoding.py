@@ -5,7 +5,7 @@ Shapes: B texts or pairs of texts, N examples, S sequence, C choices.
 
 import numpy as np
 
-from bert_tf.data.features import pack_pairs, truncate_pairs
+from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
 
 

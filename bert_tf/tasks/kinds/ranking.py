@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from bert_tf.data.features import pack_pairs, truncate_pairs
+from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
 from bert_tf.tasks.kinds.encoding import label_id, with_label_ids
 from bert_tf.tasks.kinds.sentence import MultipleChoice, write_submission

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from bert_tf.data.features import FINETUNING
+from bert_tf.data.records.features import FINETUNING
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids

@@ -2,7 +2,7 @@
 (Radford et al. 2018, section 3.3).
 """
 
-from bert_tf.data.features import FINETUNING
+from bert_tf.data.records.features import FINETUNING
 from bert_tf.tasks.kinds.encoding import encode_pairs, with_label_ids
 from bert_tf.tasks.kinds.sentence import Classification
 

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from bert_tf.data import features
+from bert_tf.data.records import features
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of, settle
 from bert_tf.tasks import squad, squad_scorer

@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from bert_tf.data.features import FINETUNING, pack_pairs
+from bert_tf.data.records.features import FINETUNING, pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 from bert_tf.metrics import entities, is_entity_tag

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.data.features import known
+from bert_tf.data.records.features import known
 from bert_tf.tasks.kinds.base import Kind
 
 _MOST_TARGETS = 128     # tokens of an answer, where a model does not know how long its targets were

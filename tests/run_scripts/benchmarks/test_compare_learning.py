@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from bert_tf.data import tfrecord
+from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.training import trainer
 from bert_tf.training.settings import TrainSettings

@@ -1,0 +1,1 @@
+"""Batches of records: which example comes at which step."""

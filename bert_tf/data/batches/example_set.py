@@ -1,0 +1,235 @@
+"""Fine-tuning records in memory, without their padding, and batches of them.
+
+Which examples come at which step is a function of (seed, epoch, step), as it is for the larger sets
+of pre-training records (pipeline.py). The state of the input is one integer.
+"""
+
+import copy
+import hashlib
+import json
+import os
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.batches import bucketing
+from bert_tf.data.records import manifest, tfrecord
+from bert_tf.data.records.features import without_autotune
+from bert_tf.errors import InputError
+
+_READ_RECORDS = 1 << 12     # at a time
+_AGAIN = "remove the manifest and make the records again."
+
+
+class ExampleSet:
+    """The records of one manifest.
+
+    Shapes: N examples, B batch, S sequence, C choices; L, the length of a batch, is at most S.
+
+    Args:
+        path: the manifest's path.
+        is_padded: whether every batch has the length S, as in the original. By default a batch has
+            the least of `bucketing.padded_lengths` that its examples fit.
+
+    Raises:
+        InputError: a shard is absent or damaged; names the file and the record.
+
+    Attributes:
+        manifest: the content of the manifest, a dict.
+        size: N.
+        max_seq_length: S.
+        lengths: int [N], the number of tokens of each example; of the longest of its choices.
+    """
+
+    def __init__(self, path: str, is_padded: bool = False) -> None:
+        self.manifest = manifest.load_manifest(path)
+        wanted, sizes = manifest.record_features(self.manifest)
+        self.max_seq_length = sizes["max_seq_length"]
+        self._is_padded = is_padded
+        # Features as long as the sequence are kept end to end, others as [N, length].
+        self._along = {f.name for f in wanted if f.axis in ("S", "C*S", "L*S")}
+        self._choices = {f.name for f in wanted if f.axis in ("C*S", "L*S")}
+        spec = {f.name: tf.io.FixedLenFeature([f.length(**sizes)], tf.as_dtype(f.dtype))
+                for f in wanted if f.name != "is_real_example"}
+        folder = os.path.dirname(os.path.abspath(path))
+        shards = [(os.path.join(folder, shard["name"]), shard["bytes"])
+                  for shard in self.manifest["shards"]]
+        parts = [_unpadded(batch, self.max_seq_length, self._along)
+                 for shard, size in shards for batch in _read_shard(shard, size, spec)]
+        self.lengths = np.concatenate([lengths for lengths, *_ in parts])
+        self.size = len(self.lengths)
+        self._pads_left = any(pads_left for _, _, pads_left in parts)
+        self._starts = np.cumsum(self.lengths) - self.lengths
+        self._features = {name: np.concatenate([features[name] for _, features, _ in parts])
+                          for name in spec}
+
+    def identity(self):
+        """What must be equal for a position in the stream to mean the same examples."""
+        text = json.dumps(self.manifest.get("fingerprint"), sort_keys=True)
+        return [self.size, hashlib.sha256(text.encode()).hexdigest()]
+
+    def first(self, count: int) -> "ExampleSet":
+        """The set of the first `count` examples."""
+        other = copy.copy(self)
+        other.lengths = self.lengths[:count]
+        other.size = len(other.lengths)
+        return other
+
+    def locate_damage(self) -> None:
+        """Does nothing: the constructor has read and checked all records."""
+
+    def padded(self, name):
+        """All values of a feature, [N, length], padded with 0."""
+        return self.batch(np.arange(self.size), self.max_seq_length)[name]
+
+    def batch(self, rows, length):
+        """The features of some examples: dict of [B, L], or [B, C, L] where there are choices, and
+        others [B, 1] or [B, labels]; int32 or float32.
+
+        Args:
+            rows: int [B]; ~row is example `row` again with no weight, to fill a batch up.
+            length: L, at least that of each.
+        """
+        is_real = rows >= 0
+        rows = np.where(is_real, rows, ~rows)
+        lengths, starts = self.lengths[rows], self._starts[rows]
+        place = np.arange(length) - self._pads_left * (length - lengths[:, None])
+        is_token = (place >= 0) & (place < lengths[:, None])
+        source = (starts[:, None] + place)[is_token]
+        features = {}
+        for name, values in self._features.items():
+            if name not in self._along:
+                features[name] = values[rows]
+                continue
+            packed = np.zeros([len(rows), length, values.shape[1]], values.dtype)
+            packed[is_token] = values[source]
+            features[name] = np.moveaxis(packed, 2, 1) if name in self._choices else packed[..., 0]
+        if "label_weights" in features:
+            features["label_weights"] *= is_real[:, None]
+        return {**features, "is_real_example": is_real[:, None].astype(np.int32)}
+
+    def spec(self, batch_size, length=None):
+        """The tf.TensorSpecs of batches of one length L, or of any if it is None."""
+        length = self.max_seq_length if self._is_padded else length
+        example = self.batch(np.zeros(1, int), self.max_seq_length)
+        return {name: tf.TensorSpec([batch_size, *values.shape[1:-1],
+                                     length if name in self._along else values.shape[-1]],
+                                    values.dtype) for name, values in example.items()}
+
+    def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1,
+                         length=None):
+        """An endless dataset of the batches of each replica of one worker; the arguments and the
+        result are those of `RecordSet.training_batches`.
+
+        Args:
+            length: leave out the batches of other lengths than this L.
+        """
+        local = replicas // workers
+
+        def generate():
+            for rows in bucketing.training_batches(self.lengths, global_batch, seed, taken):
+                if length in (None, self.batch_length(rows)):
+                    yield from self._parts(rows, workers * local, worker * local, local)
+
+        return self._dataset(generate, global_batch // replicas, local, length)
+
+    def batch_lengths(self, seed, taken, global_batch):
+        """Yields the length L of each batch of `training_batches`."""
+        return map(self.batch_length, bucketing.training_batches(
+            self.lengths, global_batch, seed, taken))
+
+    def batch_length(self, rows):
+        """The length L of a batch of `rows`, int [B] as `batch` takes them."""
+        if self._is_padded:
+            return self.max_seq_length
+        rows = np.where(rows >= 0, rows, ~rows)
+        return bucketing.padded_length(self.lengths[rows], self.max_seq_length)
+
+    def prediction_batches(self, batches, replicas, length=None):
+        """The dataset of `batches`, lists of examples, dealt out to one worker's replicas.
+
+        Args:
+            batches: list of int [B] as `batch` takes them, B a multiple of `replicas`.
+            replicas: how many.
+            length: L, where all have the same and it is to be known beforehand.
+        """
+        def generate():
+            for rows in batches:
+                yield from self._parts(rows, replicas, 0, replicas)
+
+        return self._dataset(generate, len(batches[0]) // replicas, replicas, length)
+
+    def _parts(self, rows, parts, first, count):
+        """Yields parts `first` and on of a batch that is divided into `parts`."""
+        length = self.batch_length(rows)
+        for part in np.split(rows, parts)[first:first + count]:
+            yield self.batch(part, length)
+
+    def _dataset(self, generate, batch_size, ahead, length=None):
+        return without_autotune(tf.data.Dataset.from_generator(
+            generate, output_signature=self.spec(batch_size, length)).prefetch(2 * ahead))
+
+
+def _read_shard(path, size, spec):
+    """Yields the features of a shard: dicts of arrays [up to _READ_RECORDS, length].
+
+    Args:
+        path: the TFRecord file.
+        size: its number of bytes according to the manifest.
+        spec: dict of `tf.io.FixedLenFeature` by name.
+    """
+    if not os.path.exists(path) or os.path.getsize(path) != size:
+        raise InputError(f"{path} does not have the {size:,} bytes that its manifest names; "
+                         f"{_AGAIN}")
+    compression = "GZIP" if path.endswith(".gz") else ""
+    messages = tf.data.TFRecordDataset(path, compression).batch(_READ_RECORDS)
+    try:
+        # Parsed as they come: a function of the dataset would be traced for each shard.
+        for batch in without_autotune(messages):
+            yield {name: values.numpy()
+                   for name, values in tf.io.parse_example(batch, spec).items()}
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        raise InputError(f"{_find_damage(path, spec)}; {_AGAIN}") from error
+
+
+def _find_damage(path, spec):
+    """Names the first record of a shard that can't be read, and what is wrong with it."""
+    number = -1
+    try:
+        for message in tfrecord.read_records(path):
+            number += 1
+            example = tfrecord.parse_example(message)
+            for name, feature in spec.items():
+                values = example.get(name)
+                if getattr(values, "dtype", None) != feature.dtype.as_numpy_dtype or (
+                        len(values) != feature.shape[0]):
+                    raise ValueError(f"has no {name} of {feature.shape[0]} values")
+    except InputError as error:
+        return str(error).partition(";")[0]
+    except ValueError as error:
+        return f"{path}: record {number} {str(error).removesuffix('.')}"
+    return f"{path} can't be read"
+
+
+def _unpadded(batch, max_seq_length, along):
+    """Lengths [B], the features, whose rows are cut to these lengths and put end to end, and
+    whether the padding that is cut comes first.
+
+    Args:
+        batch: dict of arrays [B, length].
+        max_seq_length: S.
+        along: names of the features as long as the sequence.
+    """
+    masks = batch["input_mask"].reshape(len(batch["input_mask"]), -1, max_seq_length)
+    lengths = masks.sum(-1).max(-1)
+    pads_left = bucketing.pads_left(masks)
+    place = np.arange(max_seq_length) - pads_left * (max_seq_length - lengths[:, None])
+    is_kept = (place >= 0) & (place < lengths[:, None])         # [B, S]
+    features = {}
+    for name, values in batch.items():
+        values = values.astype(np.int32) if values.dtype == np.int64 else values
+        if name in along:
+            rows = values.reshape(len(values), -1, max_seq_length)      # [B, C, S]
+            values = np.moveaxis(rows, 1, 2)[is_kept]                   # [tokens, C]
+        features[name] = values
+    return lengths, features, pads_left

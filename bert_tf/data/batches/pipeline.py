@@ -1,0 +1,130 @@
+"""Batches from records: which record comes at which step is a function of (seed, epoch, step).
+
+So the state of the input is one integer, the number of records taken so far, and a run that is
+started again sees exactly what it would have seen. Records are skipped before they are parsed.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.batches.record_files import RecordFiles
+from bert_tf.data.records.features import without_autotune
+
+_FILES_AT_ONCE = 16
+_SHUFFLE_BUFFER = 1 << 14
+# Of functions of a dataset: no AutoGraph, which would take longer than tracing.
+_as_it_is = tf.autograph.experimental.do_not_convert
+
+
+def _no_masks(batch, seed, numbers):
+    """The batch as it is: its tokens are hidden already."""
+    del seed, numbers
+    return batch
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordSet(RecordFiles):
+    """Pre-training records, and the batches that are read from them.
+
+    Attributes, besides those of `RecordFiles`:
+        masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens. What it hides
+            must depend on the seed and each record's number in the stream alone, or, if its
+            attribute `by_batch` is true, on the global batch besides. Its attribute `adds`, if it
+            has one, names the features that it adds beside those of masks.
+    """
+
+    masks: Callable = _no_masks
+
+    def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
+                         worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """An endless dataset of the batches of each replica of one worker.
+
+        All workers walk the same stream; each parses its own part of every global batch, so the
+        batches do not depend on how many devices share them.
+
+        Args:
+            seed: int below 2**31.
+            taken: records that were taken before, by all replicas together.
+            global_batch: records a step over all replicas and workers.
+            replicas: replicas of all workers together.
+            worker, workers: which of how many.
+
+        Returns:
+            tf.data.Dataset of dicts [global_batch / replicas, length]: the elements for the
+            worker's replicas in turn, step after step.
+        """
+        first_epoch, skip = divmod(taken, self.size)
+        stream = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max).flat_map(
+            _as_it_is(lambda epoch: _epoch(self, seed, epoch))).skip(skip)
+
+        def finish(number, messages):
+            return self.masks(self.format.parse(messages), seed, number)
+
+        return _deal(stream.enumerate(taken), finish, global_batch, replicas, worker, workers,
+                     getattr(self.masks, "by_batch", False))
+
+    def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
+                           worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """Each record once, in the files' order, as `training_batches` deals them out.
+
+        The last batch is filled up with records that are all zeros. `is_real_example`, float32
+        [global_batch / replicas], which only evaluation has, is 0 for those.
+        """
+        messages = tf.data.TFRecordDataset(self.paths, self.compression)
+        blank = tf.data.Dataset.from_tensors(self.format.blank()).repeat(-self.size % global_batch)
+        records = messages.concatenate(blank)
+        if max_steps:
+            records = records.take(max_steps * global_batch)
+
+        def finish(number, messages):
+            batch = self.format.parse(messages)
+            batch["is_real_example"] = tf.cast(messages != self.format.blank(), tf.float32)
+            return self.masks(batch, 0, number)
+
+        return _deal(records.enumerate(), finish, global_batch, replicas, worker, workers,
+                     getattr(self.masks, "by_batch", False))
+
+
+def _epoch(records, seed, epoch):
+    """The serialised records of one epoch, in the order of (seed, epoch)."""
+    # The order shall not depend on the global seed; within the graph of a dataset this sets it
+    # for that graph alone.
+    tf.random.set_seed(1)
+    paths = tf.random.experimental.stateless_shuffle(records.paths, [seed, epoch])
+    if records.rows:
+        return tf.data.TFRecordDataset(paths, records.compression)
+    messages = tf.data.Dataset.from_tensor_slices(paths).interleave(
+        _as_it_is(lambda path: tf.data.TFRecordDataset(path, records.compression)),
+        cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
+        num_parallel_calls=tf.data.AUTOTUNE)
+    buffer = min(records.size, _SHUFFLE_BUFFER)
+    return messages.shuffle(buffer, _mix(seed, epoch), reshuffle_each_iteration=False)
+
+
+def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
+    """From a stream of (number, message) to the batches of one worker's replicas, made by `finish`
+    of numbers and messages [B]; with `by_batch`, of those of the whole global batch at once.
+    """
+    local = replicas // workers
+    batches = stream.batch(global_batch, drop_remainder=True)
+    if replicas == 1:       # there is nothing to share
+        return without_autotune(batches.map(_as_it_is(finish)).prefetch(2))
+
+    def share(*batch):
+        batch = tf.nest.map_structure(lambda column: tf.reshape(
+            column, [workers, local, global_batch // replicas, *column.shape[1:]])[worker], batch)
+        return batch[0] if by_batch else batch
+
+    if by_batch:
+        return without_autotune(batches.map(_as_it_is(finish)).map(_as_it_is(share)).unbatch()
+                                .prefetch(2 * local))
+    mine = batches.map(_as_it_is(share))
+    return without_autotune(mine.unbatch().map(_as_it_is(finish)).prefetch(2 * local))
+
+
+def _mix(seed, epoch):
+    """One int64 seed from two."""
+    return tf.random.stateless_uniform([], [seed, epoch], None, None, tf.int64)

@@ -1,0 +1,214 @@
+"""Finds files of pre-training records, and checks that they and a run go together."""
+
+import dataclasses
+import itertools
+import os
+from typing import Self
+
+from bert_tf import recipes
+from bert_tf.data.records import manifest, tfrecord
+from bert_tf.data.records.features import RecordFormat
+from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.errors import InputError
+from bert_tf.files import find_files, is_gzip
+
+_TABLE_ROWS = 128    # of a table of embeddings may be made full
+_SAMPLE = 16    # records of each file that are looked at before training starts
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFiles:
+    """Pre-training records on disk, found to be consistent.
+
+    Attributes:
+        paths: the TFRecord files, all plain or all gzip.
+        counts: records in each.
+        format: `RecordFormat` of every record.
+        manifest: that of the records, a dict, or None; the first of several, which agree on the
+            vocabulary and the recipe.
+    """
+
+    paths: list[str]
+    counts: list[int]
+    format: RecordFormat
+    manifest: dict | None
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Those of the records: none, where they are of one kind."""
+        return ()
+
+    @property
+    def size(self) -> int:
+        """The number of records."""
+        return sum(self.counts)
+
+    @property
+    def vocab_hash(self) -> str | None:
+        """Of the vocabulary they were made with; None without a manifest."""
+        return self.manifest and self.manifest["vocabulary"]["sha256"]
+
+    @property
+    def rows(self) -> int:
+        """The size of the batches of records that are in order: each record of a batch continues
+        one of the batch before. 0 where records may be shuffled."""
+        if self.manifest is None:
+            return 0
+        pairing = PAIRINGS[recipes.of_manifest(self.manifest).segments.pairing]
+        if not (pairing.in_streams or pairing.in_rows):
+            return 0
+        return self.manifest["options"]["bsz_per_host"]
+
+    def check_batch(self, size: int, size_flag: str, flag: str) -> None:
+        """Checks that records in order come in the batches for which they were made.
+
+        Args:
+            size: of a batch over all devices.
+            size_flag, flag: the flags that give it and the records.
+
+        Raises:
+            InputError: they do not.
+        """
+        if self.rows and size != self.rows:
+            raise InputError(
+                f"--{size_flag} is {size}, but the records of --{flag} were made for batches of "
+                f"{self.rows}, of which each continues the one before; give --{size_flag}="
+                f"{self.rows}, or make them again with --bsz_per_host={size}.")
+
+    @property
+    def compression(self) -> str:
+        """"GZIP" or "", as TFRecordDataset wants it."""
+        return "GZIP" if is_gzip(self.paths[0]) else ""
+
+    @classmethod
+    def open(cls, patterns: str | list[str], flag: str) -> Self:
+        """Finds records and checks what can be checked without reading them all.
+
+        Counts come from the manifest where there is one and the file's size agrees with it, else
+        from walking the file, which finds truncated records.
+
+        Args:
+            patterns: files, globs or folders.
+            flag: the flag that names them, for messages.
+
+        Raises:
+            InputError: no file, no records, a truncated one, different formats.
+        """
+        paths, counts, manifests = _find(patterns, flag)
+        known = {path: record for record, entries in manifests for path in entries}
+        found = [RecordFormat.of_file(path, known.get(path, {}).get("features"))
+                 for path in paths]
+        _check_formats(flag, paths, found)
+        record = manifests[0][0] if manifests else None
+        _check_manifests(flag, [record for record, _ in manifests])
+        vocab_size = record and record["vocabulary"]["size"]
+        return cls(paths, counts, dataclasses.replace(found[0], vocab_size=vocab_size), record)
+
+    def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
+              num_labels: int = 2) -> Self:
+        """Checks that flags and the configuration agree with the records.
+
+        Args:
+            flag: the flag that names the records.
+            max_seq_length, max_predictions_per_seq: the flags.
+            vocab_size: of the configuration.
+            num_labels: what `next_sentence_labels` must be below.
+
+        Returns:
+            These records, which know `vocab_size` and `num_labels` then.
+
+        Raises:
+            InputError: they disagree.
+        """
+        for name, value in (("max_seq_length", max_seq_length),
+                            ("max_predictions_per_seq", max_predictions_per_seq)):
+            if self.format.sizes.get(name, value) != value:
+                raise InputError(f"--{name} is {value}, but the records of --{flag} were made "
+                                 f"with {self.format.sizes[name]}: {self.paths[0]}.")
+        made = self.format.vocab_size or vocab_size
+        if vocab_size not in (made, made + -made % _TABLE_ROWS):
+            raise InputError(
+                f"vocab_size is {vocab_size} in --bert_config_file, but the records of --{flag} "
+                f"were made with {self.format.vocab_size} tokens.")
+        known = dataclasses.replace(self, format=dataclasses.replace(
+            self.format, vocab_size=vocab_size, num_labels=num_labels))
+        known.locate_damage(_SAMPLE)
+        return known
+
+    def identity(self) -> dict:
+        """What must be equal for a position in the stream to mean the same records.
+
+        Earlier versions kept the list of the first values: new names come last.
+        """
+        return {"counts": self.counts, **self.format.sizes}
+
+    def locate_damage(self, most: int | None = None) -> None:
+        """Reads the files, or the first `most` records of each, to find what is wrong with them.
+
+        Raises:
+            InputError: a record is damaged or can't be trained on; names it.
+        """
+        for path in self.paths:
+            _check_records(path, self.format, most)
+
+
+def _check_records(path, record_format, most):
+    """Raises InputError if one of the first `most` records of a file, or of all, is wrong."""
+    for number, message in enumerate(itertools.islice(tfrecord.read_records(path), most)):
+        try:
+            record_format.check(tfrecord.parse_example(message))
+        except ValueError as error:
+            raise InputError(f"{path}: record {number} {error}") from error
+
+
+def _find(patterns, flag):
+    """The files that hold records, how many each holds, and what `find_manifests` finds of them."""
+    paths = [p for p in find_files(patterns, flag) if not p.endswith(".json")]
+    if not paths:
+        raise InputError(f"--{flag} names manifests only; name the record files.")
+    manifests = manifest.find_manifests(paths)
+    known = {path: entry for _, entries in manifests for path, entry in entries.items()}
+    counts = [_count(path, known.get(path)) for path in paths]
+    if not sum(counts):
+        raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
+                         f"{' ...' if len(paths) > 3 else ''}.")
+    paths, counts = zip(*[(p, c) for p, c in zip(paths, counts) if c])
+    if len({is_gzip(path) for path in paths}) > 1:
+        raise InputError(f"--{flag} mixes compressed and plain files.")
+    return list(paths), list(counts), manifests
+
+
+def _count(path, entry):
+    if entry:
+        if os.path.getsize(path) != entry["bytes"]:
+            raise InputError(f"{path} has {os.path.getsize(path)} bytes, its manifest says "
+                             f"{entry['bytes']}: it is truncated or was changed; make it again.")
+        return entry["records"]
+    return tfrecord.count_records(path)
+
+
+def _check_formats(flag, paths, formats):
+    """Raises InputError if the formats of the files differ."""
+    for path, other in zip(paths, formats):
+        if other.features != formats[0].features:
+            odd = {f.name for f in other.features} ^ {f.name for f in formats[0].features}
+            raise InputError(f"--{flag}: of {path} and {paths[0]} only one holds "
+                             f"{', '.join(sorted(odd))}.")
+        if other.sizes != formats[0].sizes:
+            one, two = (f"({', '.join(f.sizes)}) = ({', '.join(map(str, f.sizes.values()))})"
+                        for f in (other, formats[0]))
+            raise InputError(f"--{flag}: {path} has {one}, {paths[0]} has {two}.")
+
+
+def _check_manifests(flag, manifests):
+    """Raises InputError if the records of several manifests do not go together."""
+    for what, found in (
+            ("vocabularies", {(m["vocabulary"]["size"], m["vocabulary"]["sha256"])
+                              for m in manifests}),
+            ("recipes", {str(recipes.from_description(m.get("recipe"))) for m in manifests}),
+            ("batches or predictions", {str([m["options"].get(name) for name in (
+                "bsz_per_host", "num_core_per_host", "bi_data", "reuse_len",
+                "max_predictions_per_seq")]) for m in manifests
+                if "bsz_per_host" in m["options"]})):
+        if len(found) > 1:
+            raise InputError(f"--{flag}: the records were made with different {what}.")

@@ -1,0 +1,108 @@
+"""Records as a step reads them: with masks drawn, with an order drawn, or with all tokens shown."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from bert_tf import recipes
+from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.data.masking.distilbert_masks import BatchMasks, token_weights
+from bert_tf.data.masking.dynamic_masks import DynamicMasks
+from bert_tf.data.masking.dynamic_spans import DynamicSpans
+from bert_tf.data.masking.permutations import Permutations
+from bert_tf.data.records import manifest
+from bert_tf.errors import InputError
+
+
+def draw_masks(records: RecordSet, flag: str,
+               max_predictions_per_seq: int | None = None) -> RecordSet:
+    """Records that hold whole texts, with masks drawn as their manifest describes.
+
+    Args:
+        records: the records.
+        flag: the flag that names them.
+        max_predictions_per_seq: P; that of the manifest if None.
+
+    Raises:
+        InputError: they have no manifest, or P is less than masks can need.
+    """
+    record = records.manifest
+    if not record:
+        raise InputError(f"the records of --{flag} hold no masks, and no manifest beside "
+                         f"{records.paths[0]} describes how to draw them; put it there, or make "
+                         "them again.")
+    options, vocabulary = record["options"], record["vocabulary"]
+    masking, size = recipes.of_manifest(record).corruption, records.format.sizes["max_seq_length"]
+    slots = max_predictions_per_seq or options["max_predictions_per_seq"]
+    masking.check_slots(slots, size, options["masked_lm_prob"])
+    special = vocabulary.get("special_ids", (vocabulary["cls_id"], vocabulary["sep_id"]))
+    if masking.choose == "spans":
+        return dataclasses.replace(records, masks=DynamicSpans(
+            masking, size, slots, options["masked_lm_prob"], vocabulary["mask_id"],
+            tuple(special), manifest.token_counts(record)))
+    if masking.quota == "of_batch":
+        weights = token_weights(manifest.token_counts(record), (*special, vocabulary["mask_id"]))
+        return dataclasses.replace(records, masks=BatchMasks(
+            masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
+            vocabulary["mask_id"], tuple(special), weights))
+    return dataclasses.replace(records, masks=DynamicMasks(
+        masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
+        vocabulary["mask_id"], tuple(special)))
+
+
+def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
+                max_predictions_per_seq: int | None = None) -> RecordSet:
+    """Records of streams, with the order drawn in which their tokens are predicted.
+
+    Args:
+        records: the records.
+        flag: the flag that names them.
+        perm_size: tokens that are permuted together; 0 for the whole of each half.
+        max_predictions_per_seq: P; that of the manifest if None.
+
+    Raises:
+        InputError: they have no manifest, another P, or can't be divided into parts of that size.
+    """
+    record = records.manifest
+    if not record:
+        raise InputError(f"the records of --{flag} are in order, but no manifest beside "
+                         f"{records.paths[0]} says in which batches; put it there, or make them "
+                         "again.")
+    options, vocabulary = record["options"], record["vocabulary"]
+    size, reuse = options["max_seq_length"], options["reuse_len"]
+    if perm_size < 0 or reuse % (perm_size or 1) or (size - reuse) % (perm_size or 1):
+        raise InputError(f"--perm_size={perm_size} does not divide the halves of the sequences of "
+                         f"--{flag}, {reuse} and {size - reuse}.")
+    slots = recipes.of_manifest(record).corruption.slots(options["max_predictions_per_seq"], size)
+    if max_predictions_per_seq not in (None, slots):
+        raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but the records "
+                         f"of --{flag} were made with {slots}: {records.paths[0]}.")
+    return dataclasses.replace(records, masks=Permutations(
+        size, reuse, perm_size or reuse, slots, vocabulary["cls_id"], vocabulary["sep_id"],
+        options["bsz_per_host"], options["num_core_per_host"], options["bi_data"]))
+
+
+def show_tokens(records: RecordSet) -> RecordSet:
+    """Records with all of their tokens to be seen: those of records that hold masks are put back.
+    """
+    if not records.format.is_masked:
+        return records
+
+    def unmask(batch, seed, numbers):
+        del seed, numbers
+        others = {name: value for name, value in batch.items() if not name.startswith("masked_lm")}
+        return {**others, "input_ids": restore_tokens(batch)}
+
+    return dataclasses.replace(records, masks=unmask)
+
+
+def restore_tokens(batch: dict) -> tf.Tensor:
+    """`input_ids` [B, S] with the labels of masks in their places; the features [B, P] of masks
+    are `batch`'s."""
+    ids, positions = batch["input_ids"], batch["masked_lm_positions"]
+    used = batch["masked_lm_weights"] > 0
+    # Positions are different, so that adding the difference is replacing.
+    change = batch["masked_lm_ids"] - tf.gather(ids, positions, batch_dims=1)
+    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
+    return tf.tensor_scatter_nd_add(ids, tf.stack([rows, positions], -1),
+                                    tf.where(used, change, 0))

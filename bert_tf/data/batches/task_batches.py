@@ -1,0 +1,197 @@
+"""Batches of several tasks, each of one task alone, in the order of a `TaskOrder`.
+
+Shapes: B examples of a batch, C candidates (1 where a task has none), L the length of a batch.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.batches.example_set import ExampleSet
+from bert_tf.data.batches.task_order import TaskOrder
+from bert_tf.data.records.features import without_autotune
+
+# Features of records that teachers have answered, and whether those of a batch are.
+_TAUGHT = ("teacher_logits", "is_labelled")
+IS_TAUGHT = "is_taught"
+# The labels of words, and what teachers answer about words.
+WORD_LABELS, WORD_WEIGHTS = "word_label_ids", "label_weights"
+WORD_LOGITS, IS_WORD_LABELLED = "word_teacher_logits", "is_word_labelled"
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedFeatures:
+    """What the batches of all tasks have because some need it.
+
+    Attributes:
+        words: whether a task is about words.
+        soft_labels: the most labels of other tasks with teachers.
+        soft_tags: the most labels of a task about words with teachers.
+    """
+
+    words: bool = False
+    soft_labels: int = 0
+    soft_tags: int = 0
+
+
+def of_task(batch: Mapping[str, np.ndarray], number: int,
+            shared: SharedFeatures = SharedFeatures()) -> dict[str, np.ndarray]:
+    """A batch of an `ExampleSet` as batches of all tasks are: features int32 [B, C, L], and
+    `label_ids` float32, `is_real_example` and `task_number` int32, [B, 1].
+
+    Args:
+        batch: of one task.
+        number: that of the task.
+        shared: what there also is. With words, `word_label_ids` and `label_weights` int32
+            [B, 1, L]. With `soft_labels`, `teacher_logits` float32 [B, soft_labels] and
+            `is_labelled` [B, 1]; with `soft_tags`, `word_teacher_logits` [B, soft_tags, L] and
+            `is_word_labelled` [B, 1, L]; with any of both, `is_taught` [B, 1].
+    """
+    rows, length = batch["input_ids"].shape[0], batch["input_ids"].shape[-1]
+    of_words, is_taught = WORD_WEIGHTS in batch, _TAUGHT[0] in batch
+    features = {name: values if values.ndim == 3 else values[:, None]
+                for name, values in batch.items()
+                if name not in ("label_ids", "is_real_example", *_TAUGHT)}
+    labels, ones = batch["label_ids"], np.ones([rows, 1], np.int32)
+    none = np.zeros([rows, 1, length], np.int32)
+    if shared.words or of_words:
+        features |= {WORD_LABELS: labels[:, None] if of_words else none,
+                     WORD_WEIGHTS: features.get(WORD_WEIGHTS, none)}
+    if shared.soft_labels:
+        logits = np.zeros([rows, 0], np.float32)
+        found = {} if of_words else batch
+        features |= {_TAUGHT[0]: _padded(found.get(_TAUGHT[0], logits), shared.soft_labels),
+                     _TAUGHT[1]: found.get(_TAUGHT[1], ones)}
+    if shared.soft_tags:
+        logits = np.zeros([rows, 0, length], np.float32)
+        found = batch if of_words else {}
+        features |= {WORD_LOGITS: _padded(found.get(_TAUGHT[0], logits), shared.soft_tags),
+                     IS_WORD_LABELLED: found.get(_TAUGHT[1], none[:, 0] + 1)[:, None]}
+    if shared.soft_labels or shared.soft_tags:
+        features[IS_TAUGHT] = ones * is_taught
+    return {**features, "label_ids": (0 * ones if of_words else labels).astype(np.float32),
+            "is_real_example": batch["is_real_example"],
+            "task_number": np.full([rows, 1], number, np.int32)}
+
+
+def _padded(logits, size):
+    """[B, C, ...] as [B, size, ...]."""
+    return np.pad(logits, [(0, 0), (0, size - logits.shape[1]), *[(0, 0)] * (logits.ndim - 2)])
+
+
+def _dataset(generate, like, ahead):
+    spec = {name: tf.TensorSpec([None, None, None] if values.ndim == 3 else
+                                [None, values.shape[1]], values.dtype)
+            for name, values in like.items()}
+    return without_autotune(tf.data.Dataset.from_generator(
+        generate, output_signature=spec).prefetch(2 * ahead))
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskExamples:
+    """What `batches.predict` needs of an `ExampleSet`, as batches of a task.
+
+    Attributes:
+        examples: the `ExampleSet`.
+        task: the name of its task.
+        number: that of the task among all.
+    """
+
+    examples: ExampleSet
+    task: str
+    number: int
+
+    @property
+    def size(self) -> int:
+        return self.examples.size
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.examples.lengths
+
+    @property
+    def max_seq_length(self) -> int:
+        return self.examples.max_seq_length
+
+    def prediction_batches(self, batches: Sequence[np.ndarray], replicas: int,
+                           length: int | None = None) -> tf.data.Dataset:
+        """As `ExampleSet.prediction_batches`."""
+        def generate():
+            for rows in batches:
+                size = length or self.examples.batch_length(rows)
+                for part in np.split(rows, replicas):
+                    yield of_task(self.examples.batch(part, size), self.number)
+
+        like = of_task(self.examples.batch(np.zeros(1, int), self.max_seq_length), self.number)
+        return _dataset(generate, like, replicas)
+
+
+class TaskBatches:
+    """The records of several tasks to train on; what `ExampleSet` is for one.
+
+    Args:
+        sets: the `ExampleSet` of each task by its name, in the order of the tasks.
+        order: `TaskOrder` of their sizes; its seed is that of the run.
+        accumulation: parts in which a replica takes its share of a batch. Batches are filled up, by
+            examples without weight, so that all parts are alike.
+        step: that at which `training_batches` begins.
+        shared: see `of_task`.
+    """
+
+    def __init__(self, sets: Mapping[str, ExampleSet], order: TaskOrder,
+                 accumulation: int = 1, step: int = 0,
+                 shared: SharedFeatures = SharedFeatures()) -> None:
+        self._sets, self._order = sets, order
+        self._accumulation, self._step = accumulation, step
+        self._shared = shared
+
+    @property
+    def size(self) -> int:
+        """The number of examples of all tasks."""
+        return sum(examples.size for examples in self._sets.values())
+
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for a step to mean the same examples."""
+        return {"tasks": {name: examples.identity() for name, examples in self._sets.items()},
+                "order": dataclasses.asdict(self._order)}
+
+    def locate_damage(self) -> None:
+        """Does nothing: the records are in memory."""
+
+    def from_step(self, step: int) -> "TaskBatches":
+        """The same records, whose training batches begin at a step."""
+        return TaskBatches(self._sets, self._order, self._accumulation, step, self._shared)
+
+    def _batches(self, seed, parts) -> Iterator[list[dict[str, np.ndarray]]]:
+        """Yields the parts of each batch."""
+        sets = list(self._sets.values())
+        for task, members in dataclasses.replace(self._order, seed=seed).steps()[self._step:]:
+            rows = np.array(members)
+            missing = -len(rows) % (parts * self._accumulation)
+            rows = np.append(rows, np.full(missing, ~rows[0]))
+            length = sets[task].batch_length(rows)
+            yield [of_task(sets[task].batch(part, length), task, self._shared)
+                   for part in np.split(rows, parts)]
+
+    def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
+                         worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """The batches of each replica of one worker, to the end of the order.
+
+        Args:
+            seed: of the order.
+            taken, global_batch: not used; the step and the order decide.
+            replicas, worker, workers: see `RecordSet.training_batches`.
+        """
+        del taken, global_batch
+        local = replicas // workers
+
+        def generate():
+            for batch in self._batches(seed, replicas):
+                yield from batch[worker * local:(worker + 1) * local]
+
+        first = next(iter(self._sets.values()))
+        like = of_task(first.batch(np.zeros(1, int), first.max_seq_length), 0, self._shared)
+        return _dataset(generate, like, local)

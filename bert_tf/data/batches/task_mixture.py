@@ -1,0 +1,158 @@
+"""Records of several tasks, of which each step takes a batch of one, as a schedule has it."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import recipes
+from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.data.batches.task_schedule import TaskSchedule
+from bert_tf.data.masking import word_order
+from bert_tf.data.records import manifest
+from bert_tf.data.records.features import RecordFormat
+from bert_tf.errors import InputError
+from bert_tf.files import find_files
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskMixture:
+    """What `RecordSet` is for one kind of records.
+
+    Attributes:
+        sets: the `RecordSet` of each task, by its name, in the order of the schedule.
+        schedule: `TaskSchedule`; None where nothing is trained.
+        step: the step from which on `training_batches` begins.
+    """
+
+    sets: Mapping[str, RecordSet]
+    schedule: TaskSchedule | None = None
+    step: int = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of all tasks."""
+        return [path for records in self.sets.values() for path in records.paths]
+
+    @property
+    def size(self) -> int:
+        """The number of records."""
+        return sum(records.size for records in self.sets.values())
+
+    @property
+    def _first(self) -> RecordSet:
+        return next(iter(self.sets.values()))
+
+    @property
+    def format(self) -> RecordFormat:
+        """The `RecordFormat` of every record."""
+        return self._first.format
+
+    @property
+    def manifest(self) -> dict | None:
+        """That of the first task."""
+        return self._first.manifest
+
+    @property
+    def vocab_hash(self) -> str | None:
+        """Of the vocabulary they were made with."""
+        return self._first.vocab_hash
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Those that there are records of."""
+        return tuple(self.sets)
+
+    def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
+              num_labels: int = 0) -> "TaskMixture":
+        """See `RecordSet.check`; each task has its own number of labels.
+
+        Raises:
+            InputError: the records of two tasks have other features, sizes or vocabularies.
+        """
+        for name, records in self.sets.items():
+            for mine, theirs, what in (
+                    (self.format.names, records.format.names, "features"),
+                    (self.format.sizes, records.format.sizes, "lengths"),
+                    (self.vocab_hash, records.vocab_hash, "vocabularies")):
+                if mine != theirs:
+                    raise InputError(f"--{flag}: the records of {name} and of "
+                                     f"{next(iter(self.sets))} have different {what}.")
+        del num_labels
+        return dataclasses.replace(self, sets={
+            name: records.check(flag, max_seq_length, max_predictions_per_seq, vocab_size,
+                                word_order.num_labels(recipes.of_manifest(records.manifest)))
+            for name, records in self.sets.items()})
+
+    def identity(self) -> dict:
+        """See `RecordSet`."""
+        return {"counts": [records.counts for records in self.sets.values()],
+                **self.format.sizes, "tasks": list(self.sets)}
+
+    def locate_damage(self, most: int | None = None) -> None:
+        """See `RecordSet`."""
+        for records in self.sets.values():
+            records.locate_damage(most)
+
+    def scheduled(self, values: Sequence[str], steps: int) -> "TaskMixture":
+        """With the schedule of a flag, see `TaskSchedule.parse`."""
+        return dataclasses.replace(self, schedule=TaskSchedule.parse(values, self.tasks, steps))
+
+    def from_step(self, step: int) -> "TaskMixture":
+        """The same records, whose training batches begin at a step of the schedule."""
+        return dataclasses.replace(self, step=step)
+
+    def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
+                         worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """As `RecordSet.training_batches`, to the end of the schedule; the records of each task
+        have a stream of their own, of which as many were taken as the task had steps before.
+
+        Args:
+            seed, global_batch, replicas, worker, workers: see there.
+            taken: not used.
+        """
+        del taken
+        assert self.schedule is not None
+        streams = [records.training_batches(seed, count * global_batch, global_batch, replicas,
+                                            worker, workers)
+                   for records, count in zip(self.sets.values(), self.schedule.counts(self.step))]
+        tasks = np.repeat(self.schedule.tasks[self.step:].astype(np.int64), replicas // workers)
+        return tf.data.Dataset.choose_from_datasets(
+            streams, tf.data.Dataset.from_tensor_slices(tasks), stop_on_empty_dataset=False)
+
+    def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
+                           worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """As `RecordSet.evaluation_batches`, one task after the other; each has its share of the
+        steps."""
+        share = -(-max_steps // len(self.sets))
+        found = [records.evaluation_batches(global_batch, share, replicas, worker, workers)
+                 for records in self.sets.values()]
+        for other in found[1:]:
+            found[0] = found[0].concatenate(other)
+        return found[0]
+
+
+def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixture:
+    """The `RecordSet` of a flag, or the `TaskMixture` where manifests name tasks.
+
+    Args:
+        patterns, flag: see `RecordSet.open`.
+
+    Raises:
+        InputError: see there; or some records are of a task and others not.
+    """
+    paths = [path for path in find_files(patterns, flag) if not path.endswith(".json")]
+    found: dict[str, list[str]] = {}
+    known = {path: recipes.of_manifest(record)
+             for record, entries in manifest.find_manifests(paths) for path in entries}
+    for path in paths:
+        found.setdefault(known[path].task if path in known else "", []).append(path)
+    if not any(found):
+        return RecordSet.open(patterns, flag)
+    if "" in found:
+        raise InputError(f"--{flag}: {found[''][0]} is of no task, other records are; train on "
+                         "records of one recipe, with their manifests beside them.")
+    recipe = next(iter(known.values()))
+    return TaskMixture({name: RecordSet.open(found[name], flag) for name in recipe.tasks
+                        if name in found})

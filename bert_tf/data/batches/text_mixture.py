@@ -1,0 +1,168 @@
+"""Batches of inputs and targets from several tasks, mixed by rates (arXiv:1910.10683, section
+3.5.2). Which example comes at which place is a function of the seed and the place alone.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.batches import bucketing
+from bert_tf.data.denoising.inputs_and_targets import Runs
+from bert_tf.data.denoising.text_pairs import TextPairs
+from bert_tf.data.records.features import without_autotune
+from bert_tf.data.text import stateless_random
+
+_BLOCK = 1 << 12        # places whose tasks are drawn at a time
+
+
+def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: float = 1.0
+                 ) -> np.ndarray:
+    """How often each task comes in a mixture: its examples, of which at most `maximum` count, to
+    the power of 1 / temperature. Without both it is in proportion to the examples; an endless
+    temperature makes all tasks equal.
+
+    Returns:
+        float64 [tasks], with the sum 1.
+    """
+    counts = np.array(sizes, np.float64)
+    rates = (counts if maximum is None else np.minimum(counts, maximum)) ** (1 / temperature)
+    return rates / rates.sum()
+
+
+class Draws:
+    """Which example of which task is at which place of an endless stream.
+
+    Each place has a task by a throw of its own. The examples of a task come in a random order,
+    another each time that they all have come.
+
+    Args:
+        sizes: the number of examples of each task.
+        rates: of `mixing_rates`.
+        seed: int below 2**31.
+    """
+
+    def __init__(self, sizes: Sequence[int], rates: np.ndarray, seed: int) -> None:
+        self._sizes, self._seed = np.array(sizes), seed
+        self._bounds = np.cumsum(rates)
+        self._orders: dict[int, tuple[int, np.ndarray]] = {}
+
+    def _tasks(self, block):
+        """The tasks of the places of a block, int [_BLOCK]."""
+        drawn = stateless_random.uniform(np.array([[self._seed, block]]), _BLOCK)[0]
+        found = np.searchsorted(self._bounds, drawn, "right")
+        return np.minimum(found, len(self._sizes) - 1)
+
+    def __call__(self, first: int) -> Iterator[tuple[int, int]]:
+        """Yields (task, example) of the places from `first` on."""
+        seen = np.zeros(len(self._sizes), int)      # how many of each task came before
+        for block in range(first // _BLOCK):
+            seen += np.bincount(self._tasks(block), minlength=len(seen))
+        for block in itertools.count(first // _BLOCK):
+            for place, task in enumerate(self._tasks(block).tolist(), block * _BLOCK):
+                number = seen[task]
+                seen[task] += 1
+                if place >= first:
+                    yield task, self._example(task, int(number))
+
+    def _example(self, task, number):
+        epoch, place = divmod(number, int(self._sizes[task]))
+        if self._orders.get(task, (None,))[0] != epoch:
+            # Blocks of places have seeds of their own, from 0 on.
+            seed = np.array([[self._seed, -1 - (epoch * len(self._sizes) + task)]])
+            self._orders[task] = epoch, stateless_random.permutations(
+                seed, int(self._sizes[task]))[0]
+        return int(self._orders[task][1][place])
+
+
+@dataclasses.dataclass(frozen=True)
+class TextMixture:
+    """The examples of several tasks to train on.
+
+    Attributes:
+        tasks: {name: inputs and targets, with their final tokens}.
+        rates: of `mixing_rates`.
+        max_seq_length, max_target_length: S and T.
+        is_padded: whether every batch has these lengths, as in the original. By default it has the
+            least of `bucketing.padded_lengths` that its inputs and its targets fit; the loss, which
+            is divided by all positions, is the larger the less padding there is.
+    """
+
+    tasks: Mapping[str, tuple[Runs, Runs]]
+    rates: np.ndarray
+    max_seq_length: int
+    max_target_length: int
+    is_padded: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of examples."""
+        return sum(len(targets) for _, targets in self.tasks.values())
+
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for a place in the stream to mean the same examples."""
+        digest = hashlib.sha256()
+        for runs in itertools.chain.from_iterable(self.tasks.values()):
+            digest.update(runs.tokens.tobytes())
+            digest.update(runs.ends.tobytes())
+        return {"tasks": list(self.tasks), "rates": self.rates.tolist(),
+                "examples": digest.hexdigest(), "max_seq_length": self.max_seq_length,
+                "max_target_length": self.max_target_length, "is_padded": self.is_padded}
+
+    def locate_damage(self) -> None:
+        """Does nothing: the examples are in memory."""
+
+    def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
+                         worker: int = 0, workers: int = 1,
+                         length: tuple[int, int] | None = None) -> tf.data.Dataset:
+        """An endless dataset of the batches of each replica of one worker; the arguments and the
+        result are those of `ExampleSet.training_batches`, but that the length of a batch is that of
+        its inputs and that of its targets."""
+        local = replicas // workers
+
+        def generate():
+            for rows, sizes in self._rows(seed, taken, global_batch):
+                if length in (None, sizes):
+                    features = self._features(rows, *sizes)
+                    for part in range(worker * local, (worker + 1) * local):
+                        yield {name: np.split(values, replicas)[part]
+                               for name, values in features.items()}
+
+        spec = {name: tf.TensorSpec([global_batch // replicas, length and length[side]], tf.int32)
+                for side, names in enumerate((("encoder_input_tokens",), (
+                    "decoder_input_tokens", "decoder_target_tokens", "decoder_loss_weights")))
+                for name in names}
+        return without_autotune(tf.data.Dataset.from_generator(
+            generate, output_signature=spec).prefetch(2 * local))
+
+    def batch_lengths(self, seed: int, taken: int, global_batch: int
+                      ) -> Iterator[tuple[int, int]]:
+        """Yields the lengths of the inputs and of the targets of each batch of
+        `training_batches`."""
+        return (sizes for _, sizes in self._rows(seed, taken, global_batch))
+
+    def _rows(self, seed, taken, global_batch):
+        """Yields (task and example of each row of a batch, the lengths of inputs and targets)."""
+        sizes = [len(targets) for _, targets in self.tasks.values()]
+        lengths = [[runs.lengths for runs in pair] for pair in self.tasks.values()]
+        most = self.max_seq_length, self.max_target_length
+        drawn = Draws(sizes, self.rates, seed)(taken)
+        while True:
+            rows = list(itertools.islice(drawn, global_batch))
+            yield rows, most if self.is_padded else tuple(bucketing.padded_length(
+                [min(max(lengths[task][side][row] for task, row in rows), longest)], longest)
+                for side, longest in enumerate(most))
+
+    def _features(self, rows, max_seq_length, max_target_length):
+        sides = list(self.tasks.values())
+        chosen = [[_run(sides[task][side], row) for task, row in rows] for side in (0, 1)]
+        pairs = TextPairs(*map(Runs.join, chosen), max_seq_length, max_target_length)
+        return pairs.features(pairs.order)
+
+
+def _run(runs, row):
+    return runs.tokens[runs.ends[row]:runs.ends[row + 1]]

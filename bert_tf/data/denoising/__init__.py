@@ -1,0 +1,1 @@
+"""T5's noise: inputs and targets of an encoder and a decoder."""

@@ -1,0 +1,247 @@
+"""Pre-training instances of one piece of corpus: segments and masks, held as arrays."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+from bert_tf.data.denoising import text_pairs
+from bert_tf.data.masking.ernie_masks import CoinMasks
+from bert_tf.data.masking.masks import Masks, quotas
+from bert_tf.data.masking.roberta_masks import BlockMasks
+from bert_tf.data.masking.span_masks import SPAN_FEATURES
+from bert_tf.data.masking.static_masks import static_masks
+from bert_tf.data.masking.word_order import WordOrder, num_labels
+from bert_tf.data.records.features import Marks, pack_pairs
+from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.data.segments.row_streams import make_columns, row_features
+from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.data.text.token_labels import in_rest_of_document
+from bert_tf.recipes import Recipe
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+
+BARE = Layout(0, 0, 0)      # no special tokens
+_BLOCK = 8192       # sequences that become arrays together
+# What gives the labels of tokens, from documents and slices; None where the text has given them.
+TOKEN_LABELS = {"": None, "capitalization": None, "token_document": in_rest_of_document}
+
+
+def feature_names(recipe: Recipe) -> list[str]:
+    """The features of the records of a recipe, in the order in which they are written."""
+    if PAIRINGS[recipe.segments.pairing].in_streams:
+        return ["input", "is_masked", "target", "seg_id", "label"]
+    if PAIRINGS[recipe.segments.pairing].in_rows:
+        return row_features(recipe.segments, recipe.tokenizer, recipe.tokenizer_settings)
+    if recipe.denoising:
+        return text_pairs.feature_names(recipe.denoising.converter, recipe.denoising.pack)
+    names = ["input_ids", "input_mask", "segment_ids"]
+    if recipe.tasks:
+        return [*names, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
+                "next_sentence_labels", "task_ids", "token_label_ids", "token_label_weights"]
+    if not recipe.corruption.dynamic:
+        names += ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
+        names += SPAN_FEATURES if recipe.corruption.choose == "spans" else ()
+        names += ["word_order_weights"] if recipe.corruption.shuffle_prob else []
+    if recipe.corruption.choose == "ngrams" or (
+            recipe.corruption.dynamic and recipe.corruption.units != "subwords"):
+        names.append("token_boundary")
+    if recipe.corruption.dynamic and "ner_span" in recipe.corruption.schemes:
+        names.append("entities")
+    if PAIRINGS[recipe.segments.pairing].num_labels:
+        names.append("next_sentence_labels")
+    return names
+
+
+@dataclasses.dataclass
+class Instances:
+    """M instances over one token array; slices and choices only, 60 to 500 bytes each.
+
+    Attributes:
+        documents: the `Documents` that hold the tokens.
+        slices: int32 [M, 5], see `pairing.Slices`.
+        masks: `Masks`; None where masks are drawn while training.
+        order: int [M], the order in which instances are written.
+        names: the features of a record.
+        left_out: how many sequences were left out because they are too long.
+        num_labels: number of classes of the labels; 0 if there are none.
+        next_label: the label of a pair in order.
+        cut: how many predictions had no room; where masks are drawn while training, how many have
+            none in an epoch.
+        joins: uint8 [T], 0 where a unit begins; needed where the records have boundaries of units.
+        task_id: of the recipe's tasks, if it has several.
+        slots: P.
+        layout: the places of special tokens.
+    """
+
+    documents: Documents
+    slices: np.ndarray
+    masks: Masks | None
+    order: np.ndarray
+    names: list[str]
+    left_out: int = 0
+    num_labels: int = 0
+    next_label: int = 0
+    cut: int = 0
+    joins: np.ndarray | None = None
+    task_id: int = 0
+    slots: int = 0
+    layout: Layout = Layout()
+
+    @property
+    def counted_tokens(self) -> np.ndarray:
+        """The tokens of the text, by which it is counted how often it has each."""
+        return self.documents.tokens
+
+    def features(self, rows: np.ndarray, max_seq_length: int,
+                 vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """The record features of some instances.
+
+        Args:
+            rows: int [B], which instances.
+            max_seq_length: S.
+            vocabulary: names the ids of [CLS], [SEP] and [MASK].
+
+        Returns:
+            dict of the arrays of `names`, [B, S], [B, P] or [B, 1].
+        """
+        def marked(marks):
+            return pack_pairs(marks, *runs, max_seq_length,
+                              Marks(self.layout))["input_ids"] > 0
+
+        *runs, labels = self.slices[rows].T
+        found = pack_pairs(self.documents.tokens, *runs, max_seq_length, Marks(
+            self.layout, *(getattr(vocabulary, f"{role}_id") for role in (
+                "cls", "sep", "pad", "start"))))
+        if "token_boundary" in self.names:
+            # A special token or the first of a unit.
+            found["token_boundary"] = found["input_mask"] & ~marked(self.joins)
+        if "entities" in self.names:
+            found["entities"] = marked(self.documents.entities)
+        if self.masks is not None:
+            found |= self.masks.rows(rows).hide(found["input_ids"], vocabulary.mask_id)
+        if "task_ids" in self.names:
+            found = {**self._of_task(found["input_mask"], marked), **found}
+        found["next_sentence_labels"] = labels[:, None] ^ self.next_label
+        return {name: found[name] for name in self.names}
+
+    def _of_task(self, input_mask, marked):
+        """The features of a recipe with tasks; masks without predictions."""
+        count, labels = len(input_mask), self.documents.labels
+        ids, weights = np.zeros((2, *input_mask.shape), bool)
+        if labels is not None:
+            ids, weights = marked(labels), marked(np.ones_like(labels))
+        none = np.zeros((count, self.slots), np.int64)
+        return {"masked_lm_positions": none, "masked_lm_ids": none,
+                "masked_lm_weights": none.astype(np.float32), "token_label_ids": ids,
+                "token_label_weights": weights, "task_ids": np.full((count, 1), self.task_id)}
+
+
+@dataclasses.dataclass
+class RowInstances(Instances):
+    """Instances in rows that go on from batch to batch.
+
+    Attributes:
+        columns: their features, {name: [M, ...]}.
+    """
+
+    columns: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, documents: Documents, names: list[str], columns: dict[str, np.ndarray]
+           ) -> "RowInstances":
+        """The instances of `columns`, in their order."""
+        ids = columns["input_ids"]
+        slices = np.zeros((len(ids), 5), np.int32)
+        slices[:, 1] = columns.get("input_mask", np.ones_like(ids)).sum(1)
+        return cls(documents, slices, None, np.arange(len(ids)), names, layout=BARE,
+                   columns=columns)
+
+    @property
+    def counted_tokens(self) -> np.ndarray:
+        return self.columns["input_ids"][self.columns["input_mask"] > 0]
+
+    def features(self, rows: np.ndarray, max_seq_length: int,
+                 vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        return {name: self.columns[name][rows] for name in self.names}
+
+
+def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, recipe: Recipe,
+                     options, rows: int = 0) -> Instances:
+    """Draws all instances of a piece, for BERT as the original's `create_training_instances`.
+
+    Args:
+        documents: `Documents`; its ranges may be shuffled in place.
+        vocabulary: `Vocabulary`.
+        seed: of Python's random.Random, and of the lengths of n-grams.
+        recipe: `Recipe`, of which the data half matters.
+        options: has max_seq_length, max_predictions_per_seq, dupe_factor, short_seq_prob,
+            masked_lm_prob.
+        rows: of a batch, for recipes whose sequences go on from batch to batch.
+    """
+    stream = PythonRandom(seed)
+    pairing = PAIRINGS[recipe.segments.pairing]
+    if pairing.in_rows:
+        return RowInstances.of(documents, feature_names(recipe), make_columns(
+            documents, vocabulary, stream, options, recipe.segments, rows))
+    layout = BARE if recipe.segments.bare else vocabulary.layout
+    room = layout.room(options.max_seq_length, pair=pairing.segments == 2)
+    assert pairing.draw is not None
+    drawn = pairing.draw(documents, stream, room, options, recipe.segments)
+    # Where there may be one segment or two, one has the room of a separator more.
+    most = room + pairing.in_order * layout.between
+    masks = _make_masks(documents, vocabulary, stream, recipe.corruption, options, most)
+    order_of_words = WordOrder(recipe, vocabulary.layout, seed, options.max_seq_length,
+                               options.max_predictions_per_seq)
+    slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
+    more = True
+    while more:
+        # Masks are drawn between the draws of one sequence and of the next.
+        block = list(itertools.islice(_drawing(drawn, masks), _BLOCK))
+        more = len(block) == _BLOCK
+        fitting = [found for found in block if found[1] + found[3] <= most]
+        left_out += len(block) - len(fitting)
+        slices.append(np.array(fitting, np.int32).reshape(-1, 5))
+        placed = order_of_words.change(documents.tokens, slices[-1], masks and masks.place())
+        if placed is not None:
+            parts.append(placed)
+    slices, units = np.concatenate(slices), recipe.corruption.units
+    label = TOKEN_LABELS[recipe.tasks[recipe.task].token_labels] if recipe.task else None
+    if label:
+        documents.labels = label(documents, slices).view(np.uint8)
+    order = list(range(len(slices)))
+    if not pairing.in_order:
+        stream.shuffle(order)
+    dynamic = recipe.corruption.dynamic
+    return Instances(documents, slices, Masks.join(parts) if parts and not dynamic else None,
+                     np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe),
+                     recipe.segments.next_label, getattr(masks, "cut", 0),
+                     documents.joins(units if units != "subwords" else "words"),
+                     recipe.task_id if recipe.task else 0, options.max_predictions_per_seq,
+                     layout)
+
+
+def _make_masks(documents, vocabulary, stream, masking, options, room):
+    """What draws the masks of records, or None where they are drawn while training."""
+    if masking.quota == "each":     # dynamic or not: what has no room is counted
+        return CoinMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,
+                         options.max_predictions_per_seq, room)
+    if masking.dynamic or masking.quota == "none":
+        return None
+    if masking.quota == "drawn":
+        return BlockMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,
+                          options.max_predictions_per_seq, room)
+    return static_masks(masking, documents, stream, vocabulary,
+                        quotas(options.max_seq_length, options.masked_lm_prob,
+                               options.max_predictions_per_seq,
+                               vocabulary.layout.special(False) if masking.quota == "raised"
+                               else None),
+                        options.max_predictions_per_seq, room)
+
+
+def _drawing(drawn, masks):
+    """Yields the `Slices` of `drawn`, each after its masks are drawn."""
+    for found in drawn:
+        if masks is not None:
+            masks.draw(*found[:4])
+        yield found

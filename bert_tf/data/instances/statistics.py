@@ -1,0 +1,220 @@
+"""Counts of text and instances, and the report that warns of what spoils pre-training."""
+
+import collections
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf import recipes
+from bert_tf.data.instances.pretraining import Instances
+from bert_tf.data.masking import masks, word_order
+from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.data.text.corpus import Documents
+from bert_tf.tokenization.vocabulary import Layout
+
+_LENGTH_BINS = 8
+_LINE_SAMPLE = 64       # one line in so many is compared across pieces
+# Rate, and the two counts whose quotient it is.
+_RATES = (
+    ("unknown_tokens", "unknown_tokens", "tokens"),
+    ("one_sentence_documents", "one_sentence_documents", "documents"),
+    ("random_next", "random_next", "instances"),
+    ("swapped_next", "swapped_next", "instances"),
+    ("full_length", "full_length", "instances"),
+    ("predicted_positions", "predictions", "positions"),
+    ("masked", "masked", "predictions"),
+    ("kept", "kept", "predictions"),
+    ("replaced", "replaced", "predictions"),
+    ("shuffled", "shuffled", "visible"),
+)
+
+
+def count_text(lines: Sequence[str], documents: Documents, unk_id: int,
+               by_document: bool = False) -> tuple[dict[str, int], list[int]]:
+    """Counts of one piece of text.
+
+    Args:
+        lines: list of str.
+        documents: the `Documents` made of them.
+        unk_id: id of [UNK].
+        by_document: whether documents that no blank line ends are left out, and counted.
+
+    Returns:
+        counts: dict of ints, to be summed over pieces.
+        sample: hashes of a sixty-fourth of the lines, to find lines repeated in several pieces.
+    """
+    lines = [line for line in map(str.strip, lines) if line]
+    lengths = np.array([end - first for first, end in documents.ranges])
+    encoded = (line.encode("utf-8") for line in lines)
+    counts = {
+        "documents": len(documents.ranges),
+        "one_sentence_documents": int((lengths == 1).sum()),
+        "sentences": int(lengths.sum()),
+        "tokens": len(documents.tokens),
+        **({"open_documents": 1} if documents.is_open and by_document else {}),
+        "unknown_tokens": int((documents.tokens == unk_id).sum()),
+        "lines": len(lines),
+        "repeated_lines_within_pieces": len(lines) - len(set(lines)),
+    }
+    return counts, [h << 32 | zlib.adler32(line) for line in encoded
+                    if (h := zlib.crc32(line)) % _LINE_SAMPLE == 0]
+
+
+def count_instances(instances: Instances, max_seq_length: int,
+                    layout: Layout) -> dict[str, Any]:
+    """Counts of the `Instances` of one piece: dict of ints and a histogram of their lengths.
+
+    What a recipe does not have (labels, masks in the records) is not counted.
+
+    Args:
+        instances: the `Instances`.
+        max_seq_length: S.
+        layout: the `Layout` that they are packed by.
+    """
+    lengths = layout.length(*instances.slices[:, [1, 3]].T)
+    bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)
+    counts = {"instances": len(lengths)}
+    if "task_ids" in instances.names:
+        counts |= {f"label_{label}": count
+                   for label, count in enumerate(np.bincount(instances.slices[:, 4]).tolist())}
+        counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
+        if instances.documents.labels is not None:
+            counts["token_labels"] = int(instances.documents.labels.sum())
+    elif "next_sentence_labels" in instances.names:
+        labels = instances.slices[:, 4]
+        counts["random_next"] = int((labels == max(1, instances.num_labels - 1)).sum())
+        if instances.num_labels > 2:
+            counts["swapped_next"] = int((labels == word_order.SWAPPED).sum())
+    else:
+        counts["instance_tokens"] = int(instances.slices[:, [1, 3]].sum())
+    if instances.cut:
+        counts["cut_predictions"] = instances.cut
+    if instances.left_out:
+        counts["left_out"] = instances.left_out
+    counts["positions"] = int(lengths.sum())
+    counts["full_length"] = int((lengths == max_seq_length).sum())
+    if instances.masks is not None:
+        counts |= _count_masks(instances)
+    return {**counts, "length_histogram": np.bincount(bins, minlength=_LENGTH_BINS).tolist()}
+
+
+def _count_masks(instances):
+    """Counts of the predictions of hidden tokens, and of those of shuffled ones."""
+    found = instances.masks
+    used = found.used
+    is_order = found.extra.get("word_order_weights", np.zeros(used.shape)) > 0
+    replacements = found.replacements[used & ~is_order]
+    counts = {"predictions": len(replacements),
+              "masked": int((replacements == masks.MASK).sum()),
+              "kept": int((replacements == masks.KEEP).sum()),
+              "replaced": int((replacements >= 0).sum())}
+    if "word_order_weights" in found.extra:
+        counts["shuffled"] = int(is_order.sum())
+        counts["visible"] = int(instances.slices[:, [1, 3]].sum()) - len(replacements)
+    return counts
+
+
+def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
+    """Sums the counts of all pieces and derives their shares.
+
+    Args:
+        results: list of {"counts": dict, "line_sample": list}, one a piece.
+
+    Returns:
+        (counts, rates): the share of repeated lines is exact for one piece. For more it is the
+        larger of two shares: that within pieces, which finds the few lines that come again and
+        again, and that of the sample, which finds documents that are in several pieces.
+    """
+    counts = collections.Counter()
+    histogram = np.zeros(_LENGTH_BINS, int)
+    for result in results:
+        counts.update({k: v for k, v in result["counts"].items() if k != "length_histogram"})
+        histogram += result["counts"]["length_histogram"]
+
+    sample = [h for result in results for h in result["line_sample"]]
+    repeated = max(counts["repeated_lines_within_pieces"] / max(counts["lines"], 1),
+                   0 if len(results) == 1 or not sample
+                   else 1 - len(set(sample)) / len(sample))
+    rates = {"repeated_lines": repeated} | {
+        name: counts[part] / max(counts[whole], 1)
+        for name, part, whole in _RATES if part in counts}
+    return {**counts, "length_histogram": histogram.tolist()}, rates
+
+
+def report(record: dict[str, Any]) -> str:
+    """The text of the report on a manifest: figures, then warnings."""
+    counts, rates, options = record["counts"], record["rates"], record["options"]
+    lines = [
+        f"{counts['documents']:,} documents, {counts['sentences']:,} sentences, "
+        f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} [UNK], "
+        f"{rates['repeated_lines']:.1%} repeated lines",
+        f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
+        f"({rates['full_length']:.0%} of that length)",
+    ]
+    if "random_next" in rates:
+        lines[-1] += f", {rates['random_next']:.1%} with " + (
+            "A and B swapped or a random B" if _is_swapped(record) else "a random next sentence")
+        if "swapped_next" in rates:
+            lines[-1] += f", {rates['swapped_next']:.1%} with A and B swapped"
+    if counts.get("left_out"):
+        lines[-1] += (f"; {counts['left_out'] // options['dupe_factor']:,} sentences are longer "
+                      "and left out")
+    if "pairs" in counts:
+        length, share = (counts[name] / counts[of] for name, of in (
+            ("target_tokens", "pairs"), ("pairs", "instances")))
+        lines.append(f"{counts['pairs']:,} targets of {length:.1f} tokens, {share:.1f} in a row of "
+                     f"up to {options['max_target_length']}")
+    labels = [count for name, count in counts.items() if name.startswith("label_")]
+    if len(labels) > 1:
+        lines.append("labels: " + ", ".join(f"{label / sum(labels):.1%}" for label in labels))
+    if "predicted_positions" in rates:
+        lines.append(
+            f"{counts['predictions']:,} predictions, {rates['predicted_positions']:.1%} of the "
+            f"tokens: {rates['masked']:.1%} [MASK], {rates['kept']:.1%} kept, "
+            f"{rates['replaced']:.1%} replaced")
+    if "shuffled" in rates:
+        lines.append(f"{counts['shuffled']:,} more tokens are shuffled, three neighbours at a "
+                     f"time: {rates['shuffled']:.2%} of those that are not predicted")
+    if counts.get("cut_predictions"):
+        share = counts["cut_predictions"] / max(counts["positions"], 1)
+        lines.append(f"{counts['cut_predictions']:,} predictions, {share:.2%} of the tokens, are "
+                     "more than --max_predictions_per_seq has room for and left out"
+                     + ("" if "predictions" in counts else " in an epoch"))
+    return "\n".join(lines + [f"warning: {text}" for text in _warnings(record)])
+
+
+def _is_swapped(record):
+    return recipes.of_manifest(record).segments.negatives == "swapped"
+
+
+def _warnings(record):
+    """Yields what spoils pre-training on the records, then the notes on their input."""
+    counts, rates, options = record["counts"], record["rates"], record["options"]
+    if rates["unknown_tokens"] > 0.01:
+        yield "much of the text is [UNK]: the vocabulary or --do_lower_case does not fit it."
+    if rates["repeated_lines"] > 0.1:
+        yield "many lines are repeated: the model will learn them by heart; remove them first."
+    if "random_next" in rates:
+        swapped = _is_swapped(record)
+        if rates["one_sentence_documents"] > 0.1:
+            yield ("many documents have one sentence: their next sentence is always a random one. "
+                   "Is there a blank line after every line?")
+        if counts["documents"] < 2 and not swapped:
+            yield ("there is one document only: random next sentences come from it too, so next "
+                   "sentence prediction can't be learned. Put blank lines between documents.")
+        if rates["random_next"] > 0.65:
+            yield (f"most {'pairs are not in order' if swapped else 'next sentences are random'}: "
+                   "documents or sentences are short or long for --max_seq_length; a model can "
+                   "guess the label from the base rate.")
+    else:
+        kept = counts["instance_tokens"] / (counts["tokens"] * options["dupe_factor"])
+        # Where a sequence may end with a part of a sentence, some is left out of any text.
+        if kept < (0.7 if PAIRINGS[record["recipe"]["segments"]["pairing"]].in_order else 0.95):
+            yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
+                   "--max_seq_length: put one sentence on a line.")
+        if not {"predictions", "label_1", "pairs"} & counts.keys() and options["dupe_factor"] > 1:
+            yield ("the records repeat each other: with dynamic masks and no choice in the "
+                   "segments, --dupe_factor=1 is enough.")
+    yield from record["notes"]

@@ -1,0 +1,1 @@
+"""Which tokens are masked, when records are made and while training."""

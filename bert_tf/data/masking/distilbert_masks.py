@@ -1,0 +1,69 @@
+"""Masks of DistilBERT: a share of all tokens of a batch, rare ones more often (arXiv:1910.01108;
+transformers examples/research_projects/distillation, distiller.py, prepare_batch_mlm)."""
+
+import dataclasses
+
+import lazy_loader
+import numpy as np
+
+from bert_tf.data.masking.dynamic_masks import DynamicMasks, draw_uniforms
+
+tf = lazy_loader.load("tensorflow")
+
+_SMOOTHING = 0.7        # --mlm_smoothing
+
+
+def token_weights(counts: np.ndarray, special_ids) -> np.ndarray:
+    """By what tokens are drawn, float32 [V]: their counts, at least 1, to the power -0.7; 0 for
+    special tokens.
+
+    Args:
+        counts: int [V], how often the text has each token.
+        special_ids: ids of special tokens.
+    """
+    weights = np.maximum(counts, 1).astype(np.float64) ** -_SMOOTHING
+    weights[list(special_ids)] = 0.0
+    return weights.astype(np.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchMasks(DynamicMasks):
+    """Draws ceil(p * N) of the N tokens of a global batch, special ones counted, without
+    replacement and in proportion to weights, so that a sequence may have any number of predictions;
+    those beyond P of a sequence are left out.
+
+    A token's chance depends on the seed and its record's number alone, but which are chosen on the
+    other records of the batch: all of a global batch must come at once, as `by_batch` says.
+
+    Attributes:
+        weights: float32 [V], see `token_weights`.
+    """
+
+    weights: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0), compare=False)
+    by_batch = True
+
+    def __call__(self, batch: dict, seed: int, numbers) -> dict:
+        """See `DynamicMasks`."""
+        size, slots = self.max_seq_length, self.max_predictions_per_seq
+        uniforms = draw_uniforms(seed, numbers, 2 * size + slots)
+        return {**batch, **self.hide(batch["input_ids"], batch["input_mask"], uniforms)}
+
+    def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
+        """See `DynamicMasks`.
+
+        Args:
+            input_ids, input_mask: int32 [B, S].
+            uniforms: float32 in [0, 1), [B, 2S + P].
+            token_boundary: not used.
+        """
+        size = self.max_seq_length
+        draws, die, drawn = tf.split(uniforms, [size, size, self.max_predictions_per_seq], 1)
+        weights = tf.gather(tf.constant(self.weights), input_ids)
+        candidates = (input_mask > 0) & (weights > 0)
+        # The first of exponential times with these rates, as in drawing one after the other.
+        times = tf.where(candidates, -tf.math.log(draws + 2.0**-25) / weights, np.inf)
+        count = tf.cast(tf.reduce_sum(input_mask), tf.float64)
+        count = tf.cast(tf.math.ceil(self.masked_lm_prob * count), tf.int32)
+        ordered = tf.sort(tf.reshape(times, [-1]))
+        last = ordered[tf.clip_by_value(count, 1, tf.size(ordered)) - 1]
+        return self._throw(input_ids, candidates & (times <= last) & (count > 0), die, drawn)

@@ -1,0 +1,145 @@
+"""ERNIE's masks: a coin for each unit, drawn as PaddlePaddle/ERNIE batching.py draws them.
+
+There is no quota, so a sequence may have no prediction. Within a chosen unit each token is thrown
+by itself: part of a unit may be hidden and part of it shown.
+"""
+
+import numpy as np
+
+from bert_tf.data.masking.masks import KEEP, MASK, Masks
+from bert_tf.data.records.features import Marks, pack_pairs
+from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.recipes.corruption import MaskTokens
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+# What a token is to the units.
+OUTSIDE, BEGINS, GOES_ON = -1, 0, 1
+_LOWEST = 1         # random ids are any but that of padding
+
+
+def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
+                uniforms: np.ndarray, replacements: np.ndarray, masked_lm_prob: float = 0.15,
+                shares: tuple[float, float] = (0.8, 0.1)) -> tuple[np.ndarray, np.ndarray]:
+    """Which of N tokens are predicted, and what is seen in their place.
+
+    A unit that nothing follows in its sequence, not even a special token, is never chosen, nor is
+    one that begins a sequence.
+
+    Args:
+        labels: int [N], `OUTSIDE` for special tokens, else `BEGINS` or `GOES_ON`.
+        first: bool [N], where sequences begin.
+        by_unit: bool [N], whether units are chosen in the token's sequence; single tokens are if
+            not.
+        uniforms: float [N] in [0, 1). A unit's coin is that of its first token.
+        replacements: int [N], ids of random tokens.
+        masked_lm_prob: probability of a unit.
+        shares: see `MaskTokens`.
+
+    Returns:
+        bool [N], whether a token is predicted, and int [N], its replacement: an id, MASK or KEEP.
+    """
+    place = np.arange(len(labels))
+    # The last token up to here that does not go on with a unit; its unit's first, if it begins one.
+    head = np.maximum.accumulate(np.where(labels == GOES_ON, 0, place))
+    sequence = np.maximum.accumulate(np.where(first, place, 0))
+    closed = np.minimum.accumulate(np.where(labels == GOES_ON, len(labels), place)[::-1])[::-1]
+    following = np.append(closed[1:], len(labels))      # the next that does not go on
+    ends = np.append(place[first][1:], len(labels))
+    end = np.repeat(ends, np.diff(np.append(place[first], len(labels))))
+    is_unit = (labels[head] == BEGINS) & (head > sequence) & (following < end)
+    coin = np.where(by_unit, uniforms[head], uniforms)
+    chosen = (coin <= masked_lm_prob) & np.where(by_unit, is_unit, labels != OUTSIDE)
+    # The coin of a unit is the throw of its first token too.
+    scale = np.where(by_unit & (labels == GOES_ON), 1.0, masked_lm_prob)
+    masked, random = shares
+    shown = np.where(uniforms > scale * round(1 - masked, 12), MASK, np.where(
+        uniforms > scale * round(1 - masked - random, 12), replacements, KEEP))
+    return chosen, np.where(chosen, shown, KEEP)
+
+
+def draw_coins(rng: np.random.RandomState, labels: np.ndarray, first: np.ndarray,
+               by_unit: np.ndarray, vocab_size: int, **options) -> tuple[np.ndarray, np.ndarray]:
+    """`throw_coins` with the numbers that the original draws for a batch of N tokens.
+
+    Args:
+        rng: numpy's legacy generator.
+        labels, first, by_unit: see `throw_coins`; so are `options`.
+        vocab_size: V.
+    """
+    uniforms = rng.random_sample(len(labels))
+    replacements = rng.randint(_LOWEST, vocab_size, len(labels))
+    return throw_coins(labels, first, by_unit, uniforms, replacements, **options)
+
+
+class CoinMasks:
+    """Draws the masks of sequences, as `StaticMasks` does: those between two calls of `place` are
+    one batch of the original's.
+
+    Args: see `StaticMasks`.
+
+    Attributes:
+        cut: how many predictions had no room.
+    """
+
+    def __init__(self, masking: MaskTokens, documents: Documents, stream: PythonRandom,
+                 vocabulary: Vocabulary, masked_lm_prob: float, max_predictions_per_seq: int,
+                 room: int) -> None:
+        self._masking, self._prob, self._room = masking, masked_lm_prob, room
+        self._documents, self._vocabulary = documents, vocabulary
+        self._joins = documents.joins(masking.units)
+        self._slots = max_predictions_per_seq
+        self._rng = np.random.RandomState(stream.seed % 2**32)
+        self._runs: list[tuple[int, int, int, int]] = []
+        self.cut = 0
+
+    def draw(self, *runs: int) -> None:
+        """Notes one sequence: the starts and lengths of A and B."""
+        if runs[1] + runs[3] <= self._room:
+            self._runs.append(runs)
+
+    def place(self) -> Masks:
+        """The predictions of the sequences noted since the last call."""
+        layout, size = self._vocabulary.layout, self._vocabulary.size
+        runs = np.array(self._runs, np.int64).reshape(-1, 4).T
+        self._runs.clear()
+        lengths = layout.length(runs[1], runs[3])
+        width = int(lengths.max(initial=1))
+        joins = np.zeros_like(self._documents.tokens) if self._joins is None else (
+            self._joins.astype(np.int32))
+        packed = pack_pairs(joins, *runs, width, Marks(layout, *[OUTSIDE] * 4))
+        labels = packed["input_ids"][packed["input_mask"]]
+        # The rest of a unit that was cut is a unit.
+        labels[1:][(labels[1:] == GOES_ON) & (labels[:-1] == OUTSIDE)] = BEGINS
+        starts = np.cumsum(lengths) - lengths
+        first = np.zeros(len(labels), bool)
+        first[starts] = True
+        chosen, shown = draw_coins(
+            self._rng, labels, first, np.full(len(labels), self._joins is not None), size,
+            masked_lm_prob=self._prob, shares=self._masking.shares)
+        masks, cut = gather_masks(chosen, shown, lengths, self._slots)
+        self.cut += cut
+        return masks
+
+
+def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
+                 slots: int) -> tuple[Masks, int]:
+    """The first predictions of each sequence as `Masks`, and how many had no room.
+
+    Args:
+        chosen, shown: [N], what `throw_coins` returns for sequences one after the other.
+        lengths: int [M], the length of each.
+        slots: P.
+    """
+    places = np.flatnonzero(chosen)
+    starts = np.cumsum(lengths) - lengths
+    row = np.searchsorted(starts, places, "right") - 1
+    slot = np.arange(len(places)) - np.searchsorted(row, row)
+    counts = np.bincount(row, minlength=len(lengths)) if len(places) else np.zeros(len(lengths))
+    shape = len(lengths), slots
+    masks = Masks(np.zeros(shape, np.uint16), np.full(shape, KEEP, np.int32),
+                  np.minimum(counts, slots).astype(np.uint16))
+    kept = slot < slots
+    masks.positions[row[kept], slot[kept]] = (places - starts[row])[kept]
+    masks.replacements[row[kept], slot[kept]] = shown[places][kept]
+    return masks, int((~kept).sum())

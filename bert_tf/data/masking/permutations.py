@@ -1,0 +1,119 @@
+"""XLNet's order of prediction: what each position sees, drawn anew for every record that is read
+(zihangdai/xlnet, data_utils.py, _local_perm and the parser of get_input_fn).
+
+Shapes: B batch, S sequence, P predictions.
+"""
+
+import dataclasses
+
+import lazy_loader
+
+from bert_tf.data.masking.dynamic_masks import draw_uniforms, positions_of
+from bert_tf.data.segments.streams import is_backward
+
+tf = lazy_loader.load("tensorflow")
+
+
+def indices(ranks, hidden, target, reuse_len: int):
+    """Two numbers for each position, which say what it sees: position i sees key j unless
+    query_order[i] <= key_order[j].
+
+    The two parts of a sequence are ordered apart; the second sees all of the first, which sees
+    nothing of the second. In its part a position sees the tokens that are not hidden and the hidden
+    ones of lower rank; only [SEP] and [CLS] see themselves if they are hidden.
+
+    Args:
+        ranks: int32 [B, S], the place of each position in the order of its part.
+        hidden: bool [B, S], tokens that are predicted, and [SEP] and [CLS].
+        target: bool [B, S], tokens that are predicted.
+        reuse_len: length of the first part.
+
+    Returns:
+        key_order and query_order, int32 [B, S].
+    """
+    rev = tf.where(hidden, ranks, -1)
+    own = tf.where(target, rev, rev + 1)
+    # No number of the first part is above reuse_len, none of the second below it.
+    after = tf.where(tf.range(ranks.shape[1]) < reuse_len, 0, reuse_len + 1)
+    return rev + after, own + after
+
+
+@dataclasses.dataclass(frozen=True)
+class Permutations:
+    """Draws the order of prediction while training, for whole batches of records.
+
+    A record's order depends on the seed and on the record's number in the stream alone.
+
+    Attributes:
+        max_seq_length: S.
+        reuse_len: length of the first part.
+        perm_size: tokens that are permuted together; longer parts have the same permutation in each
+            of their windows of this length, one window after the other.
+        slots: P.
+        cls_id, sep_id: ids of special tokens, which are not predicted.
+        rows, cores, bi_data: see `streams.is_backward`.
+    """
+
+    max_seq_length: int
+    reuse_len: int
+    perm_size: int
+    slots: int
+    cls_id: int
+    sep_id: int
+    rows: int
+    cores: int
+    bi_data: bool
+    adds = ("input_ids", "input_mask", "segment_ids", "key_order", "query_order", "is_backward",
+            "next_sentence_labels")
+
+    def __call__(self, batch: dict, seed: int, numbers) -> dict:
+        """The features of a batch.
+
+        Args:
+            batch: input, is_masked and seg_id, int32 [B, S], label, int32 [B, 1], and
+                is_real_example where there is one.
+            seed: of all orders.
+            numbers: int64 [B], the number of each record in the stream.
+
+        Returns:
+            What `order` does, is_backward, int32 [B, 1], and is_real_example where there is one.
+        """
+        size = self.perm_size
+        uniforms = tf.reshape(draw_uniforms(seed, numbers, 2 * size), [-1, 2, size])
+        # The place of each in the order of the uniforms.
+        found = self.order(batch, tf.argsort(tf.argsort(uniforms, stable=True), stable=True))
+        backward = is_backward(numbers % self.rows, self.rows, self.cores, self.bi_data)
+        rest = {name: batch[name] for name in ("is_real_example",) if name in batch}
+        return {**found, "is_backward": tf.cast(backward, tf.int32)[:, None], **rest}
+
+    def order(self, batch: dict, permutations) -> dict:
+        """The features of a batch, given its orders.
+
+        Args:
+            batch: see `__call__`.
+            permutations: int32 [B, 2, perm_size], the rank of each position of a window, of the
+                first part and of the second.
+
+        Returns:
+            dict of input_ids, input_mask (ones), segment_ids, key_order and query_order, int32
+            [B, S]; masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32
+            [B, P]; next_sentence_labels, int32 [B, 1].
+        """
+        ids, size = batch["input"], self.max_seq_length
+        special = (ids == self.cls_id) | (ids == self.sep_id)
+        masked = batch["is_masked"] > 0
+        target = masked & ~special
+        column = tf.range(size)
+        second = tf.cast(column >= self.reuse_len, tf.int32)
+        place = column - second * self.reuse_len
+        ranks = tf.gather(tf.reshape(permutations, [-1, 2 * self.perm_size]),
+                          second * self.perm_size + place % self.perm_size, axis=1)
+        rev, own = indices(ranks + place // self.perm_size * self.perm_size, masked | special,
+                           target, self.reuse_len)
+        positions, used = positions_of(target, self.slots)
+        return {"input_ids": ids, "input_mask": tf.ones_like(ids),
+                "segment_ids": batch["seg_id"], "key_order": rev, "query_order": own,
+                "masked_lm_positions": positions,
+                "masked_lm_ids": tf.where(used, tf.gather(ids, positions, batch_dims=1), 0),
+                "masked_lm_weights": tf.cast(used, tf.float32),
+                "next_sentence_labels": batch["label"]}

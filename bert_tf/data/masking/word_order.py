@@ -1,0 +1,139 @@
+"""StructBERT's shuffled trigrams and swapped segments (arXiv:1908.04577, section 2.2).
+
+The paper's code was not published. All choices here are drawn after those of BERT's records, from a
+generator of their own, so that without them the records are BERT's.
+"""
+
+import itertools
+
+import numpy as np
+
+from bert_tf.data.masking.masks import KEEP, Masks
+from bert_tf.data.records.features import Marks, pack_pairs
+from bert_tf.data.segments.pairing import PAIRINGS
+from bert_tf.recipes import Recipe
+from bert_tf.tokenization.vocabulary import Layout
+
+_ORDERS = np.array(list(itertools.permutations(range(3))))      # [6, 3]
+IN_ORDER, SWAPPED, RANDOM = range(3)        # the labels of negatives="three_way"
+
+
+class WordOrder:
+    """Changes instances of BERT to those of StructBERT, thousands of them at once.
+
+    Shapes: M instances, P predictions, T trigrams.
+
+    Args:
+        recipe: `Recipe`.
+        layout: of the vocabulary.
+        seed: of the choices.
+        max_seq_length: S.
+        max_predictions_per_seq: P, without those of trigrams.
+    """
+
+    def __init__(self, recipe: Recipe, layout: Layout, seed: int, max_seq_length: int,
+                 max_predictions_per_seq: int) -> None:
+        self._recipe, self._layout, self._size = recipe, layout, max_seq_length
+        self._most = recipe.corruption.most_trigrams(max_predictions_per_seq, max_seq_length)
+        self._rng = np.random.RandomState(seed % 2**32)
+
+    def change(self, tokens: np.ndarray, slices: np.ndarray, masks: Masks | None) -> Masks | None:
+        """Swaps segments, in place, and shuffles trigrams.
+
+        Args:
+            tokens: int32 [T], which the slices are of.
+            slices: int32 [M, 5], see `pairing.Slices`.
+            masks: those of the instances; None where they are drawn while training.
+
+        Returns:
+            The masks with the trigrams, whose slots have 1 in `word_order_weights`.
+        """
+        if self._recipe.segments.negatives == "three_way":
+            self._swap(slices, masks)
+        if masks is None or not self._recipe.corruption.shuffle_prob:
+            return masks
+        return self._shuffle(tokens, slices, masks)
+
+    def _swap(self, slices, masks):
+        """Swaps A and B, with the masks in them, in a share of the pairs that are in order."""
+        drawn = self._rng.random_sample(len(slices)) < self._recipe.segments.swapped_share
+        swapped = drawn & (slices[:, 4] == IN_ORDER)
+        a_length, b_length = slices[swapped][:, [1, 3]].T[:, :, None]
+        slices[swapped] = slices[swapped][:, [2, 3, 0, 1, 4]]
+        slices[swapped, 4] = SWAPPED
+        if masks is None:
+            return
+        positions = masks.positions[swapped].astype(np.int64)
+        layout = self._layout
+        in_b = positions >= layout.b_offset(a_length)
+        moved = positions + np.where(in_b, layout.before - layout.b_offset(a_length),
+                                     layout.b_offset(b_length) - layout.before)
+        used = masks.used[swapped]
+        moved, order = _in_order(moved, used)
+        masks.positions[swapped] = moved
+        masks.replacements[swapped] = np.take_along_axis(masks.replacements[swapped], order, 1)
+
+    def _shuffle(self, tokens, slices, masks):
+        """The masks with shuffled trigrams."""
+        visible = self._visible(len(tokens), slices, masks)
+        starts, used = self._choose(visible)                                # [M, T]
+        places = starts[:, :, None] + np.arange(3)                          # [M, T, 3]
+        shuffled = starts[:, :, None] + _ORDERS[
+            (self._rng.random_sample(starts.shape) * len(_ORDERS)).astype(int)]
+        places, shuffled = (x.reshape(len(starts), -1) for x in (places, shuffled))
+        is_order = np.repeat(used, 3, axis=1)                               # [M, 3T]
+        ids = tokens[np.where(is_order, self._sources(slices, shuffled), 0)]
+        positions = np.concatenate([masks.positions.astype(np.int64), places], 1)
+        shown = np.concatenate([masks.replacements, np.where(is_order, ids, KEEP)], 1)
+        known = np.concatenate([masks.used, is_order], 1)
+        weights = np.concatenate([np.zeros(masks.positions.shape), is_order], 1)
+        positions, order = _in_order(positions, known)
+        return Masks(positions.astype(np.uint16),
+                     np.take_along_axis(shown, order, 1).astype(np.int32),
+                     known.sum(1).astype(np.uint16),
+                     {"word_order_weights":
+                      np.take_along_axis(weights, order, 1).astype(np.float32)})
+
+    def _visible(self, count, slices, masks):
+        """bool [M, S]: tokens, of `count` in the text, that are neither special nor predicted."""
+        packed = pack_pairs(np.zeros(count, np.int32), *slices[:, :4].T, self._size,
+                            Marks(self._layout, *[1] * 4))
+        visible = packed["input_ids"] == 0
+        rows, used = np.arange(len(slices))[:, None], masks.used
+        visible[np.broadcast_to(rows, used.shape)[used], masks.positions[used]] = False
+        return visible
+
+    def _choose(self, visible):
+        """Where disjoint trigrams of neighbours begin, int [M, T], and which are used, bool."""
+        windows = visible[:, :-2] & visible[:, 1:-1] & visible[:, 2:]
+        wanted = self._recipe.corruption.shuffle_prob * visible.sum(1) / 3
+        wanted = (wanted + self._rng.random_sample(len(visible))).astype(int)
+        starts = np.zeros((len(visible), self._most), np.int64)
+        used = np.zeros(starts.shape, bool)
+        column = np.arange(windows.shape[1])
+        for turn in range(self._most):
+            before = windows.cumsum(1, dtype=np.int32)
+            rank = self._rng.random_sample(len(visible)) * before[:, -1]
+            used[:, turn] = (turn < wanted) & (before[:, -1] > 0)
+            starts[:, turn] = start = (before > rank[:, None]).argmax(1)
+            windows &= ~used[:, turn, None] | (np.abs(column - start[:, None]) > 2)
+        return starts, used
+
+    def _sources(self, slices, positions):
+        """Where the tokens at some positions, [M, N], are in the token array."""
+        a_start, a_length, b_start, _, _ = slices.T[:, :, None]
+        offset = self._layout.b_offset(a_length)
+        return np.where(positions < offset, a_start + positions - self._layout.before,
+                        b_start + positions - offset)
+
+
+def _in_order(positions, used):
+    """Positions [M, P] in order, the unused behind and 0, and the order."""
+    order = np.argsort(np.where(used, positions, np.iinfo(np.int64).max), axis=1, kind="stable")
+    return np.take_along_axis(np.where(used, positions, 0), order, 1), order
+
+
+def num_labels(recipe: Recipe) -> int:
+    """The number of classes of `next_sentence_labels`; 0 where there is no such feature."""
+    found = PAIRINGS[recipe.segments.pairing].num_labels
+    return found + 1 if found and recipe.segments.negatives == "three_way" else found

@@ -1,0 +1,353 @@
+"""The features of records: their names and shapes, how text is packed into them, how they are read.
+
+The names, dtypes and shapes of pre-training records are those of google-research/bert
+`create_pretraining_data.py`, those of answer spans of its `run_squad.py`. S is the sequence length,
+P the number of predictions, C the number of choices, L the number of labels, V the vocabulary size.
+"""
+
+import dataclasses
+
+import lazy_loader
+import numpy as np
+
+from bert_tf.data.records import tfrecord
+from bert_tf.errors import InputError
+from bert_tf.spelling import MOST_CHARACTERS, spelling_names
+from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+
+tf = lazy_loader.load("tensorflow")
+
+# The size, as flags and manifests call it, that each axis is as long as.
+AXES = {"S": "max_seq_length", "T": "max_target_length", "P": "max_predictions_per_seq",
+        "L": "num_labels"}
+# One of these every record of a text has.
+_TOKENS = {"input_ids", "input", "decoder_target_tokens"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """One feature: a list of a fixed length in every record.
+
+    Attributes:
+        name: the key in the `tf.train.Example`.
+        dtype: "int64" or "float32", as stored; the model gets int32 for int64.
+        axis: "S", "T", "P", "C*S", "L", "L*S" or a number: the length of the list.
+        end: what the values must be below: "V", "S", "labels" (as many as the sentence objective
+            tells apart) or None, where any value can be.
+    """
+
+    name: str
+    dtype: str
+    axis: str | int
+    end: str | None = None
+
+    def length(self, max_seq_length: int = 0, max_predictions_per_seq: int = 0,
+               num_choices: int = 1, num_labels: int = 1, max_target_length: int = 0) -> int:
+        """The number of values in a record."""
+        return {"S": max_seq_length, "T": max_target_length, "P": max_predictions_per_seq,
+                "L": num_labels, "C*S": num_choices * max_seq_length,
+                "L*S": num_labels * max_seq_length}.get(self.axis, self.axis)
+
+    def on(self, axis: str | int, dtype: str | None = None) -> "Feature":
+        """This feature along another axis, or of another dtype."""
+        return dataclasses.replace(self, axis=axis, dtype=dtype or self.dtype)
+
+
+KNOWN = {feature.name: feature for feature in (
+    # What every record holds: input_ids are below V, input_mask is 1 where there is a token.
+    Feature("input_ids", "int64", "S", "V"),
+    Feature("input_mask", "int64", "S"),
+    Feature("segment_ids", "int64", "S"),
+    # Pre-training.
+    Feature("masked_lm_positions", "int64", "P", "S"),
+    Feature("masked_lm_ids", "int64", "P", "V"),
+    Feature("masked_lm_weights", "float32", "P"),
+    Feature("next_sentence_labels", "int64", 1, "labels"),
+    # 1 where a token is of an entity, for spans that are drawn while training.
+    Feature("entities", "int64", "S"),
+    # The boundary of the span of a prediction, its place in the span, and 1 if it is predicted from
+    # there; 1 where a prediction is of a shuffled token, not of a hidden one.
+    Feature("span_left", "int64", "P", "S"),
+    Feature("span_right", "int64", "P", "S"),
+    Feature("span_offset", "int64", "P", "S"),
+    Feature("span_weights", "float32", "P"),
+    Feature("word_order_weights", "float32", "P"),
+    # Of ERNIE 2.0's tasks: which of them, and labels of tokens with 1 where they count.
+    Feature("task_ids", "int64", 1),
+    Feature("token_label_ids", "int64", "S"),
+    Feature("token_label_weights", "int64", "S"),
+    # 1 where a word begins: ALBERT's, and those of masks of words that are drawn while training.
+    Feature("token_boundary", "int64", "S"),
+    # XLNet's: the tokens, which are predicted, what follows each, the segment, and 1 where the
+    # second one follows the first.
+    Feature("input", "int64", "S", "V"),
+    Feature("is_masked", "int64", "S"),
+    Feature("target", "int64", "S", "V"),
+    Feature("seg_id", "int64", "S"),
+    Feature("label", "int64", 1),
+    # Of an encoder and a decoder: tokens, padded with 0; the decoder's are its targets, shifted
+    # right by one; 0 for targets without a loss; of packed rows the number of each token's example,
+    # from 1, and its place in it; of a prefix LM 1 for tokens that see each other on both sides.
+    Feature("encoder_input_tokens", "int64", "S", "V"),
+    Feature("encoder_segment_ids", "int64", "S"),
+    Feature("encoder_positions", "int64", "S"),
+    Feature("decoder_input_tokens", "int64", "T", "V"),
+    Feature("decoder_target_tokens", "int64", "T", "V"),
+    Feature("decoder_loss_weights", "int64", "T"),
+    Feature("decoder_segment_ids", "int64", "T"),
+    Feature("decoder_positions", "int64", "T"),
+    Feature("decoder_causal_attention", "int64", "T"),
+    # Of recurrent language models: the token that follows each one, and what its prediction counts;
+    # 1 where a row begins with the first token of a text; the same of text from right to left.
+    Feature("next_token_ids", "int64", "S", "V"),
+    Feature("next_token_weights", "float32", "S"),
+    Feature("is_start", "int64", 1),
+    Feature("reverse_input_ids", "int64", "S", "V"),
+    Feature("reverse_next_token_ids", "int64", "S", "V"),
+    # The characters of words (see bert_tf/spelling.py), of which there may be any number.
+    *(Feature(prefix + name, "int64", "S") for prefix in ("", "reverse_")
+      for name in spelling_names(MOST_CHARACTERS)),
+    # Fine-tuning; is_real_example is 0 where a batch is filled up.
+    Feature("label_ids", "int64", 1),
+    Feature("label_weights", "int64", "S"),
+    Feature("is_real_example", "int64", 1),
+    Feature("unique_ids", "int64", 1),
+    Feature("start_positions", "int64", 1, "S"),
+    Feature("end_positions", "int64", 1, "S"),
+    Feature("is_impossible", "int64", 1),
+)}
+
+
+def known(*names: str) -> tuple[Feature, ...]:
+    """The features of these names."""
+    return tuple(KNOWN[name] for name in names)
+
+
+INPUTS = known("input_ids", "input_mask", "segment_ids")
+MASKS = known("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+SPANS = known("span_left", "span_right", "span_offset", "span_weights")
+PRETRAINING = (*INPUTS, *MASKS, KNOWN["next_sentence_labels"])
+ANSWER_SPAN = (KNOWN["unique_ids"], *INPUTS)
+# What records to train on have besides.
+ANSWER_SPAN_LABELS = known("start_positions", "end_positions", "is_impossible")
+
+
+def _finetuning(*labels, axis="S"):
+    """Inputs along `axis`, labels, and the weight of the example."""
+    return (*(feature.on(axis) for feature in INPUTS), *labels, KNOWN["is_real_example"])
+
+
+_LABEL = KNOWN["label_ids"]
+# By the kind of task; the choices of a multiple choice follow each other.
+FINETUNING = {
+    "classification": _finetuning(_LABEL),
+    "multi_label": _finetuning(_LABEL.on("L")),
+    "regression": _finetuning(_LABEL.on(1, "float32")),
+    "multiple_choice": _finetuning(_LABEL, axis="C*S"),
+    "tagging": _finetuning(_LABEL.on("S"), KNOWN["label_weights"]),
+}
+
+
+def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int,
+                   layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """What the original's `_truncate_seq_pair` leaves: it pops from the end of the longer, of B
+    where both are equally long (google-research/bert, run_classifier.py). Each part of a layout of
+    `halves` is cut by itself.
+
+    Args:
+        a_length, b_length: int [B], tokens of each part; B is none where its length is 0.
+        max_seq_length: S, special tokens included.
+        layout: the `Layout` of the vocabulary.
+
+    Returns:
+        The two lengths that fit, int [B].
+    """
+    if layout.halves:       # openai/finetune-transformer-lm, transform_roc
+        most = np.where(b_length > 0, max_seq_length // 2 - 2, layout.room(max_seq_length, False))
+        return np.minimum(a_length, most), np.minimum(b_length, most)
+    room = layout.room(max_seq_length, b_length > 0)
+    excess = np.maximum(a_length + b_length - room, 0)
+    a_popped = np.minimum(excess, np.maximum(a_length - b_length, 0))
+    b_popped = np.minimum(excess, np.maximum(b_length - a_length, 0))
+    # Both are equally long now: they are popped in turn, B first.
+    rest = np.where(b_length > 0, excess - a_popped - b_popped, 0)
+    return a_length - a_popped - rest // 2, b_length - b_popped - (rest + 1) // 2
+
+
+def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_start: np.ndarray,
+               b_length: np.ndarray, max_seq_length: int, vocabulary: Vocabulary,
+               pads_left: bool = False) -> dict[str, np.ndarray]:
+    """Packs runs of tokens that fit into sequences of one or two texts, such as
+    [CLS] A [SEP] B [SEP].
+
+    Args:
+        tokens: int32 [T].
+        a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; where B's
+            length is 0 there is A only.
+        max_seq_length: S.
+        vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`; one that spells its
+            words has `features`, which takes the place of their ids.
+        pads_left: whether padding comes before the sequence.
+
+    Returns:
+        dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the
+        class token is the last and no special one the first, segment_ids is uint8, the class
+        token's segment 2, and that of padding the layout's (XLNet, arXiv:1906.08237).
+    """
+    a_start, a_length, b_start, b_length = (
+        np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
+    layout = vocabulary.layout
+    length, b_offset = layout.length(a_length, b_length), layout.b_offset(a_length)
+    column = np.arange(max_seq_length)[None] - pads_left * (max_seq_length - length)
+    in_a = (column >= layout.before) & (column < layout.before + a_length)
+    in_b = (column >= b_offset) & (column < b_offset + b_length)
+    source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column
+    input_mask = (column >= 0) & (column < length)
+    input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(vocabulary.pad_id))
+    segment_ids = (column >= b_offset) & input_mask & (b_length > 0)
+    if layout.cls_last:
+        is_cls = column == length - 1
+        input_ids[is_cls] = vocabulary.cls_id
+        if not layout.before:
+            segment_ids = np.where(is_cls, np.uint8(2), segment_ids.astype(np.uint8))
+            segment_ids[~input_mask] = layout.pad_segment
+    if layout.before:
+        input_ids[:, :layout.before] = vocabulary.start_id
+    kept = in_a | in_b
+    input_ids[kept] = tokens[source[kept]]
+    found = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+    if getattr(vocabulary, "further_features", ()):
+        found |= vocabulary.features(input_ids, input_mask)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Marks:
+    """A vocabulary to pack marks with instead of ids: special tokens have the mark 0."""
+
+    layout: Layout
+    cls_id: int = 0
+    sep_id: int = 0
+    pad_id: int = 0
+    start_id: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFormat:
+    """What each record of a set holds.
+
+    Attributes:
+        features: the `Feature`s, in the order of `KNOWN`.
+        sizes: the lengths S and P of their axes, by the names of the flags; P only where there are
+            features along it.
+        vocab_size: V, what ids must be below; None while it is not known.
+        num_labels: what labels must be below; None where they are numbers or there are none.
+    """
+
+    features: tuple[Feature, ...]
+    sizes: dict[str, int]
+    vocab_size: int | None = None
+    num_labels: int | None = 2
+
+    @classmethod
+    def of_file(cls, path: str, names: list[str] | None = None) -> "RecordFormat":
+        """The format of a file, whose axes are as long as those of its first record.
+
+        Args:
+            path: the TFRecord file, which holds a record.
+            names: of the features; all known ones of the first record if None.
+
+        Raises:
+            InputError: the first record holds no text.
+        """
+        message = next(tfrecord.read_records(path), None)
+        if message is None:
+            raise InputError(f"{path} holds no record.")
+        try:
+            example = tfrecord.parse_example(message)
+            if not _TOKENS & example.keys():
+                raise ValueError("it has no input_ids")
+        except ValueError as error:
+            raise InputError(f"{path}: record 0 is not a pre-training record ({error}); make it "
+                             "with create_pretraining_data.") from error
+        found = [feature for name, feature in KNOWN.items()
+                 if name in (example if names is None else names)]
+        sizes: dict[str, int] = {}
+        for feature in found:
+            if feature.axis in AXES and feature.name in example:
+                sizes.setdefault(AXES[feature.axis], len(example[feature.name]))
+        return cls(tuple(found), sizes)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the features."""
+        return {feature.name for feature in self.features}
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether the records hold masks, not the whole text."""
+        return "masked_lm_positions" in self.names
+
+    def length(self, feature: Feature) -> int:
+        """The number of its values in a record."""
+        return feature.length(**self.sizes)
+
+    def ends(self) -> dict[str, int]:
+        """What the values of a feature must be below, by its name."""
+        most = np.iinfo(np.int32).max
+        ends = {"V": self.vocab_size or most, "labels": self.num_labels or most,
+                "S": self.sizes.get("max_seq_length", most)}
+        return {feature.name: ends[feature.end] for feature in self.features if feature.end}
+
+    def check_lengths(self, example: dict[str, np.ndarray]) -> None:
+        """Raises ValueError if a parsed record lacks a feature or holds it in another form."""
+        for feature in self.features:
+            values, length = example.get(feature.name), self.length(feature)
+            if values is None:
+                raise ValueError(f"has no {feature.name}.")
+            if getattr(values, "dtype", None) != feature.dtype:
+                raise ValueError(f"has no list of {feature.dtype} as {feature.name}.")
+            if len(values) != length:
+                raise ValueError(f"has {len(values)} values in {feature.name}, not {length}.")
+
+    def check(self, example: dict[str, np.ndarray]) -> None:
+        """Raises ValueError if a parsed record is not of this format; the message ends a sentence.
+        """
+        self.check_lengths(example)
+        for name, end in self.ends().items():
+            wrong = example[name][(example[name] < 0) | (example[name] >= end)]
+            if len(wrong):
+                raise ValueError(f"has {wrong[0]} in {name}, which must be below {end}: was it "
+                                 "made with another vocabulary?")
+
+    def parse(self, messages: "tf.Tensor") -> dict[str, "tf.Tensor"]:
+        """From serialised records [B] to their features, int32 and float32 [B, length]."""
+        batch = tf.io.parse_example(messages, {
+            feature.name: tf.io.FixedLenFeature([self.length(feature)], feature.dtype)
+            for feature in self.features})
+        # On a GPU a lookup takes any id without an error.
+        asserts = [tf.debugging.Assert(tf.reduce_all((batch[name] >= 0) & (batch[name] < end)),
+                                       [f"{name} must be below {end}"])
+                   for name, end in self.ends().items()]
+        with tf.control_dependencies(asserts):
+            return {name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else
+                    tf.identity(value) for name, value in batch.items()}
+
+    def blank(self) -> bytes:
+        """The message of a record that is all zeros."""
+        return tfrecord.serialize_examples({
+            feature.name: np.zeros([1, self.length(feature)], feature.dtype)
+            for feature in self.features})[0]
+
+
+def without_autotune(dataset: "tf.data.Dataset") -> "tf.data.Dataset":
+    """The dataset without autotuning: what would be tuned has a thread a core.
+
+    While autotuning, tf.data now and then waits up to a minute when an iterator is given up: the
+    thread that tunes asks whether the iterator was cancelled before that is written down, and
+    sleeps on.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.map_parallelization = True    # the default of autotuning
+    return dataset.with_options(options)

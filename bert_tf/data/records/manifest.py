@@ -1,0 +1,125 @@
+"""The manifest: a description of a set of shards, written beside them when all are finished."""
+
+import glob
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf import recipes
+from bert_tf.data.records import features
+from bert_tf.errors import InputError
+
+SUFFIX = ".manifest.json"
+
+
+def manifest_path(output_file: str) -> str:
+    """The path of the manifest of `name.tfrecord` (or `.tfrecord.gz`): `name.manifest.json`."""
+    for ending in (".gz", ".tfrecord"):
+        output_file = output_file.removesuffix(ending)
+    return output_file + SUFFIX
+
+
+def shard_name(output_file: str, index: int, count: int) -> str:
+    """`output_file` itself where it is the only shard, else `name-00003-of-00008` (before .gz)."""
+    if count == 1:
+        return output_file
+    ending = ".gz" if output_file.endswith(".gz") else ""
+    return f"{output_file.removesuffix(ending)}-{index:05d}-of-{count:05d}{ending}"
+
+
+def load_manifest(path: str) -> dict[str, Any]:
+    """Reads a manifest.
+
+    Raises:
+        InputError: it is not one.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            manifest = json.load(file)
+        for key in ("shards", "options", "vocabulary"):
+            if key not in manifest:
+                raise ValueError(f"it has no {key}")
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path} is not a manifest of records ({error}).") from error
+    return manifest
+
+
+def join_counts(counts: Sequence[Sequence[int]]) -> str:
+    """Counts by token, added up over the pieces of a text, as a manifest has them."""
+    return " ".join(map(str, map(sum, zip(*counts))))
+
+
+def token_counts(manifest: Mapping[str, Any]) -> np.ndarray:
+    """How often the text has each token, int64 [V].
+
+    Raises:
+        InputError: the manifest does not say it for all tokens.
+    """
+    try:
+        counts = np.array(manifest["token_counts"].split(), np.int64)
+        if len(counts) == manifest["vocabulary"]["size"] and counts.min() >= 0 < counts.sum():
+            return counts
+    except (AttributeError, KeyError, ValueError, OverflowError):
+        pass
+    raise InputError("the manifest of the records has no token_counts of all tokens, by which "
+                     "random tokens are drawn; make the records again.")
+
+
+def record_features(manifest: Mapping[str, Any]
+                    ) -> tuple[tuple[features.Feature, ...], dict[str, int]]:
+    """The features of the records that a manifest describes.
+
+    Returns:
+        tuple of `Feature`s, and the sizes that their `length` takes, a dict.
+
+    Raises:
+        InputError: it names a feature that this version does not know.
+    """
+    options, task = manifest["options"], manifest.get("task")
+    sizes = {"max_seq_length": options["max_seq_length"]}
+    if task:
+        sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
+        if "features" in task:      # earlier versions did not write them
+            return tuple(features.Feature(**feature) for feature in task["features"]), sizes
+        kind = "multi_label" if task["multi_label"] else task["kind"]
+        return features.FINETUNING[kind], sizes
+    if "doc_stride" in options:
+        labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
+        # Of a teacher's answers there are two for each position: of the start and of the end.
+        further = tuple(features.Feature(**feature)
+                        for feature in manifest.get("further_features", ()))
+        return features.ANSWER_SPAN + labels + further, {**sizes, "num_labels": 2}
+    sizes["max_predictions_per_seq"] = recipes.of_manifest(manifest).corruption.slots(
+        options["max_predictions_per_seq"], options["max_seq_length"])
+    if "max_target_length" in options:
+        sizes["max_target_length"] = options["max_target_length"]
+    # Earlier versions knew the seven features of BERT only, and named none.
+    names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
+    if unknown := [name for name in names if name not in features.KNOWN]:
+        raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
+                         "version does not know: a later version made them.")
+    return features.known(*names), sizes
+
+
+def find_manifests(shards: Iterable[str]
+                   ) -> list[tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
+    """The manifests that name these shards, looked for in the shards' folders.
+
+    Returns:
+        list of (manifest, {path of a shard: its entry in the manifest}); shards without a manifest
+        are left out.
+    """
+    wanted = {os.path.realpath(path): path for path in shards}
+    found = []
+    for folder in sorted({os.path.dirname(path) for path in wanted}):
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*" + SUFFIX))):
+            manifest = load_manifest(path)
+            # The shards of a manifest may lie in several folders; names are relative to its own.
+            entries = {wanted[real]: shard for shard in manifest["shards"]
+                       if (real := os.path.realpath(os.path.join(folder, shard["name"]))) in wanted}
+            if entries:
+                found.append((manifest, entries))
+    return found

@@ -1,0 +1,1 @@
+"""How documents become segments, rows and streams."""

@@ -1,0 +1,152 @@
+"""Segments: which runs of text make a sequence. `PAIRINGS` holds every way of cutting them.
+
+Segments are slices of the token array, so nothing is copied until records are written.
+"""
+
+import dataclasses
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from bert_tf.data.segments.blocks import doc_blocks, doc_sentences, full_sentences, lines, runs
+from bert_tf.data.segments.electra_segments import electra_segments
+from bert_tf.data.segments.pair_drawing import random_sentence, truncate
+from bert_tf.data.segments.paragraphs import ORDERS, sentence_distance, sentence_reordering
+from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
+
+# Start of A, length of A, start of B, length of B (0: there is no B), label.
+Slices = tuple[int, int, int, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairing:
+    """A way of cutting sequences from documents.
+
+    Attributes:
+        draw: generator function of (documents, stream, room, options, segments), which yields
+            `Slices`: sequences in the order in which the original draws them. `documents` is a
+            piece as `Documents`, whose ranges may be shuffled in place; `stream` a `PythonRandom`,
+            from which masks are drawn as soon as a sequence is yielded; `room` the most tokens of a
+            sequence without its special ones, a longer one being left out; `options` has
+            `dupe_factor` and `short_seq_prob`; `segments` is the recipe's `Segments`.
+        num_labels: number of classes of the label, the record feature `next_sentence_labels`;
+            0 where there is no such feature.
+        segments: most segments in a sequence, 1 or 2.
+        in_order: whether sequences are written in the order of the text, not shuffled. The files
+            are then read in a random order instead, and the end of each ends a document.
+        in_streams: whether sequences are cut from rows of text that are read side by side, see
+            `data.segments.stream_records`, which has code for it; each record of a batch continues
+            one of the batch before.
+        in_rows: whether sequences go on from batch to batch in rows; `row_streams` makes them.
+    """
+
+    draw: Callable[..., Iterator[Slices]] | None
+    num_labels: int
+    segments: int
+    in_order: bool = False
+    in_streams: bool = False
+    in_rows: bool = False
+
+
+def segment_pairs(documents: Documents, stream: PythonRandom, room: int, options,
+                  segments: Segments) -> Iterator[Slices]:
+    """Pairs of sentences that follow each other or do not: `create_training_instances` of
+    google-research/bert, and of google-research/albert where negatives are swapped.
+
+    Yields `Slices`; the label is 1 where B is random, or A and B are swapped. With
+    negatives="three_way" it is 2 where B is random; `word_order.WordOrder` swaps others later.
+    """
+    stream.shuffle(documents.ranges)
+    for _ in range(options.dupe_factor):
+        for index in range(len(documents.ranges)):
+            yield from _document_pairs(documents, index, stream, room, options.short_seq_prob,
+                                       segments)
+
+
+def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
+    """Yields the pairs of one document, as the original's `create_instances_from_document`.
+
+    Sentences are gathered until they reach a target length: usually `room`, with probability
+    `short_seq_prob` a random shorter one. They are split at random into A and B. In half of the
+    cases B is replaced by sentences of another document and the unused ones are put back, or A and
+    B are swapped. Where there is one sentence only, B is always of another document.
+
+    Args:
+        index: which document.
+        room: most tokens in A and B together.
+        short_seq_prob: probability of a shorter target.
+        segments: `Segments`.
+    """
+    swaps, label = segments.negatives == "swapped", 1 + (segments.negatives == "three_way")
+    starts, ranges = documents.sentence_starts, documents.ranges
+    first, end = ranges[index]
+    target = room
+    if stream.random() < short_seq_prob:
+        target = 2 + stream.below(room - 1)
+
+    while first < end:
+        last = bisect_left(starts, starts[first] + target, first + 1, end)
+        split = first + 1 + (stream.below(last - first - 1) if last - first >= 2 else 0)
+        a_start, a_length = starts[first], starts[split] - starts[first]
+        is_single = last - first == 1
+        is_negative = is_single or stream.random() < segments.random_share
+        if is_negative and (is_single or not swaps):
+            b_first, other_end = random_sentence(documents, index, stream)
+            wanted = starts[b_first] + target - a_length
+            b_last = bisect_left(starts, wanted, b_first + 1, other_end)
+            first = split
+        else:
+            b_first, b_last = split, last
+            first = last
+        b_start, b_length = starts[b_first], starts[b_last] - starts[b_first]
+        if is_negative and swaps and not is_single:
+            a_start, a_length, b_start, b_length = b_start, b_length, a_start, a_length
+
+        excess = a_length + b_length - room
+        if excess > 0:
+            a_start, a_length, b_start, b_length = truncate(
+                a_start, a_length, b_start, b_length, stream.heads(excess))
+        yield a_start, a_length, b_start, b_length, label * is_negative
+
+
+def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
+                   segments: Segments) -> Iterator[Slices]:
+    """RoBERTa's SENTENCE-PAIR (arXiv 1907.11692): two sentences that follow each other in a
+    document or, in half of the cases and at its end, whose B is of another document.
+
+    The random numbers are drawn as for `segment_pairs`, of which this is the form with the shortest
+    segments. The original's code for it is not public.
+
+    Yields `Slices`; the label is that of `segment_pairs` where B is random.
+    """
+    label = 1 + (segments.negatives == "three_way")
+    starts, ranges = documents.sentence_starts, documents.ranges
+    stream.shuffle(ranges)
+    for _ in range(options.dupe_factor):
+        for index, (first, end) in enumerate(ranges):
+            while first < end:
+                is_random = first + 1 == end or stream.random() < segments.random_share
+                b = random_sentence(documents, index, stream)[0] if is_random else first + 1
+                a_length, b_length = (starts[i + 1] - starts[i] for i in (first, b))
+                excess = max(0, a_length + b_length - room)
+                yield *truncate(starts[first], a_length, starts[b], b_length,
+                                stream.heads(excess)), label * is_random
+                first += 1 if is_random else 2
+
+
+PAIRINGS = {
+    "segment_pairs": Pairing(segment_pairs, num_labels=2, segments=2),
+    "sentence_pairs": Pairing(sentence_pairs, num_labels=2, segments=2),
+    "full_sentences": Pairing(full_sentences, num_labels=0, segments=1),
+    "doc_sentences": Pairing(doc_sentences, num_labels=0, segments=1),
+    "doc_blocks": Pairing(doc_blocks, num_labels=0, segments=1),
+    "runs": Pairing(runs, num_labels=0, segments=1),
+    "lines": Pairing(lines, num_labels=0, segments=1),
+    "streams": Pairing(None, num_labels=2, segments=2, in_streams=True),
+    **{name: Pairing(None, num_labels=0, segments=1, in_rows=True)
+       for name in ("sentence_stream", "document_texts", "line_texts")},
+    "electra": Pairing(electra_segments, num_labels=0, segments=2, in_order=True),
+    "sentence_reordering": Pairing(sentence_reordering, num_labels=ORDERS, segments=1),
+    "sentence_distance": Pairing(sentence_distance, num_labels=3, segments=2),
+}

@@ -1,0 +1,128 @@
+"""Sequences of ERNIE 2.0's tasks of sentences (arXiv:1907.12412, section 4): a paragraph in another
+order, and two segments at some distance.
+
+No code for them was published; what the paper leaves open is said where it is decided.
+"""
+
+import itertools
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert_tf.data.segments.pair_drawing import random_sentence, truncate
+from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
+
+MOST_PARTS = 3
+ORDERS = sum(math.factorial(parts) for parts in range(1, MOST_PARTS + 1))
+ADJACENT, SAME_DOCUMENT, OTHER_DOCUMENT = range(3)
+
+
+def permutation(label: int) -> tuple[int, ...]:
+    """The parts of a paragraph in the order that a label stands for: part `permutation(label)[j]`
+    is the j-th that is seen. One part is label 0, two are 1 and 2, and so on, each in the order of
+    `itertools.permutations`."""
+    for parts in range(1, MOST_PARTS + 1):
+        if label < math.factorial(parts):
+            return next(itertools.islice(itertools.permutations(range(parts)), label, None))
+        label -= math.factorial(parts)
+    raise ValueError(f"there are {ORDERS} orders")
+
+
+def _target(stream, room, options):
+    """How long a paragraph is to be, as BERT draws it."""
+    return 2 + stream.below(room - 1) if stream.random() < options.short_seq_prob else room
+
+
+def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, options,
+                        segments: Segments) -> Iterator:
+    """Paragraphs cut between sentences into 1 to 3 parts, whose order is drawn.
+
+    As many parts are as likely as any other number, if there are so many sentences; and so is each
+    order of them. A separator is between two parts, all of which are segment A.
+
+    Args:
+        documents: a piece as `Documents`, to which the paragraphs are added.
+        stream: `PythonRandom`.
+        room: most tokens of a sequence without its special ones.
+        options: has `dupe_factor` and `short_seq_prob`.
+        segments: not used.
+
+    Returns:
+        An iterator of `pairing.Slices` without B; the label is that of `permutation`.
+    """
+    del segments
+    starts, tokens = documents.sentence_starts, documents.tokens
+    separator = np.array([documents.sep_id], tokens.dtype)
+    stream.shuffle(documents.ranges)
+    slices, added, end_of_all = [], [], len(tokens)
+    for _ in range(options.dupe_factor):
+        for first, end in documents.ranges:
+            while first < end:
+                target = _target(stream, room - MOST_PARTS + 1, options)
+                # As many sentences as fit, one at least.
+                last = bisect_left(starts, starts[first] + target + 1, first + 1, end + 1) - 1
+                last = max(last, first + 1)
+                parts = 1 + stream.below(min(MOST_PARTS, last - first))
+                places = list(range(first + 1, last))
+                stream.shuffle(places)
+                cuts = [first, *sorted(places[:parts - 1]), last]
+                number = stream.below(math.factorial(parts))
+                label = sum(map(math.factorial, range(1, parts))) + number
+                pieces = []
+                for part in permutation(label):
+                    pieces += [separator, tokens[starts[cuts[part]]:starts[cuts[part + 1]]]]
+                length = sum(map(len, pieces[1:]))
+                slices.append((end_of_all, length, 0, 0, label))
+                added += pieces[1:]
+                end_of_all += length
+                first = last
+    documents.append(added)
+    return iter(slices)
+
+
+def sentence_distance(documents: Documents, stream: PythonRandom, room: int, options,
+                      segments: Segments) -> Iterator:
+    """Two segments that are adjacent, of one document but not adjacent, or of two documents.
+
+    Segments are gathered, divided and cut as BERT's pairs. Of the three relations one is drawn,
+    each as likely, among those that are possible at this place.
+
+    Args: see `sentence_reordering`; nothing is added to `documents`.
+
+    Yields:
+        `pairing.Slices`; the label is `ADJACENT`, `SAME_DOCUMENT` or `OTHER_DOCUMENT`.
+    """
+    del segments
+    starts, ranges = documents.sentence_starts, documents.ranges
+    stream.shuffle(ranges)
+    for _ in range(options.dupe_factor):
+        for index, (begin, end) in enumerate(ranges):
+            first, target = begin, _target(stream, room, options)
+            while first < end:
+                last = bisect_left(starts, starts[first] + target, first + 1, end)
+                split = first + 1 + (stream.below(last - first - 1) if last - first >= 2 else 0)
+                apart = [*range(begin, first - 1), *range(split + 1, end)]
+                possible = [label for label, is_possible in (
+                    (ADJACENT, split < last), (SAME_DOCUMENT, apart),
+                    (OTHER_DOCUMENT, len(ranges) > 1)) if is_possible]
+                if not possible:
+                    break
+                label = possible[stream.below(len(possible))]
+                b_first, b_last, following = split, last, last
+                if label != ADJACENT:
+                    b_end, following = end, split
+                    if label == OTHER_DOCUMENT:
+                        b_first, b_end = random_sentence(documents, index, stream)
+                    else:
+                        b_first = apart[stream.below(len(apart))]
+                        b_end = first - 1 if b_first < first else end
+                    wanted = starts[b_first] + target - (starts[split] - starts[first])
+                    b_last = bisect_left(starts, wanted, b_first + 1, b_end)
+                a_length, b_length = starts[split] - starts[first], starts[b_last] - starts[b_first]
+                fronts = stream.heads(max(0, a_length + b_length - room))
+                yield *truncate(starts[first], a_length, starts[b_first], b_length, fronts), label
+                first = following

@@ -1,0 +1,189 @@
+"""Texts in rows that are read side by side: row r of each batch goes on where row r of the batch
+before ended.
+
+Shapes: R rows, S steps of a batch, M records: R for each batch, in their order.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.data.segments import sequences
+from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.recipes.corruption import Segments
+from bert_tf.spelling import spelling_names
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.words import MAX_CHARACTERS, ElmoTokenizer, SpelledVocabulary
+
+
+def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
+    """Which sentences each row reads, end to end: a row whose sentence has ended takes the next one
+    (allenai/bilm-tf, bilm/data.py, _get_batch).
+
+    Args:
+        lengths: steps of each sentence, in the order in which they are taken.
+        rows: R.
+        steps: S.
+
+    Returns:
+        For each row the numbers of its sentences, as many as whole batches need; the last one may
+        not end with them. A batch that lacks a sentence is left out.
+    """
+    taken: list[list[int]] = [[] for _ in range(rows)]
+    left, following = [0] * rows, 0
+    while True:
+        before = [len(row) for row in taken]
+        for row in range(rows):
+            place = left[row]
+            while place < steps:
+                if following == len(lengths):
+                    for numbers, count in zip(taken, before):
+                        del numbers[count:]
+                    return taken
+                taken[row].append(following)
+                place += lengths[following]
+                following += 1
+            left[row] = place - steps
+
+
+def cut_rows(found: list[list[int]], lengths: Sequence[int], steps: int) -> list[int]:
+    """How many whole batches the rows of `fill_rows` have, for each row."""
+    return [sum(lengths[number] for number in row) // steps for row in found]
+
+
+def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[int], rows: int,
+                  steps: int, reverse: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens that ELMo reads, and those that follow them.
+
+    A sentence is <S> w1 ... wn </S>, or reversed, </S> wn ... w1 <S>; its last token is read by no
+    one.
+
+    Args:
+        documents: the text.
+        vocabulary: has `cls_id`, <S>, and `sep_id`, </S>.
+        order: the sentences in the order in which they are taken.
+        rows, steps: R and S.
+        reverse: whether sentences are read from right to left.
+
+    Returns:
+        Two int32 [M, S].
+    """
+    starts, tokens = documents.sentence_starts, documents.tokens
+    lengths = [starts[number + 1] - starts[number] + 1 for number in order]
+    found = fill_rows(lengths, rows, steps)
+    batches = min(cut_rows(found, lengths, steps), default=0)
+    ends = [vocabulary.sep_id, vocabulary.cls_id] if reverse else [
+        vocabulary.cls_id, vocabulary.sep_id]
+    first, last = (np.array([index], np.int32) for index in ends)
+    read, following = [], []
+    for row in found:
+        parts = [tokens[starts[order[i]]:starts[order[i] + 1]][::-1 if reverse else 1]
+                 for i in row]
+        size = batches * steps
+        none = [np.zeros(0, np.int32)]
+        read.append(np.concatenate([*none, *(x for words in parts for x in (first, words))])[:size])
+        following.append(np.concatenate(
+            [*none, *(x for words in parts for x in (words, last))])[:size])
+    return tuple(np.stack(values).reshape(rows, batches, steps).swapaxes(0, 1).reshape(-1, steps)
+                 for values in (read, following))       # type: ignore[return-value]
+
+
+def texts_of(documents: Documents, end_id: int, by_line: bool) -> list[np.ndarray]:
+    """The texts, each with its end: documents, or their lines."""
+    starts = documents.sentence_starts
+    bounds = [(starts[i], starts[i + 1]) for i in range(len(starts) - 1)] if by_line else [
+        (starts[first], starts[last]) for first, last in documents.ranges]
+    return [np.append(documents.tokens[start:end], end_id) for start, end in bounds if end > start]
+
+
+def text_rows(texts: Iterator[sequences.Sequence], rows: int, steps: int
+              ) -> dict[str, np.ndarray]:
+    """The records of texts that may be longer than a batch: each is cut into parts, which follow
+    each other in one row. A row whose text has ended takes the next one.
+
+    Args:
+        texts: the sequences.
+        rows, steps: R and S.
+
+    Returns:
+        dict of `input_ids`, `input_mask`, `next_token_ids` and `next_token_weights`, [M, S], and
+        `is_start`, [M, 1], 1 where a text begins. Rows that no text is left for are 0.
+    """
+    left: list[list] = [[] for _ in range(rows)]
+    batches: list[list] = []
+    while True:
+        for row in left:
+            if not row and (text := next(texts, None)) is not None:
+                row.extend((text, place) for place in range(0, len(text.ids), steps))
+        if not any(left):
+            break
+        batches.append([row.pop(0) if row else None for row in left])
+    found = {name: np.zeros((len(batches) * rows, steps), np.int32) for name in (
+        "input_ids", "input_mask", "next_token_ids")}
+    found["next_token_weights"] = np.zeros((len(batches) * rows, steps), np.float32)
+    found["is_start"] = np.zeros((len(batches) * rows, 1), np.int32)
+    for record, part in enumerate(part for batch in batches for part in batch):
+        if part is None:
+            continue
+        text, place = part
+        count = min(steps, len(text.ids) - place)
+        for name, values in zip(("input_ids", "next_token_ids", "next_token_weights"), text):
+            found[name][record, :count] = values[place:place + count]
+        found["input_mask"][record, :count] = 1
+        found["is_start"][record] = place == 0
+    return found
+
+
+def row_features(segments: Segments, tokenizer: str, settings: Mapping[str, Any]) -> list[str]:
+    """The names of what `make_columns` makes for a tokenizer with its settings."""
+    if segments.pairing != "sentence_stream":
+        return ["input_ids", "input_mask", "next_token_ids", "next_token_weights", "is_start"]
+    spelling: tuple[str, ...] = ()
+    if tokenizer == ElmoTokenizer.name:
+        spelling = spelling_names(settings.get("max_characters", MAX_CHARACTERS))
+    return [prefix + name for prefix in ("", "reverse_")
+            for name in ("input_ids", *spelling, "next_token_ids")]
+
+
+def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRandom, options,
+                 segments: Segments, rows: int) -> dict[str, np.ndarray]:
+    """The records' features, [M, ...], in their order.
+
+    Args:
+        documents: the text.
+        vocabulary: its `Vocabulary`; the words of a `SpelledVocabulary` have characters, too.
+        stream: shuffles sentences or texts, by itself for each copy and each direction.
+        options: has `max_seq_length` and `dupe_factor`.
+        segments: `Segments`.
+        rows: R.
+    """
+    steps = options.max_seq_length
+
+    def shuffled(count):
+        order: list[int] = []
+        for _ in range(options.dupe_factor):
+            copy = list(range(count))
+            stream.shuffle(copy)
+            order += copy
+        return order
+
+    if segments.pairing == "sentence_stream":
+        found, sentences = {}, len(documents.sentence_starts) - 1
+        ways = [sentence_rows(documents, vocabulary, shuffled(sentences), rows, steps, reverse)
+                for reverse in (False, True)]
+        count = min(len(read) for read, _ in ways)      # both ways have about as many batches
+        for prefix, (read, following) in zip(("", "reverse_"), ways):
+            read, following = read[:count], following[:count]
+            features = {"input_ids": read}
+            if isinstance(vocabulary, SpelledVocabulary):
+                features = vocabulary.features(read, np.ones(read.shape, bool))
+                following = np.where(following < vocabulary.size, following, vocabulary.unk_id)
+            found |= {prefix + name: values for name, values in features.items()}
+            found[f"{prefix}next_token_ids"] = following
+        return found
+    texts = texts_of(documents, vocabulary.sep_id, segments.pairing == "line_texts")
+    make = sequences.autoencoder if segments.autoencoder else sequences.language_model
+    return text_rows((make(sequences.reverse(texts[i]) if segments.reverse else texts[i])
+                      for i in shuffled(len(texts))), rows, steps)

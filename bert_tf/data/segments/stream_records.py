@@ -1,0 +1,201 @@
+"""XLNet's records from the rows of a stream: a part of the text, what follows it in two segments,
+and which tokens are predicted (zihangdai/xlnet, data_utils.py, create_tfrecords).
+
+Shapes: R rows, N tokens of a row, S sequence, M records.
+"""
+
+import dataclasses
+import random
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert_tf.data.segments.streams import is_backward
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """How records are cut and which of their tokens are predicted.
+
+    Attributes:
+        max_seq_length: S.
+        reuse_len: tokens of the part that the network keeps for the next batch.
+        num_predict: predictions of a record, as many in each half; None for all that are drawn.
+        bsz_per_host, num_core_per_host, bi_data: see `streams.cut_rows`.
+        mask_alpha, mask_beta: n tokens are predicted in alpha / beta * n.
+        max_gram: the most in a row.
+        whole_grams: whether those in a row are words. The original counts sub-words by mistake:
+            it asks of the first token, not of the last, whether a word begins there.
+    """
+
+    max_seq_length: int
+    reuse_len: int
+    num_predict: int | None
+    bsz_per_host: int
+    num_core_per_host: int = 1
+    bi_data: bool = True
+    mask_alpha: int = 6
+    mask_beta: int = 1
+    max_gram: int = 5
+    whole_grams: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Segments A and B of a row: their slices, and 1 if B follows A, 0 if it is random."""
+
+    a: slice
+    b: slice
+    label: int
+
+
+def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
+                  draws: random.Random) -> Pair | None:
+    """`_split_a_and_b`: a run of sentences and what follows it, or text from elsewhere in the row.
+
+    Args:
+        changes: where sentences begin in the row but for the first, sorted.
+        length: N.
+        begin: where A begins.
+        total: tokens of A and B together.
+        draws: Python's generator.
+
+    Returns:
+        The pair; None where the row ends too early, also for the token after B.
+    """
+    if begin + total >= length:
+        return None
+    first, last = bisect_right(changes, begin), bisect_left(changes, begin + total)
+    cuts = changes[first:last]
+    end = changes[last] if last < len(changes) else length
+    label = 0
+    if not cuts or draws.random() < 0.5:
+        a_end = draws.choice(cuts) if cuts else end
+        b_length = max(1, total - (a_end - begin))
+        b_begin = draws.randint(0, length - 1 - b_length)
+        b_end = b_begin + b_length
+        before, after = bisect_right(changes, b_begin), bisect_left(changes, b_end)
+        b_begin = changes[before - 1] if before else 0
+        b_end = min(changes[after], length - 1) if after < len(changes) else length - 1
+    else:
+        label = 1
+        a_end = b_begin = draws.choice(cuts)
+        b_end = end
+    a_length, b_length = a_end - begin, b_end - b_begin
+    while a_length + b_length > total:
+        if a_length > b_length:
+            a_length -= 1
+        else:
+            b_length -= 1
+    a_end, b_end = begin + a_length, b_begin + b_length
+    if a_end >= length or b_end >= length:
+        return None
+    return Pair(slice(begin, a_end), slice(b_begin, b_end), label)
+
+
+class MaskSampler:
+    """`_sample_mask`: runs of tokens to predict, each in a context that is not.
+
+    Args:
+        shape: `Shape`.
+        continues: bool [V], whether each token goes on with a word.
+        draws: numpy's legacy generator.
+    """
+
+    def __init__(self, shape: Shape, continues: np.ndarray, draws: np.random.RandomState) -> None:
+        self._shape, self._begins, self._draws = shape, ~continues, draws
+        shares = 1.0 / np.arange(1, shape.max_gram + 1)
+        shares /= shares.sum(keepdims=True)
+        cumulative = shares.cumsum()
+        self._cumulative = cumulative / cumulative[-1]      # as np.random.choice draws
+
+    def sample(self, ids: np.ndarray, reverse: bool, goal: int | None) -> np.ndarray:
+        """Which tokens are predicted.
+
+        Args:
+            ids: int [n].
+            reverse: whether the text runs backward.
+            goal: how many; None for as many as are drawn.
+
+        Returns:
+            bool [n].
+        """
+        begins = self._begins[ids[::-1] if reverse else ids]
+        starts, size = np.flatnonzero(begins).tolist(), len(ids)
+        mask = np.zeros(size, bool)
+        draws, shape = self._draws, self._shape
+        place = done = 0
+        while place < size and (goal is None or done < goal):
+            count = 1 + int(self._cumulative.searchsorted(draws.random_sample(), "right"))
+            if goal is not None:
+                count = min(count, goal - done)
+            context = count * shape.mask_alpha // shape.mask_beta
+            left = int(draws.randint(context))
+            index = bisect_left(starts, place + left)
+            if index == len(starts):
+                break
+            begin = starts[index]
+            end = begin + count
+            if shape.whole_grams:
+                end = starts[index + count] if index + count < len(starts) else size
+                if goal is not None:
+                    end = min(end, begin + goal - done)
+            if end >= size:
+                break
+            mask[begin:end] = True
+            done += end - begin
+            place = end + context - left
+        while goal is not None and done < goal:
+            index = int(draws.randint(size))
+            done += not mask[index]
+            mask[index] = True
+        return mask[::-1] if reverse else mask
+
+
+def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, sep_id: int,
+                 sampler: MaskSampler, draws: random.Random) -> Iterator[dict[str, np.ndarray]]:
+    """The records of a stream, a batch at a time: row r of each batch goes on where row r of the
+    batch before has `reuse_len` tokens less.
+
+    Args:
+        ids: int [R, N].
+        flags: bool [R, N], see `Stream`.
+        shape: `Shape`.
+        cls_id, sep_id: of the special tokens.
+        sampler: of predictions.
+        draws: of pairs.
+
+    Yields:
+        dict of input, target and seg_id, int32 [R, S], is_masked, bool [R, S], and label,
+        int32 [R, 1].
+    """
+    rows, length = ids.shape
+    size, reuse = shape.max_seq_length, shape.reuse_len
+    goals = (None, None) if shape.num_predict is None else (
+        shape.num_predict - shape.num_predict // 2, shape.num_predict // 2)
+    changes = [(np.flatnonzero(row[1:] != row[:-1]) + 1).tolist() for row in flags]
+    backward = [bool(is_backward(row, rows, shape.num_core_per_host, shape.bi_data))
+                for row in range(rows)]
+    for place in range(0, length - size + 1, reuse):
+        batch: dict[str, list] = {name: [] for name in (
+            "input", "is_masked", "target", "seg_id", "label")}
+        for row in range(rows):
+            text = ids[row]
+            pair = split_a_and_b(changes[row], length, place + reuse, size - reuse - 3, draws)
+            if pair is None:
+                return
+            kept, a, b = text[place:place + reuse], text[pair.a], text[pair.b]
+            rest = np.concatenate([a, [sep_id], b, [sep_id, cls_id]])
+            batch["input"].append(np.concatenate([kept, rest]))
+            batch["is_masked"].append(np.concatenate([
+                sampler.sample(part, backward[row], goal)
+                for part, goal in zip((kept, rest), goals)]))
+            # At A's separator the target is B's first token.
+            batch["target"].append(np.concatenate([
+                text[place + 1:place + reuse + 1], text[pair.a.start + 1:pair.a.stop + 1],
+                text[pair.b.start:pair.b.stop + 1], [cls_id, cls_id]]))
+            batch["seg_id"].append(np.repeat([0, 1, 2], [reuse + len(a) + 1, len(b) + 1, 1]))
+            batch["label"].append([pair.label])
+        yield {name: np.array(values, bool if name == "is_masked" else np.int32)
+               for name, values in batch.items()}

@@ -1,0 +1,64 @@
+"""Labels of tokens that a text gives by itself (arXiv:1907.12412, section 4.2)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.data.text.corpus import Documents
+from bert_tf.errors import InputError
+
+
+def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
+    """Whether the word of each token begins with a capital in the text.
+
+    Args:
+        lines: of text, as `tokenizer.encode_lines` takes them.
+        ids: int [T], the tokens of all lines.
+        tokenizer: `Tokenizer`, which lower-cases.
+
+    Returns:
+        bool [T].
+
+    Raises:
+        InputError: the tokenizer shows the case, or has no place for a token.
+    """
+    if not tokenizer.do_lower_case:
+        raise InputError("--task=capitalization needs a vocabulary of lower-cased text: with "
+                         "another the tokens show the label.")
+    found, marks = [], tokenizer.continues
+    seen = []
+    for line in lines:
+        tokens, offsets = tokenizer.encode_with_offsets(line)
+        seen += tokens
+        is_capital = False
+        for token, (start, _) in zip(tokens, offsets):
+            if not marks[token]:
+                is_capital = line[start:start + 1].isupper()
+            found.append(is_capital)
+    if seen != ids.tolist():
+        raise InputError("--task=capitalization: the tokenizer gives other tokens where it is "
+                         "asked for their places; use a vocab.txt of WordPiece.")
+    return np.array(found, bool)
+
+
+def in_rest_of_document(documents: Documents, slices: np.ndarray) -> np.ndarray:
+    """Whether the document of each token holds it outside of its sequence too.
+
+    Args:
+        documents: `Documents`.
+        slices: int [M, 5], sequences of one segment of one document, which do not overlap but for
+            those that come again.
+
+    Returns:
+        bool [T]; False where no sequence is.
+    """
+    starts = documents.sentence_starts
+    bounds = np.array([(starts[first], starts[end]) for first, end in documents.ranges])
+    bounds = bounds[np.argsort(bounds[:, 0])] if len(bounds) else bounds.reshape(0, 2)
+    found = np.zeros(len(documents.tokens), bool)
+    for start, length in np.unique(slices[:, :2], axis=0).tolist():
+        first, end = bounds[np.searchsorted(bounds[:, 0], start, "right") - 1]
+        rest = np.concatenate([documents.tokens[first:start], documents.tokens[start + length:end]])
+        part = slice(start, start + length)
+        found[part] = np.isin(documents.tokens[part], rest)
+    return found

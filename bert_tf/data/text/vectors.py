@@ -1,0 +1,269 @@
+"""Texts as ids, some lines at a time, and files of their vectors, written piece by piece.
+
+A line is one text, or two with " ||| " between them (google-research/bert, extract_features.py). A
+piece of the vectors is in memory, never the whole file.
+
+The four formats, where N is the number of texts, T that of the tokens of all of them one after
+another, H hidden:
+
+- jsonl, as google-research/bert extract_features.py writes it: a line for each text, with
+  `linex_index`, its number from 0, and `features`, a list of `token` and `layers`, these a list of
+  `index` and `values`. Pooled texts have `layers` in the place of `features`. Values are rounded to
+  6 digits.
+- npz and safetensors: an array float32 [N, H] for each layer; of tokens, [T, H] for each layer,
+  `input_ids` int32 [T] and `lengths` int32 [N], the tokens of each text.
+- tfrecord, gzip if the name ends in .gz: a `tf.train.Example` for each text, with `unique_id`, its
+  number from 0, and a list of H floats for each layer; of tokens, `input_ids` and their vectors one
+  after another.
+
+The arrays and lists of layer -1 are called layer_-1; layers that have names are called by these.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from bert_tf.data.records.features import pack_pairs, truncate_pairs
+from bert_tf.data.records.tfrecord import write_shard
+from bert_tf.data.text import corpus
+from bert_tf.errors import InputError
+from bert_tf.files import open_unpacked, write_aside
+from bert_tf.tokenization.base import Tokenizer
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+_SEPARATOR = " ||| "
+
+_ENDINGS = {".jsonl": "jsonl", ".npz": "npz", ".safetensors": "safetensors",
+            ".tfrecord": "tfrecord", ".tfrecord.gz": "tfrecord"}
+FORMATS = tuple(dict.fromkeys(_ENDINGS.values()))
+_SAFETENSORS_TYPES = {"float32": "F32", "int32": "I32"}
+
+
+def read_lines(path: str, count: int) -> Iterator[list[str]]:
+    """Yields all lines of a file, plain or gzip, in lists of `count`, the last of which may be
+    shorter. An empty line counts too.
+
+    Raises:
+        InputError: it can't be read or is not UTF-8; names the line.
+    """
+    with open_unpacked(path) as file:
+        while lines := list(itertools.islice(file, count)):
+            yield corpus.decode(b"".join(lines).removesuffix(b"\n"), [path])
+
+
+class Texts:
+    """Texts as ids, cut to fit, of which any may be packed into a batch.
+
+    Attributes:
+        lengths: int [N], the tokens of each, special tokens included.
+        cut: how many were too long.
+    """
+
+    def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
+        """
+        Args:
+            lines: list of N str.
+            tokenizer: `Tokenizer`.
+            max_seq_length: the most tokens of a text, at least 3.
+        """
+        self._vocabulary = tokenizer.vocabulary
+        self._tokens, lengths = tokenizer.encode_lines(
+            [text for line in lines for text in _split(line)])
+        starts = np.cumsum(lengths, dtype=np.int64) - lengths
+        self._a_start, self._b_start = starts.reshape(-1, 2).T
+        a_length, b_length = lengths.reshape(-1, 2).T
+        layout = self._vocabulary.layout
+        self._a_length, self._b_length = truncate_pairs(a_length, b_length, max_seq_length, layout)
+        self.cut = int(((self._a_length < a_length) | (self._b_length < b_length)).sum())
+        self.lengths = layout.length(self._a_length, self._b_length)
+
+    def pack(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The features of the texts `rows`, int [B], padded to the longest of them: as those of
+        `pack_pairs`, all int32.
+        """
+        packed = pack_pairs(self._tokens, self._a_start[rows], self._a_length[rows],
+                            self._b_start[rows], self._b_length[rows],
+                            int(self.lengths[rows].max()), self._vocabulary)
+        return {name: values.astype(np.int32) for name, values in packed.items()}
+
+
+def _split(line):
+    """Both texts of a line, the second of which may be empty."""
+    first, separator, second = line.strip().rpartition(_SEPARATOR)
+    return (first, second) if separator else (second, "")
+
+
+@dataclasses.dataclass
+class Piece:
+    """The vectors of texts that follow one another.
+
+    Attributes:
+        first: the number of the first text, from 0.
+        vectors: dict of layer (int or str) -> float32 [N, H], or [T, H] of tokens.
+        input_ids: int32 [T], or None if the vectors are pooled.
+        lengths: int32 [N], the tokens of each text; None likewise.
+    """
+
+    first: int
+    vectors: dict
+    input_ids: np.ndarray | None = None
+    lengths: np.ndarray | None = None
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """A dict of everything by the names in the files."""
+        arrays = {f"layer_{layer}" if isinstance(layer, int) else layer: rows
+                  for layer, rows in self.vectors.items()}
+        if self.lengths is not None:
+            arrays |= {"input_ids": self.input_ids, "lengths": self.lengths}
+        return arrays
+
+    def spans(self) -> list[tuple[int, int]]:
+        """The (start, end) in T of each text."""
+        ends = np.cumsum(self.lengths).tolist()
+        return list(zip([0, *ends], ends))
+
+
+def format_of(path: str) -> str:
+    """The format that the ending of a file's name chooses.
+
+    Raises:
+        InputError: no format has this ending.
+    """
+    for ending, form in _ENDINGS.items():
+        if path.endswith(ending):
+            return form
+    raise InputError(f"--output_file: no format has the ending of {path}; it may be "
+                     f"{', '.join(_ENDINGS)}, or give --output_format.")
+
+
+def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary) -> None:
+    """Writes vectors, whole or not at all.
+
+    Args:
+        path: the file.
+        form: one of `FORMATS`.
+        pieces: iterable of `Piece`, at least one, in order; it is read once.
+        vocabulary: names the tokens of jsonl.
+    """
+    if form == "jsonl":
+        _write_jsonl(path, pieces, vocabulary)
+    elif form == "tfrecord":
+        write_shard(path, os.path.dirname(path), itertools.chain.from_iterable(
+            map(_examples, pieces)))
+    else:
+        with _columns(os.path.dirname(path), pieces) as columns, write_aside(path, "wb") as file:
+            {"npz": _write_npz, "safetensors": _write_safetensors}[form](file, columns)
+
+
+def _write_jsonl(path, pieces, vocabulary):
+    with write_aside(path) as file:
+        for piece in pieces:
+            for index, line in enumerate(_lines(piece, vocabulary), piece.first):
+                file.write(json.dumps({"linex_index": index, **line}) + "\n")
+
+
+def _lines(piece, vocabulary):
+    """What the line of each text holds besides its number."""
+    def layers(row):
+        # The same as Python's `round`: a float32 times 10**6 is exact in float64.
+        return [{"index": layer, "values": np.round(rows[row].astype(np.float64), 6).tolist()}
+                for layer, rows in piece.vectors.items()]
+
+    if piece.lengths is None:
+        for row in range(len(next(iter(piece.vectors.values())))):
+            yield {"layers": layers(row)}
+        return
+    for start, end in piece.spans():
+        yield {"features": [{"token": vocabulary.tokens[piece.input_ids[row]],
+                             "layers": layers(row)} for row in range(start, end)]}
+
+
+def _examples(piece):
+    """The features of the texts as `tfrecord.serialize_examples` takes them, of one size a dict."""
+    arrays = piece.arrays()
+    if piece.lengths is None:
+        texts = len(next(iter(arrays.values())))
+        yield {"unique_id": piece.first + np.arange(texts)[:, None], **arrays}
+        return
+    del arrays["lengths"]
+    for index, (start, end) in enumerate(piece.spans(), piece.first):
+        yield {"unique_id": np.array([[index]]),
+               **{name: rows[start:end].reshape(1, -1) for name, rows in arrays.items()}}
+
+
+class _Column:
+    """An array that grows by rows, in a file without a name until their number is known."""
+
+    def __init__(self, file, rows):
+        self._file, self._rows = file, 0
+        self._row_shape, self.dtype = rows.shape[1:], rows.dtype
+
+    @property
+    def shape(self):
+        """That of the array."""
+        return (self._rows, *self._row_shape)
+
+    @property
+    def size(self):
+        """The bytes of the array."""
+        return self._file.tell()
+
+    def add(self, rows):
+        """Adds rows at the end."""
+        self._file.write(np.ascontiguousarray(rows, self.dtype.newbyteorder("<")).data)
+        self._rows += len(rows)
+
+    def move(self, out):
+        """Writes the array to another file and forgets it, so that the disk holds it once."""
+        self._file.seek(0)
+        shutil.copyfileobj(self._file, out, 1 << 20)
+        self._file.close()
+
+
+@contextlib.contextmanager
+def _columns(folder, pieces):
+    """The arrays of all pieces: dict of name -> `_Column`."""
+    with contextlib.ExitStack() as files:
+        columns = {}
+        for piece in pieces:
+            for name, rows in piece.arrays().items():
+                if name not in columns:
+                    file = files.enter_context(tempfile.TemporaryFile(dir=folder or "."))
+                    columns[name] = _Column(file, rows)
+                columns[name].add(rows)
+        yield columns
+
+
+def _write_npz(file, columns):
+    """What `numpy.savez` writes, which would need the arrays in memory."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, column in columns.items():
+            # A ZipInfo has no time: the same arrays, the same bytes.
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, {
+                    "descr": column.dtype.newbyteorder("<").str, "fortran_order": False,
+                    "shape": column.shape})
+                column.move(member)
+
+
+def _write_safetensors(file, columns):
+    """The length of the header as uint64, the header as JSON, the arrays one after another."""
+    header, end = {}, 0
+    for name, column in columns.items():
+        start, end = end, end + column.size
+        header[name] = {"dtype": _SAFETENSORS_TYPES[column.dtype.name],
+                        "shape": list(column.shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(struct.pack("<Q", len(text)) + text)
+    for column in columns.values():
+        column.move(file)
