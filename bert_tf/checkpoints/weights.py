@@ -209,6 +209,18 @@ def variables(model, held: Collection[str] = ()) -> dict:
     return named
 
 
+def _check_filled(encoder, weights):
+    """Raises InputError if `weights` lack a variable of the encoder, which would stay at its
+    initial values; a pooler may be missing."""
+    optional = names.optional()
+    empty = [name for name in variables(encoder) if name not in weights.tensors and name not in
+             optional and names.head(name) != "pooler" and not names.is_range(name)]
+    if empty:
+        raise InputError(f"{weights.source} holds no {empty[0]}, which the encoder has "
+                         f"({len(empty)} of its weights are not there); load the file into a "
+                         "model of its own network.")
+
+
 def assign(model, weights: Weights) -> Account:
     """Gives the model the values of `weights`: all of them, or, if anything is wrong, none.
 
@@ -220,7 +232,8 @@ def assign(model, weights: Weights) -> Account:
         An `Account`.
 
     Raises:
-        InputError: a tensor doesn't fit the model, or can't be read.
+        InputError: a tensor doesn't fit the model, or can't be read; or the encoder has a variable
+            that no tensor fills.
     """
     named = variables(model, set(map(names.head, weights.tensors)))
     apart = sorted(names.optional() & set(weights.tensors).difference(named))
@@ -228,6 +241,7 @@ def assign(model, weights: Weights) -> Account:
         raise InputError(f"{weights.source} has {', '.join(apart)}, which the model does not have; "
                          "build its head as it was trained: MaskedLM with tied=False, "
                          "FeatureTagging with the same layers, others with the same bilstm_size.")
+    _check_filled(getattr(model, "encoder", model), weights)
     pairs = [(named[name], tensor) for name, tensor in weights.tensors.items() if name in named]
     for variable, tensor in pairs:
         check(tensor, variable.shape, weights.source)

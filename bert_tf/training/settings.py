@@ -15,7 +15,7 @@ OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spa
               "pytorch_bert_adam", "distilbert_adam", "adadelta", "adamax", "adamaxw",
               "huggingface_adamw", "progressive_lamb")
 # The one that trains a layer after the other.
-PROGRESSIVE = OPTIMIZERS[-1]
+PROGRESSIVE = "progressive_lamb"
 SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
              "xlnet_cosine", "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
 # Whose warm-up may be longer than the run: the rate is the peak there.

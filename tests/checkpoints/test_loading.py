@@ -73,6 +73,16 @@ def test_a_bare_encoder_takes_the_encoder_and_says_what_it_left(tf1):
     assert "2 ignored: the model has no next_sentence." in str(account)
 
 
+def test_an_encoder_with_other_names_is_not_left_random(tf1):
+    class Renamed(BertEncoder):
+        def make_embeddings(self, **kwargs):
+            return super().make_embeddings(**{**kwargs, "name": "tables"})
+
+    config = read_config(tf1)
+    for model in (Renamed(config), Learner(Renamed(config), [MaskedLM(config)])):
+        assert_refused(tf1, r"holds no .*tables/word_embeddings, .* \(5 of its weights", model)
+
+
 def test_old_and_bare_names(hf):
     folder, change = hf
 
