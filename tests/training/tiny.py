@@ -66,7 +66,7 @@ def batch(features, rows):
 
 
 def trainer(strategy=None, optimizer="adamw", rate=1e-2, dropout=0.0, dtype=None, layers=1,
-            **options):
+            epsilon=None, **options):
     """A Trainer whose weights are the same at every call."""
     sizes = config(dropout, num_hidden_layers=layers)
     strategy = strategy or tf.distribute.get_strategy()
@@ -75,7 +75,8 @@ def trainer(strategy=None, optimizer="adamw", rate=1e-2, dropout=0.0, dtype=None
         learner = Learner(BertEncoder(sizes, dtype=dtype),
                           [MaskedLM(sizes, dtype=dtype),
                            SentencePrediction(sizes, dtype=dtype)])
-        optimizer = make_optimizer(optimizer, rate, skip_nonfinite=dtype == "mixed_float16")
+        optimizer = make_optimizer(optimizer, rate, skip_nonfinite=dtype == "mixed_float16",
+                                   **({"epsilon": epsilon} if epsilon else {}))
     return Trainer(learner, optimizer, strategy, **options)
 
 
