@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -96,6 +97,15 @@ def write_json(path, value):
     with write_aside(path, errors="backslashreplace") as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+def digest(*paths: str) -> str:
+    """The SHA-256 of what files hold, in their order, in hexadecimal."""
+    found = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 def is_gzip(path):

@@ -99,9 +99,8 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
     kept = job.successor_layers or layers // 2
     theseus.check_layers(layers, kept)
-    start = os.path.join(settings.output_dir, "successor")
-    if SavedTask.read(start) is None:
-        theseus.write_successor(job.predecessor, kept, start)
+    start = theseus.open_successor(job.predecessor, kept,
+                                   os.path.join(settings.output_dir, "successor"))
     model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,
                        init_checkpoint=start, keep_head=True,
                        max_seq_length=saved.max_seq_length)

@@ -5,7 +5,6 @@ Shapes: N examples, C labels, K layers, H hidden, S sequence.
 
 import dataclasses
 import functools
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from bert_tf.compression.augmentation import MarkingTokenizer
 from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_LOGITS
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
+from bert_tf.files import digest
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
 from bert_tf.training.batches import answer_rows
@@ -55,11 +55,7 @@ class Teacher:
 
     def digest(self) -> str:
         """Of the files that its answers depend on."""
-        found = hashlib.sha256()
-        for path in (task_heads.resolve(self._file)[1], os.path.join(self.folder, TASK_FILE)):
-            with open(path, "rb") as file:
-                found.update(hashlib.file_digest(file, "sha256").digest())
-        return found.hexdigest()
+        return digest(task_heads.resolve(self._file)[1], os.path.join(self.folder, TASK_FILE))
 
     @property
     def head(self) -> str:

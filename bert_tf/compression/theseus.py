@@ -12,19 +12,22 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf import checkpoints, networks
-from bert_tf.checkpoints import keras_file
+from bert_tf import checkpoints, files, networks
+from bert_tf.checkpoints import keras_file, task_heads
 from bert_tf.compression.cutting import cut
 from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
+from bert_tf.options import read_json
 from bert_tf.training.distiller import Untracked, digest
 from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import save_model
+
+# What the model with which a successor begins was made of; its last file.
+_MADE_OF = "made_of.json"
 
 
 def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
@@ -161,23 +164,37 @@ def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
     return network
 
 
-def write_successor(path: str, layers: int, folder: str) -> str:
-    """Writes the model with which a successor begins, and returns its folder: the lowest layers of
-    a fine-tuned model, its embeddings, pooler and head.
+def open_successor(path: str, layers: int, folder: str) -> str:
+    """Returns the folder of the model with which a successor begins, and writes the model if it is
+    absent or incomplete: the lowest layers of a fine-tuned model, its embeddings, pooler and head.
 
     Args:
-        path: folder of that model, as the scripts that fine-tune write it.
+        path: folder of the fine-tuned model.
         layers: how many.
         folder: where to.
 
     Raises:
-        InputError: there is no such model, or it has not a multiple of so many layers.
+        InputError: there is no such model, or it has not a multiple of so many layers; or the
+            folder holds layers of another model, or another number of them.
     """
+    note, file = os.path.join(folder, _MADE_OF), os.path.join(folder, keras_file.NAME)
+    weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
+    made = {"predecessor": files.digest(weights), "successor_layers": layers}
+    found = {}
+    if is_whole := os.path.exists(note):
+        found = read_json(note)
+    elif os.path.exists(file):      # of an earlier version, or incomplete
+        found = {"successor_layers": checkpoints.read_config(file).depth}
+    if other := [name for name in found if found[name] != made.get(name)]:
+        raise InputError(f"{folder} was made with another --{other[0]}; name another --output_dir.")
+    if is_whole:
+        return folder
     learner, tokenizer, saved = read_finetuned(path)
     check_layers(learner.encoder.config.depth, layers)
     successor = cut(learner, layers=range(layers, learner.encoder.config.depth))
-    make_folder(folder, "output_dir")
+    files.make_folder(folder, "output_dir")
     save_model(folder, successor)
     saved.write(folder)
     tokenizer.save(folder)
+    files.write_json(note, made)
     return folder
