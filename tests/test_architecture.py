@@ -1,7 +1,6 @@
 """Imports run one way; every file keeps the rules of the project."""
 
 import ast
-import configparser
 import functools
 import importlib
 import pathlib
@@ -11,9 +10,10 @@ import sys
 import pytest
 
 import bert_tf
+from run_scripts import commands
 
 ROOT = pathlib.Path(__file__).parent.parent
-PACKAGES = ("bert_tf", "data_prep", "run_scripts")
+PACKAGES = ("bert_tf", "data_prep", "run_scripts", "benchmarks")
 # Each part may import itself and these. An import inside a function counts too.
 COMMON = {"errors", "files", "options", "config"}
 ALLOWED = {
@@ -98,7 +98,7 @@ def test_the_library_imports_one_way(path):
     own = part(path)
     assert own in ALLOWED, f"{own} has no place in the table of this file yet"
     assert parts_used(path) <= ALLOWED[own] | {own}
-    assert not roots(path) & {"data_prep", "run_scripts", "tests"}
+    assert not roots(path) & {"data_prep", "run_scripts", "benchmarks", "tests"}
 
 
 # The rooms of `bert_tf/data`, and those that each may import.
@@ -133,7 +133,11 @@ def test_only_flags_and_dataclasses_of_flags_know_flags():
 @pytest.mark.parametrize("path", sources("data_prep"), ids=lambda p: p.name)
 def test_data_jobs_see_no_training(path):
     assert parts_used(path) <= ALLOWED["data_prep"]
-    assert "run_scripts" not in roots(path)
+    assert not roots(path) & {"run_scripts", "benchmarks"}
+
+
+def test_benchmarks_are_imported_by_none():
+    assert not [path for path in sources("run_scripts") if "benchmarks" in roots(path)]
 
 
 @pytest.mark.parametrize(
@@ -143,20 +147,11 @@ def test_networks_run_on_any_backend(path):
     assert not roots(path) & {"tensorflow", "tensorflow_text", "jax", "torch"}
 
 
-def scripts():
-    """The console scripts of setup.cfg: {name: "module:function"}."""
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg", encoding="utf-8")
-    lines = config["options.entry_points"]["console_scripts"].strip().splitlines()
-    return dict(map(str.strip, line.split("=")) for line in lines)
-
-
-@pytest.mark.parametrize("name, target", scripts().items())
-def test_console_scripts_exist(name, target):
-    module, function = target.split(":")
-    loaded = importlib.import_module(module)
-    assert callable(getattr(loaded, function)) and len(loaded.__doc__.strip()) > 40
-    assert name == f"bert-{module.rpartition('.')[2].replace('_', '-')}"
+def programs():
+    """The modules of all commands."""
+    return sorted(name for module in commands.COMMANDS.values() for name in (
+        [f"{module}.{name.replace('-', '_')}" for name in commands.programs(module)]
+        if module in commands.PACKAGES else [module]))
 
 
 def loaded_by(code):
@@ -176,8 +171,7 @@ def test_importing_costs_nothing():
     heavy = {"tensorflow", "keras", "tensorflow_text", "tensorflow_datasets", "matplotlib", "torch"}
     assert not loaded_by("import bert_tf") & heavy
     # Flags are read, help is shown and files are looked for before TensorFlow is loaded.
-    modules = ", ".join(sorted(target.split(":")[0] for target in scripts().values()))
-    assert not loaded_by(f"import {modules}") & heavy
+    assert not loaded_by(f"import {', '.join(programs())}") & heavy
 
 
 def packages():

@@ -1,10 +1,8 @@
 """README and docs name only what exists, and their short commands work."""
 
 import ast
-import configparser
 import dataclasses
 import functools
-import importlib
 import pathlib
 import re
 import shlex
@@ -16,6 +14,7 @@ from absl import flags as absl_flags
 
 import bert_tf
 from bert_tf import flags
+from run_scripts import commands
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
@@ -27,13 +26,11 @@ SHELL_SCRIPTS = {"run_scripts/quickstart.sh": "bert-quickstart"}
 
 
 @functools.cache
-def modules():
-    """{name of a command: the name of its module}."""
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg", encoding="utf-8")
-    lines = config["options.entry_points"]["console_scripts"].strip().splitlines()
-    return {name.strip(): target.strip().partition(":")[0]
-            for name, _, target in (line.partition("=") for line in lines)}
+def names():
+    """All programs: the commands, and those of `bert-benchmark` and `bert-analyze` with a name."""
+    return [name for command, module in commands.COMMANDS.items() for name in (
+        [f"{command} {name}" for name in commands.programs(module)]
+        if module in commands.PACKAGES else [command])]
 
 
 @dataclasses.dataclass
@@ -47,14 +44,14 @@ class Program:
 
 @functools.cache
 def program(command):
-    """The `Program` of a command."""
+    """The `Program` of a command, whose first arguments may be in its name."""
     found = []
-    original, flags.run = flags.run, lambda main, *classes, defaults=None: found.append(
-        Program(main, classes, defaults))
-    try:
-        importlib.import_module(modules()[command]).run()
-    finally:
-        flags.run = original
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flags, "run", lambda main, *classes, defaults=None: found.append(
+            Program(main, classes, defaults)))
+        patch.setattr(sys, "argv", command.split())
+        patch.setattr(sys, "path", [*sys.path])
+        commands.run()
     return found[0]
 
 
@@ -70,13 +67,16 @@ def fields(command):
 
 
 def command_lines(text):
-    """The commands in the indented blocks of a page, each a list of words."""
+    """The commands in the indented blocks of a page, each a list of words, of which the first is
+    the command with the name of its program."""
     joined = re.sub(r"\\\n\s*", " ", text)
     lines = re.findall(r"^ {4,}(?:\$ )?((?:bert-[a-z]|bash run_scripts/).*)$", joined, re.M)
     for line in lines:
         words = shlex.split(line.replace("...", ""), comments=True)
         if words[0] == "bash":
             words = [SHELL_SCRIPTS.get(words[1], ""), *words[2:]]
+        if commands.COMMANDS.get(words[0]) in commands.PACKAGES:
+            words[:2] = [" ".join(words[:2])]
         if words[0]:
             yield words
 
@@ -107,11 +107,13 @@ def test_commands_and_their_flags_exist(page):
 def test_names_in_the_text_exist(page):
     text = TEXTS[page]
     assert set(re.findall(r"\bbert-[a-z-]+[a-z]\b(?!\.)", text)) - {
-        "bert-tiny", "bert-base-uncased"} <= modules().keys()
-    known = set().union(*map(fields, modules()))
+        "bert-tiny", "bert-base-uncased"} <= commands.COMMANDS.keys()
+    for command, name in re.findall(r"(bert-(?:analyze|benchmark)) ([a-z-]+)", text):
+        assert name in commands.programs(commands.COMMANDS[command])
+    known = set().union(*map(fields, names()))
     for name in re.findall(r"`--([\w-]+)", text):
         assert name in known | FOREIGN, f"--{name} is no flag of any command"
-    paths = re.findall(r"\b((?:bert_tf|data_prep|run_scripts|tests|docs)/[\w./]*)", text)
+    paths = re.findall(r"\b((?:bert_tf|data_prep|run_scripts|benchmarks|tests|docs)/[\w./]*)", text)
     for path in paths:
         assert (ROOT / path.rstrip(".")).exists(), f"there is no {path}"
 
@@ -136,9 +138,7 @@ def test_links_lead_somewhere(page):
 
 def test_every_command_is_in_the_pages():
     text = " ".join(TEXTS.values())
-    named = set(re.findall(r"bert-[a-z-]+[a-z]", text)) | {
-        command for script, command in SHELL_SCRIPTS.items() if script in text}
-    assert modules().keys() <= named
+    assert not [name for name in names() if f"`{name}" not in text and f"    {name}" not in text]
 
 
 def test_the_front_page_is_short_and_links_every_page():

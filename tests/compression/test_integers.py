@@ -11,6 +11,7 @@ import tensorflow as tf
 from sklearn.metrics import f1_score
 
 import bert_tf
+from benchmarks import runtimes
 from bert_tf import checkpoints, networks
 from bert_tf.checkpoints.quantised import Rounded
 from bert_tf.compression.hessian import LayerHessian, choose_bits, sensitivity, top_eigenvalue
@@ -27,7 +28,6 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.learner import Learner
 from run_scripts import measure_sensitivity, quantise_model
-from run_scripts.benchmarks import compare_runtimes
 from tests.training import tiny
 
 
@@ -198,20 +198,20 @@ def mrpc(tmp_path_factory):
 
 def test_runtimes_are_measured_once(mrpc, tmp_path, capsys):
     task = TaskFlags(task="mrpc", data_dir=str(mrpc))
-    job = compare_runtimes.RuntimesFlags(
+    job = runtimes.RuntimesFlags(
         init_checkpoint=str(mrpc / "model"), repeats=1, output_dir=str(tmp_path / "out"),
         runtimes=["tensorflow"])
-    compare_runtimes.main(task, job)
+    runtimes.main(task, job)
     first = json.loads((tmp_path / "out/results.json").read_text())["rows"]["tensorflow"]
     assert first["bytes"] == os.path.getsize(mrpc / "model/model.keras")
     predicted = bert_tf.Predictor(mrpc / "model")([("a b c", f"d {'e ' * i}") for i in range(8)])
     labels = [int(answer["label"]) for answer in predicted]
     assert first["score"] == pytest.approx(100 * f1_score([0, 1] * 4, labels))
-    compare_runtimes.main(task, job)
+    runtimes.main(task, job)
     assert json.loads((tmp_path / "out/results.json").read_text())["rows"]["tensorflow"] == first
     job.runtimes = ["tensorrt"]
     with pytest.raises(InputError, match="there is no tensorrt"):
-        compare_runtimes.main(task, job)
+        runtimes.main(task, job)
 
 
 def test_sensitivities_are_kept_and_flags_checked(mrpc, tmp_path, capsys):

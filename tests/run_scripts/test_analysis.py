@@ -20,13 +20,7 @@ from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task import SavedTask
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import TrainSettings
-from run_scripts.analysis import (
-    analyze_attention,
-    analyze_heads,
-    analyze_identifiability,
-    analyze_layers,
-    compare_fixed_patterns,
-)
+from run_scripts.analysis import attention, fixed_patterns, heads, identifiability, layers
 from run_scripts.analysis.model import ModelFlags
 from tests.training import tiny
 
@@ -60,9 +54,9 @@ def flags_of(model, folder):
 
 
 def test_attention(model, tmp_path, capsys):
-    job = analyze_attention.AttentionFlags(input_file=str(model / "text.txt"), num_docs=4,
+    job = attention.AttentionFlags(input_file=str(model / "text.txt"), num_docs=4,
                                            num_maps=2, fine_tuned_checkpoint=str(model))
-    analyze_attention.main(flags_of(model, tmp_path), job)
+    attention.main(flags_of(model, tmp_path), job)
     assert {path.name for path in tmp_path.iterdir()} == {
         "attention.html", "heads.png", "maps.npz", "plane.png", "statistics.json",
         "statistics.png"}
@@ -71,17 +65,17 @@ def test_attention(model, tmp_path, capsys):
     assert sum(found["classes"]) == pytest.approx(1)
     assert found["classes"] == found["fine_tuned_classes"]
     maps = np.load(tmp_path / "maps.npz")
-    attention = maps["text1/attention"]
-    assert attention.shape[-1] == len(maps["text1/input_ids"])
-    np.testing.assert_allclose(attention.sum(-1), 1, atol=1e-5)
+    probabilities = maps["text1/attention"]
+    assert probabilities.shape[-1] == len(maps["text1/input_ids"])
+    np.testing.assert_allclose(probabilities.sum(-1), 1, atol=1e-5)
     assert "mean over the heads of a layer" in capsys.readouterr().out
 
 
 def test_identifiability(model, tmp_path):
-    job = analyze_identifiability.IdentifiabilityFlags(
+    job = identifiability.IdentifiabilityFlags(
         input_file=str(model / "text.txt"), lengths=["24", "99"], texts_per_length=2,
         identification_texts=6, mlp_epochs=1, attribution_texts=1, projections=2)
-    analyze_identifiability.main(flags_of(model, tmp_path), job)
+    identifiability.main(flags_of(model, tmp_path), job)
     found = json.loads((tmp_path / "identifiability.json").read_text())
     assert set(found["by_length"]) == {"24"}
     assert found["identified"]["cosine"][0] == 1
@@ -91,17 +85,17 @@ def test_identifiability(model, tmp_path):
 
 
 def test_layers(model, tmp_path):
-    job = analyze_layers.LayersFlags(
+    job = layers.LayersFlags(
         input_file=str(model / "words.txt"), eval_input_file=str(model / "words.txt"),
         tags=["pos=1", "chunk=2"])
-    analyze_layers.main(flags_of(model, tmp_path), job)
+    layers.main(flags_of(model, tmp_path), job)
     found = json.loads((tmp_path / "layers.json").read_text())
     assert found["probes"]["pos"]["metric"] == "tag_accuracy"
     assert found["probes"]["chunk"]["metric"] == "entity_f1"
     assert found["chunks"]["NP"]["words"] > 12
     assert np.allclose(np.diag(found["cka"]), 1)
     with pytest.raises(InputError, match="--tags"):
-        analyze_layers.LayersFlags("a", "b", tags=["pos"]).columns()
+        layers.LayersFlags("a", "b", tags=["pos"]).columns()
 
 
 SENTENCES = ["abc d e .", "f a", "j i h g f", "c", "e e d", "b a . c"]
@@ -137,7 +131,7 @@ def test_heads(name, labels, tmp_path, eagerly):
                                   intermediate_size=32, max_position_embeddings=24,
                                   initializer_range=0.5)
     learner = write_task(tmp_path / "model", name, config, labels)
-    analyze_heads.main(analyze_heads.HeadsFlags(
+    heads.main(heads.HeadsFlags(
         model_dir=str(tmp_path / "model"), task=name, data_dir=str(tmp_path / "model"),
         output_dir=str(tmp_path / "out"), form="zero"))
     found = json.loads((tmp_path / "out" / "heads.json").read_text())
@@ -171,9 +165,9 @@ def test_heads_that_layers_share(tmp_path, eagerly):
                                   model_type="albert", embedding_size=16, num_hidden_groups=1)
     write_task(tmp_path / "model", "cola", config, [0, 1, 1, 0, 1, 0])
     job = functools.partial(
-        analyze_heads.HeadsFlags, model_dir=str(tmp_path / "model"), task="cola",
+        heads.HeadsFlags, model_dir=str(tmp_path / "model"), task="cola",
         data_dir=str(tmp_path / "model"), output_dir=str(tmp_path / "out"))
-    analyze_heads.main(job())
+    heads.main(job())
     found = json.loads((tmp_path / "out" / "heads.json").read_text())
     assert found["layers"] == ["1-2"] and np.shape(found["without_head"]) == (1, 2)
     for change, message in (({"task": "sts-b"}, "--task=sts-b is of the kind regression"),
@@ -181,26 +175,26 @@ def test_heads_that_layers_share(tmp_path, eagerly):
                             ({"model_dir": str(tmp_path)}, "--model_dir"),
                             ({"split": "train"}, "train.tsv")):
         with pytest.raises(InputError, match=message):
-            analyze_heads.main(job(**change))
+            heads.main(job(**change))
     with pytest.raises(InputError, match="--examples is -1"):
         job(examples=-1)
 
 
 def test_fixed_patterns(tmp_path, eagerly, monkeypatch):
     """The figures are those of the models that are left."""
-    monkeypatch.setattr(compare_fixed_patterns, "_TIMED_STEPS", 1)
+    monkeypatch.setattr(fixed_patterns, "_TIMED_STEPS", 1)
     tiny.write_records(tmp_path / "train.tfrecord", 16)
     tiny.write_records(tmp_path / "held.tfrecord", 8, seed=1)
     config = tiny.config(num_attention_heads=8, num_hidden_layers=1)
     config.to_json_file(tmp_path / "config.json")
     job = functools.partial(
-        compare_fixed_patterns.PatternsFlags, input_file=[str(tmp_path / "train.tfrecord")],
+        fixed_patterns.PatternsFlags, input_file=[str(tmp_path / "train.tfrecord")],
         eval_input_file=[str(tmp_path / "held.tfrecord")],
         bert_config_file=str(tmp_path / "config.json"))
     settings = TrainSettings(
         output_dir=str(tmp_path / "out"), train_batch_size=4, num_train_steps=1,
         num_warmup_steps=0, eval_batch_size=8, learning_rate=1e-2)
-    compare_fixed_patterns.main(job(variants=["fixed"], num_seeds=2), settings)
+    fixed_patterns.main(job(variants=["fixed"], num_seeds=2), settings)
     found = json.loads((tmp_path / "out" / "patterns.json").read_text())
     assert bert_tf.BertEncoder(config).count_params() - found["fixed"]["12345"]["weights"] == (
         2 * 33 * 28)
@@ -221,7 +215,7 @@ def test_fixed_patterns(tmp_path, eagerly, monkeypatch):
     for change, message in (({"variants": ["fixed_words"]}, "token_boundary"),
                             ({"input_file": [str(tmp_path / "no")]}, "--input_file")):
         with pytest.raises(InputError, match=message):
-            compare_fixed_patterns.main(job(**change), settings)
+            fixed_patterns.main(job(**change), settings)
     tiny.config().to_json_file(tmp_path / "config.json")
     with pytest.raises(InputError, match="2 heads; seven"):
-        compare_fixed_patterns.main(job(), settings)
+        fixed_patterns.main(job(), settings)

@@ -1,4 +1,4 @@
-"""bert-prune and bert-compare-compression on a tiny model: what they measure and write."""
+"""bert-prune and bert-benchmark compression on a tiny model: what they measure and write."""
 
 import json
 import shutil
@@ -7,12 +7,12 @@ import types
 import numpy as np
 import pytest
 
+from benchmarks import compression
 from bert_tf.analysis import switch_off
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.tasks.task_flags import TaskFlags
 from run_scripts import prune
-from run_scripts.benchmarks import compare_compression
 from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.pruning import Curve
 from tests.run_scripts.test_analysis import TOKENS, write_task
@@ -56,7 +56,7 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
     saved = json.loads((short / "task.json").read_text())
     (short / "task.json").write_text(json.dumps(
         {**saved, "max_seq_length": saved["max_seq_length"] - 1}))
-    compare_compression.main(flags(model, "")[0], compare_compression.CompressionFlags(
+    compression.main(flags(model, "")[0], compression.CompressionFlags(
         models=[f"teacher={model}", f"q8bert-x={short}+{short}"],
         output_dir=str(tmp_path / "table"), repeats=1))
     rows = json.loads((tmp_path / "table" / "compression.json").read_text())["rows"]
@@ -91,4 +91,4 @@ def test_flags_that_make_no_sense():
         with pytest.raises(InputError, match=message):
             flags("model", "out", **change)
     with pytest.raises(InputError, match="NAME=FOLDER"):
-        _ = compare_compression.CompressionFlags(models=["folder"], output_dir="out").folders
+        _ = compression.CompressionFlags(models=["folder"], output_dir="out").folders

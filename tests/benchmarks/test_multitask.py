@@ -4,14 +4,15 @@ import json
 
 import pytest
 
+from benchmarks import adaptation, task_trials
+from benchmarks import multitask as comparison
+from benchmarks.adaptation import AdaptationFlags
+from benchmarks.multitask import MultitaskComparisonFlags
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.benchmarks import compare_adaptation, compare_multitask, task_trials
-from run_scripts.benchmarks.compare_adaptation import AdaptationFlags
-from run_scripts.benchmarks.compare_multitask import MultitaskComparisonFlags
 
 LABELS = ("contradiction", "entailment", "neutral")
 
@@ -65,7 +66,7 @@ def fixture_runs(monkeypatch, tmp_path):
         assert task.task == "cola"
         scores(folder, {"dev/matthews": 0.1, "dev/accuracy": 0.6})
 
-    monkeypatch.setattr(compare_multitask.run_multitask, "main", multitask)
+    monkeypatch.setattr(comparison.run_multitask, "main", multitask)
     monkeypatch.setattr("run_scripts.run_classifier.main", classifier)
     return runs
 
@@ -92,7 +93,7 @@ def test_four_rows_of_all_seeds_are_run_once(data, tmp_path, runs, capsys):
     job = MultitaskComparisonFlags(
         tasks=["CoLA"], data_dir=str(data), init_checkpoint="start", num_trials=1,
         output_dir=str(tmp_path / "out"), max_train_examples=["5", "cola=3"])
-    compare_multitask.main(job)
+    comparison.main(job)
     first = str(tmp_path / "out" / "seed1" / "mtdnn")
     assert runs == [("mtdnn", "start", 1), ("bert-cola", "start", 1), ("st-dnn-cola", "start", 1),
                     ("mt-dnn-cola", first, 1)]
@@ -101,7 +102,7 @@ def test_four_rows_of_all_seeds_are_run_once(data, tmp_path, runs, capsys):
     assert [path.name for path in (tmp_path / "out" / "seed1").iterdir() if path.is_dir()] == [
         "mtdnn"]
     job.num_trials = 2
-    compare_multitask.main(job)
+    comparison.main(job)
     assert {seed for *_, seed in runs[4:]} == {2} and len(runs) == 8
     lines = (tmp_path / "out" / "table.md").read_text().splitlines()
     assert lines[2] == ("| cola matthews | 10.0 ± 0.0 | 21.5 ± 0.7 | 31.5 ± 0.7 | 41.5 ± 0.7 "
@@ -114,7 +115,7 @@ def test_starts_are_compared_over_shares_and_seeds(data, tmp_path, runs):
     job = AdaptationFlags(data_dir=str(data), init_checkpoint="plain", mtdnn_checkpoint="several",
                           task="scitail", output_dir=str(tmp_path / "out"), num_trials=2,
                           train_fractions=["1", "0.5"])
-    compare_adaptation.main(job)
+    adaptation.main(job)
     assert [run[1:] for run in runs] == [("plain", 1), ("several", 1), ("plain", 2),
                                          ("several", 2)] * 2
     lines = (tmp_path / "out" / "table.md").read_text().splitlines()
@@ -122,7 +123,7 @@ def test_starts_are_compared_over_shares_and_seeds(data, tmp_path, runs):
                           "| 23 |  |  |  | 51.2 | 81.9 |",
                           "| 30 | 30.0 ± 0.0 | 40.0 ± 0.0 | +10.0 ± 0.0 |  |  |"]
     assert (tmp_path / "out" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    compare_adaptation.main(job)
+    adaptation.main(job)
     assert len(runs) == 8
 
 
@@ -145,7 +146,7 @@ def test_shares_are_nested_and_differ_by_seed(data):
     ({"num_trials": 0}, "--num_trials is 0")])
 def test_flags_of_adaptation_are_checked(changes, part, data, tmp_path):
     with pytest.raises(InputError, match=part):
-        compare_adaptation.main(AdaptationFlags(**{
+        adaptation.main(AdaptationFlags(**{
             "data_dir": str(data), "init_checkpoint": "plain", "mtdnn_checkpoint": "several",
             "output_dir": str(tmp_path / "out"), **changes}))
 
@@ -157,6 +158,6 @@ def test_flags_of_adaptation_are_checked(changes, part, data, tmp_path):
     ({"tasks": ["rte"]}, "no folder rte"), ({"num_train_epochs": 0.0}, "--num_train_epochs is 0")])
 def test_flags_of_the_table_are_checked(changes, part, data, tmp_path):
     with pytest.raises(InputError, match=part):
-        compare_multitask.main(MultitaskComparisonFlags(**{
+        comparison.main(MultitaskComparisonFlags(**{
             "tasks": ["cola"], "data_dir": str(data), "init_checkpoint": "start",
             "output_dir": str(tmp_path / "out"), **changes}))

@@ -1,11 +1,11 @@
-"""Checks that pre-training helps: the quickstart's model, fine-tuned on few labelled sentences,
-must beat the same network from random weights.
+"""Checks that pre-training helps: the quickstart's model must beat random weights.
 
-The sentences come from the text that the quickstart trains on; the label of each is the library
-that it documents. Sentences that name one of the libraries are left out. Training and scoring use
-sentences of different documents, and all labels are equally frequent. Each seed deals the
-documents out anew, in the same way for both networks. Random weights may choose the best of three
-learning rates by the score itself; the pre-trained ones have only one of these.
+The model and the same network from random weights are fine-tuned on few labelled sentences. The
+sentences come from the text that the quickstart trains on; the label of each is the library that it
+documents. Sentences that name one of the libraries are left out. Training and scoring use sentences
+of different documents, and all labels are equally frequent. Each seed deals the documents out anew,
+in the same way for both networks. Random weights may choose the best of three learning rates by the
+score itself; the pre-trained ones have only one of these.
 
 The check passes if accuracy is better by --margin points in the mean over the seeds, and by more
 than two standard errors of that mean, 2 * s / sqrt(n), with s the sample standard deviation of the
@@ -13,7 +13,7 @@ n seeds' differences; else the exit status is 1. The same command started again 
 trials that are missing.
 
 Example:
-    bert-quickstart && bert-check-pretraining-helps
+    bert-quickstart && bert-benchmark pretraining-helps
 """
 
 import dataclasses

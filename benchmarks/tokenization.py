@@ -1,10 +1,10 @@
-"""Measures how fast text becomes ids, in megabytes a CPU second, beside the Model Garden.
+"""Measures how fast text becomes ids, beside tf-models-official.
 
 The peer is `official.nlp.tools.tokenization.FullTokenizer` of tf-models-official, the original's
 algorithm; both take turns in one process, each with a new tokenizer whose cache is empty.
 
 Example:
-    bert-benchmark-tokenization --input_file=text.txt --vocab_file=vocab.txt
+    bert-benchmark tokenization --input_file=text.txt --vocab_file=vocab.txt
 """
 
 import dataclasses

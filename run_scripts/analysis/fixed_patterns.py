@@ -1,14 +1,14 @@
-"""Pre-trains BERT with learned heads and with heads that look at fixed places (Raganato et al.,
-arXiv:2002.10260), and compares them.
+"""Compares BERT with learned heads and with heads that look at fixed places.
 
-    bert-compare-fixed-patterns --input_file=train.tfrecord --eval_input_file=held_out.tfrecord \\
+    bert-analyze fixed-patterns --input_file=train.tfrecord --eval_input_file=held_out.tfrecord \\
         --bert_config_file=bert_config.json --output_dir=patterns --num_train_steps=2000
 
-Each variant is a masked LM that bert-run-pretraining trains from scratch, on the same batches from
-the same seed: `learned`; `fixed`, whose first seven heads have the seven patterns; `fixed_words`,
-the same with patterns that count words; `all_fixed`, whose other heads look at the end of the text,
-so that none learns. The command reports the loss on held-out records, that of a variant without its
-learned heads, the weights, and the seconds of a step. It goes on where it stopped.
+The patterns are those of Raganato et al. (arXiv:2002.10260). Each variant is a masked LM that
+bert-run-pretraining trains from scratch, on the same batches from the same seed: `learned`;
+`fixed`, whose first seven heads have the seven patterns; `fixed_words`, the same with patterns that
+count words; `all_fixed`, whose other heads look at the end of the text, so that none learns. The
+command reports the loss on held-out records, that of a variant without its learned heads, the
+weights, and the seconds of a step. It goes on where it stopped.
 """
 
 import dataclasses

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from benchmarks.programs import check_width
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
-from run_scripts.benchmarks.programs import check_width
 from run_scripts.kept_results import KeptComparison
 
 

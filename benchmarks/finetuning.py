@@ -1,4 +1,4 @@
-"""Compares fine-tuning with that of transformers: quality of the models, and seconds.
+"""Compares fine-tuning with that of transformers: scores and CPU seconds.
 
 Both train on the same features of the same examples with the same recipe (AdamW with bias
 correction, linear warm-up and decay, dropout as the model has it, batches of similar length), once
@@ -11,7 +11,7 @@ kept in results.json as they arrive. The same command started again, even with m
 runs only what is missing.
 
 Example:
-    bert-compare-finetuning --task=mrpc,sts-b --data_dir=glue \\
+    bert-benchmark finetuning --task=mrpc,sts-b --data_dir=glue \\
         --init_checkpoint=all-MiniLM-L6-v2 --output_dir=/tmp/compare \\
         --peer_python=/envs/peer/bin/python
 """
@@ -25,6 +25,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from benchmarks import programs
+from benchmarks.programs import OURS, PEER
 from bert_tf import flags, metrics
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
@@ -32,8 +34,6 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
-from run_scripts.benchmarks import programs
-from run_scripts.benchmarks.programs import OURS, PEER
 from run_scripts.finetuning.model import ModelFlags, open_model
 from run_scripts.kept_results import KeptComparison
 

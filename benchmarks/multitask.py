@@ -1,16 +1,16 @@
-"""Compares MT-DNN with what it is made of: the four rows of the tables of arXiv:1901.11504.
+"""Compares MT-DNN with training on each task alone, before and after fine-tuning.
 
-BERT is fine-tuned on each task alone; so is ST-DNN, with MT-DNN's heads, losses and optimizer.
-MT-DNN learns all tasks together; "no fine-tuning" is that model, and "MT-DNN" is the same model
-after fine-tuning on each task alone, with the head that it has. All begin with --init_checkpoint,
-and the epoch with the best score of each run counts. The table has mean and standard deviation over
-the seeds, beside published figures.
+These are the four rows of the tables of arXiv:1901.11504. BERT is fine-tuned on each task alone; so
+is ST-DNN, with MT-DNN's heads, losses and optimizer. MT-DNN learns all tasks together; "no
+fine-tuning" is that model, and "MT-DNN" is the same model after fine-tuning on each task alone,
+with the head that it has. All begin with --init_checkpoint, and the epoch with the best score of
+each run counts. The table has mean and standard deviation over the seeds, beside published figures.
 
 Results are kept in results.json as they arrive, and the table in table.md. The same command started
 again goes on where it was stopped, and runs only what is missing.
 
 Example:
-    bert-compare-multitask --tasks=mnli,cola,mrpc,sts-b --data_dir=glue \\
+    bert-benchmark multitask --tasks=mnli,cola,mrpc,sts-b --data_dir=glue \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mtdnn
 """
 
@@ -20,6 +20,7 @@ import importlib
 import math
 from typing import ClassVar
 
+from benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
@@ -28,7 +29,6 @@ from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
 from run_scripts.kept_results import KeptComparison

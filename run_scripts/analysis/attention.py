@@ -1,9 +1,9 @@
-"""Shows what the heads of a model look at (Clark et al., arXiv:1906.04341; Kovaleva et al.,
-arXiv:1908.08593).
+"""Shows what the heads of a model look at.
 
-    bert-analyze-attention --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=books.txt \\
+    bert-analyze attention --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=books.txt \\
         --output_dir=attention
 
+Measures are those of Clark et al. (arXiv:1906.04341) and Kovaleva et al. (arXiv:1908.08593).
 Writes attention.html, one page on which one hovers over tokens; heads.png, the maps of a text;
 statistics.png and plane.png; maps.npz, the maps of the first texts; and statistics.json. With
 --fine_tuned_checkpoint it compares two models on the same texts. With --gradients it measures how

@@ -9,12 +9,12 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks import learning
 from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.training import trainer
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
-from run_scripts.benchmarks import compare_learning
 
 WORDS = "the house tree walks in a wood".split()
 STEPS = 6
@@ -28,7 +28,7 @@ def job(tmp_path):
     (tmp_path / "text.txt").write_text(f"{document}\n" * 12)
     (tmp_path / "vocab.txt").write_text(
         "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
-    return compare_learning.LearningComparisonFlags(
+    return learning.LearningComparisonFlags(
         input_file=[str(tmp_path / "text.txt")], vocab_file=str(tmp_path / "vocab.txt"),
         output_dir=str(tmp_path / "out"), num_seeds=2, num_train_steps=STEPS, num_warmup_steps=2,
         train_batch_size=4, max_seq_length=32, max_predictions_per_seq=5, held_out_every=4)
@@ -40,16 +40,16 @@ def test_one_in_so_many_documents_is_held_out(tmp_path, pack):
     # A blank line at the start, two after the fourth document, none at the end.
     text = "\n" + "\n".join(documents[:4]) + "\n \n" + "\n".join(documents[4:]).rstrip()
     (tmp_path / "text").write_bytes(pack(text.encode()))
-    compare_learning.split_documents([tmp_path / "text"], 3, tmp_path / "rest", tmp_path / "held")
+    learning.split_documents([tmp_path / "text"], 3, tmp_path / "rest", tmp_path / "held")
     for name, indices in (("rest", [1, 2, 4, 5]), ("held", [0, 3, 6])):
         found = re.split(r"\n\s*\n", (tmp_path / name).read_text().strip())
         assert found == [documents[i].strip() for i in indices]
 
 
 def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatch):
-    compare_learning.make_folder(job.path("seed5"), "output_dir")
-    compare_learning.prepare(job)
-    compare_learning.dump_training(job, 5)
+    learning.make_folder(job.path("seed5"), "output_dir")
+    learning.prepare(job)
+    learning.dump_training(job, 5)
     batches, rates = [], []
 
     def train(trainer, iterator, count):
@@ -62,7 +62,7 @@ def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatc
 
     # run_pretraining sets TensorFlow's global seed too, on which the order must not depend.
     monkeypatch.setattr(trainer.Trainer, "train", train)
-    values = {**compare_learning.training_flags(job, 5), "iterations_per_loop": 1, "do_eval": False,
+    values = {**learning.training_flags(job, 5), "iterations_per_loop": 1, "do_eval": False,
               "init_checkpoint": "",        # which the peer would write
               "deterministic": False}       # which would hold for all later tests
     run_pretraining.main(*(
@@ -79,8 +79,8 @@ def test_the_peer_gets_the_batches_and_rates_that_ours_trains_on(job, monkeypatc
 
 
 def test_all_held_out_records_are_dumped_once(job):
-    compare_learning.make_folder(job.output_dir, "output_dir")
-    compare_learning.prepare(job)
+    learning.make_folder(job.output_dir, "output_dir")
+    learning.prepare(job)
     messages = tfrecord.read_records(job.path("held_out.tfrecord"))
     ids = [tfrecord.parse_example(message)["input_ids"] for message in messages]
     np.testing.assert_array_equal(np.load(job.path("held_out.npz"))["input_ids"], ids)
@@ -95,13 +95,13 @@ def fakes(job, monkeypatch):
     def fake(name):
         def measure(_, seed):
             runs.append((name, seed))
-            return {**dict.fromkeys(compare_learning.METRICS, 0.5),
-                    compare_learning.LOSS: losses[name][seed]}
+            return {**dict.fromkeys(learning.METRICS, 0.5),
+                    learning.LOSS: losses[name][seed]}
         return measure
 
-    monkeypatch.setattr(compare_learning, "run_ours", fake("bert_tf"))
-    monkeypatch.setattr(compare_learning, "run_peer", fake("transformers"))
-    monkeypatch.setattr(compare_learning.LearningComparisonFlags, "check", lambda job: None)
+    monkeypatch.setattr(learning, "run_ours", fake("bert_tf"))
+    monkeypatch.setattr(learning, "run_peer", fake("transformers"))
+    monkeypatch.setattr(learning.LearningComparisonFlags, "check", lambda job: None)
     return losses, runs
 
 
@@ -109,28 +109,28 @@ def test_finished_runs_are_not_run_again(job, fakes, capsys):
     losses, runs = fakes
     missing = losses["transformers"].pop(2)
     with pytest.raises(KeyError):
-        compare_learning.main(job)
+        learning.main(job)
     losses["transformers"][2] = missing
-    compare_learning.main(job)
-    compare_learning.main(job)
+    learning.main(job)
+    learning.main(job)
     assert runs == [("bert_tf", 1), ("transformers", 1), ("bert_tf", 2), ("transformers", 2),
                     ("transformers", 2)]
     assert "7.1000 ± 0.1414" in capsys.readouterr().out
     with open(job.path("results.json"), encoding="utf-8") as file:
         assert json.load(file)["seeds"]["2"]["transformers"]["masked_lm/loss"] == 7.1
     with pytest.raises(InputError, match="other flags"):
-        compare_learning.main(dataclasses.replace(job, learning_rate=1.0))
+        learning.main(dataclasses.replace(job, learning_rate=1.0))
 
 
 @pytest.mark.parametrize("loss", [7.6, float("nan")])
 def test_a_higher_loss_fails(job, fakes, loss):
     fakes[0]["bert_tf"].update({1: loss, 2: 7.5})
     with pytest.raises(InputError, match="learned less"):
-        compare_learning.main(job)
+        learning.main(job)
 
 
 def test_two_standard_errors_are_allowed():
-    difference, most = compare_learning.judge(
+    difference, most = learning.judge(
         {"bert_tf": [1.0, 2.0, 3.0], "transformers": [1.0, 1.0, 1.0]})
     assert difference == pytest.approx(1.0)
     assert most == pytest.approx(2 * (1 / 3) ** 0.5)

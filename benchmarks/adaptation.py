@@ -1,7 +1,7 @@
-"""Compares starting points by how little of a new task they need: the curve of MT-DNN's adaptation
-to another domain (arXiv:1901.11504, figure 2 and table 5).
+"""Compares BERT and MT-DNN by how little of a new task they need.
 
-BERT (--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-run-multitask) are
+This is the curve of adaptation to another domain of arXiv:1901.11504, figure 2 and table 5. BERT
+(--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-run-multitask) are
 fine-tuned by bert-run-multitask with a new linear head on shares of the training file. With one
 seed, a smaller share is a part of a larger one; seeds differ in what is drawn, for both in the same
 way. The best epoch of each run counts. The table has mean and standard deviation over the seeds,
@@ -11,7 +11,7 @@ Results are kept in results.json as they arrive, and the table in table.md. The 
 again goes on where it was stopped, and runs only what is missing.
 
 Example:
-    bert-compare-adaptation --task=snli --data_dir=. --init_checkpoint=uncased_L-12_H-768_A-12 \\
+    bert-benchmark adaptation --task=snli --data_dir=. --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --mtdnn_checkpoint=mtdnn --output_dir=/tmp/adaptation
 """
 
@@ -21,6 +21,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
@@ -30,7 +31,6 @@ from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.task import Task
 from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
 from run_scripts.kept_results import KeptComparison

@@ -18,7 +18,7 @@ included. The peer runs under --peer_python. Results are kept as they arrive: th
 command started again only runs what is missing.
 
 Example:
-    bert-compare-learning --input_file=text.txt --vocab_file=vocab.txt \\
+    bert-benchmark learning --input_file=text.txt --vocab_file=vocab.txt \\
         --output_dir=/tmp/compare --peer_python=/envs/peer/bin/python
 """
 
@@ -31,6 +31,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from benchmarks import programs
+from benchmarks.programs import OURS, PEER
 from bert_tf import data, flags, training
 from bert_tf.config import PRESETS, EncoderConfig
 from bert_tf.data.text import corpus
@@ -40,8 +42,6 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep import create_pretraining_data
-from run_scripts.benchmarks import programs
-from run_scripts.benchmarks.programs import OURS, PEER
 from run_scripts.kept_results import KeptComparison
 
 LOSS = "masked_lm/loss"

@@ -1,11 +1,11 @@
-"""CPU seconds of create_pretraining_data beside tf-models-official's generator, in one run.
+"""Measures CPU seconds of bert-create-pretraining-data beside tf-models-official.
 
 Both run as programs of one process on the same text, with the same vocabulary and seed. The time
 that a program needs before it starts work (imports) is measured on one line of text and shown
 apart. The peer needs tf-models-official, which may be in another environment (--peer_python).
 
 Example:
-    bert-benchmark-data --input_file=text.txt --vocab_file=vocab.txt
+    bert-benchmark data --input_file=text.txt --vocab_file=vocab.txt
 """
 
 import dataclasses

@@ -1,17 +1,17 @@
-"""Table 5 of BERT's paper at small size: what two directions are worth, and sentence prediction.
+"""Measures what two directions and sentence prediction are worth, at small size.
 
-Four systems are trained on the same text, with the same sizes and steps: BERT; the same without
-next sentence prediction; a left-to-right network that predicts every next token, without sentence
-prediction; and that network with a bidirectional LSTM on top in fine-tuning. Each is fine-tuned on
-MRPC, on one sentence at a time (the second ones of SNLI: are they entailed or contradicted by a
-text that the model does not see?) and on questions in the form of SQuAD. The published table is
-shown beside these results; its second task was SST-2. The losses of pre-training are not compared:
-one system predicts 15% of the tokens, the other all.
+This is table 5 of BERT's paper. Four systems are trained on the same text, with the same sizes and
+steps: BERT; the same without next sentence prediction; a left-to-right network that predicts every
+next token, without sentence prediction; and that network with a bidirectional LSTM on top in
+fine-tuning. Each is fine-tuned on MRPC, on one sentence at a time (the second ones of SNLI: are
+they entailed or contradicted by a text that the model does not see?) and on questions in the form
+of SQuAD. The published table is shown beside these results; its second task was SST-2. The losses
+of pre-training are not compared: one system predicts 15% of the tokens, the other all.
 
 The same command started again goes on where it was stopped, and runs only what is missing.
 
 Example:
-    bert-compare-directions --input_file=text.txt --mrpc_dir=glue/MRPC --snli_dir=snli \\
+    bert-benchmark directions --input_file=text.txt --mrpc_dir=glue/MRPC --snli_dir=snli \\
         --squad_train_file=train.json --squad_predict_file=dev.json --output_dir=/tmp/directions
 """
 
@@ -22,6 +22,7 @@ import os
 import statistics
 from typing import ClassVar
 
+from benchmarks.programs import check_width
 from bert_tf import flags
 from bert_tf.config import EncoderConfig
 from bert_tf.files import make_folder, write_aside
@@ -34,7 +35,6 @@ from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from data_prep import build_vocab, create_pretraining_data
 from run_scripts import run_classifier, run_pretraining, run_squad
-from run_scripts.benchmarks.programs import check_width
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.kept_results import KeptComparison
 

@@ -1,6 +1,6 @@
-"""Times a fine-tuned model in TensorFlow, ONNX Runtime and LiteRT, with floats and with 8 bits.
+"""Times a fine-tuned model in TensorFlow, ONNX Runtime and LiteRT.
 
-    bert-compare-runtimes --init_checkpoint=mrpc --task=mrpc --data_dir=glue/MRPC \\
+    bert-benchmark runtimes --init_checkpoint=mrpc --task=mrpc --data_dir=glue/MRPC \\
         --output_dir=runtimes
 
 Each runtime answers the same examples, one at a time, all padded to one length, with one thread.
@@ -149,7 +149,7 @@ def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-compare-runtimes."""
+    """The command bert-benchmark runtimes."""
     flags.run(main, TaskFlags, RuntimesFlags)
 
 

@@ -11,17 +11,17 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks import finetuning, programs
+from benchmarks.finetuning import Comparison
 from bert_tf import checkpoints
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
-from run_scripts.benchmarks import compare_finetuning, programs
-from run_scripts.benchmarks.compare_finetuning import Comparison
 from run_scripts.finetuning.model import ModelFlags
 
-GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 LETTERS = "abcdefghij"
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS)]
 SIZES = {"train": 21, "dev": 12}
@@ -84,7 +84,7 @@ def job(tmp_path):
     (tmp_path / "model" / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
     (tmp_path / "peer").write_text(PEER)
     (tmp_path / "peer").chmod(0o755)
-    return compare_finetuning.FinetuningComparisonFlags(
+    return finetuning.FinetuningComparisonFlags(
         task=["mrpc"], data_dir=str(tmp_path / "data"), init_checkpoint=str(tmp_path / "model"),
         output_dir=str(tmp_path / "out"), peer_python=str(tmp_path / "peer"), num_trials=2,
         max_seq_length=24, train_batch_size=4)
@@ -182,10 +182,10 @@ def test_ours_is_trained_by_our_script_on_the_same_files(eagerly, job, monkeypat
 
 
 def test_only_what_is_missing_is_run(job, ours, capsys):
-    compare_finetuning.main(dataclasses.replace(job, num_trials=1))
+    finetuning.main(dataclasses.replace(job, num_trials=1))
     assert "±" not in capsys.readouterr().out
-    compare_finetuning.main(dataclasses.replace(job, task=["mrpc", "STS-B"]))
-    compare_finetuning.main(dataclasses.replace(job, task=["sts-b", "mrpc"]))
+    finetuning.main(dataclasses.replace(job, task=["mrpc", "STS-B"]))
+    finetuning.main(dataclasses.replace(job, task=["sts-b", "mrpc"]))
     assert ours == [("mrpc", 1), ("sts-b", 1), ("mrpc", 2), ("sts-b", 2)]
     for name in ("mrpc", "sts-b"):
         assert pathlib.Path(job.output_dir, name, "runs").read_text() == "1 2 "
@@ -200,7 +200,7 @@ def test_only_what_is_missing_is_run(job, ours, capsys):
         results = json.load(file)["tasks"]
     assert results["mrpc"]["2"]["transformers"]["accuracy"] == pytest.approx(11 / 12)
     with pytest.raises(InputError, match="other flags"):
-        compare_finetuning.main(dataclasses.replace(job, learning_rate=1.0))
+        finetuning.main(dataclasses.replace(job, learning_rate=1.0))
 
 
 def test_only_train_and_dev_files_are_given_to_ours(job):
@@ -216,4 +216,4 @@ def test_what_can_not_be_compared_is_refused(job, tmp_path):
                             ({"num_trials": 0}, "--num_trials is 0"),
                             ({"peer_python": "/no/such/python"}, "--peer_python")):
         with pytest.raises(InputError, match=message):
-            compare_finetuning.main(dataclasses.replace(job, **values))
+            finetuning.main(dataclasses.replace(job, **values))

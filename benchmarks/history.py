@@ -1,4 +1,4 @@
-"""The history of pre-training in one table, at small size: from an LSTM with random weights to T5.
+"""Compares systems at small size, from an LSTM with random weights to T5.
 
 Each system is pre-trained on the same text for the same CPU seconds of steps, and fine-tuned on
 three tasks: one sentence at a time (the second ones of SNLI: are they entailed or contradicted by a
@@ -9,7 +9,7 @@ trained further; T5 writes labels and tags as text. The table also has published
 The same command started again goes on where it was stopped, and runs only what is missing.
 
 Example:
-    bert-compare-history --input_file=text.txt --snli_dir=snli --conll2003_dir=conll2003 \\
+    bert-benchmark history --input_file=text.txt --snli_dir=snli --conll2003_dir=conll2003 \\
         --output_dir=/tmp/history
 """
 
@@ -21,6 +21,8 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.history_systems import SYSTEMS, HistoryFlags, System
+from benchmarks.programs import run_own_program
 from bert_tf import config as configs
 from bert_tf import flags
 from bert_tf.errors import InputError
@@ -29,8 +31,6 @@ from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import Example, read_examples
 from bert_tf.tokenization.base import open_tokenizer
-from run_scripts.benchmarks.history_systems import SYSTEMS, HistoryFlags, System
-from run_scripts.benchmarks.programs import run_own_program
 from run_scripts.kept_results import KeptResults
 
 TASKS = ("sentence", "pair", "names")

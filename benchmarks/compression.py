@@ -1,6 +1,6 @@
-"""Compares fine-tuned models of one task: how small they are, how fast, and how good.
+"""Compares fine-tuned models of one task: how small, how fast and how good.
 
-    bert-compare-compression --task=mrpc --data_dir=glue/MRPC --output_dir=table \\
+    bert-benchmark compression --task=mrpc --data_dir=glue/MRPC --output_dir=table \\
         --models=teacher=mrpc,distilbert=small_1+small_2+small_3,q8bert=mrpc_int8
 
 Each model is a folder that one of the fine-tuning scripts, bert-distill, bert-prune or

@@ -1,6 +1,6 @@
-"""Shows what each attention head is for: the score of a fine-tuned model without it.
+"""Shows what each head is for: the score of a fine-tuned model without it.
 
-    bert-analyze-heads --model_dir=mrpc --task=mrpc --data_dir=glue/MRPC --output_dir=heads
+    bert-analyze heads --model_dir=mrpc --task=mrpc --data_dir=glue/MRPC --output_dir=heads
 
 A head is switched off in one of two ways: it looks at all tokens alike (Kovaleva et al.,
 arXiv:1908.08593), or gives nothing (Michel et al., arXiv:1905.10650). Each head is tried alone,

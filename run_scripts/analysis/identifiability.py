@@ -1,12 +1,12 @@
-"""Measures what attention maps and hidden vectors determine (Brunner et al., arXiv:1908.04211).
+"""Measures what attention maps and hidden vectors determine.
 
-    bert-analyze-identifiability --init_checkpoint=uncased_L-12_H-768_A-12 \\
+    bert-analyze identifiability --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --input_file=books.txt --output_dir=identifiability
 
-The part of a map in the left null space of the head's values has no effect; the rest is effective
-attention. The command compares both by the length of the text, counts the tokens that are still
-identified in each layer, and attributes hidden tokens to input tokens by gradients. It writes
-identifiability.json and identifiability.png.
+Measures are those of Brunner et al. (arXiv:1908.04211). The part of a map in the left null space of
+the head's values has no effect; the rest is effective attention. The command compares both by the
+length of the text, counts the tokens that are still identified in each layer, and attributes hidden
+tokens to input tokens by gradients. It writes identifiability.json and identifiability.png.
 """
 
 import dataclasses

@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
+from benchmarks import directions as compare
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
-from run_scripts.benchmarks import compare_directions as compare
 
 ROWS = [("entailment", "a", "One."), ("neutral", "b", "Two."), ("contradiction", "c", "Three."),
         ("-", "d", "Four.")]

@@ -7,12 +7,12 @@ import string
 
 import pytest
 
+from benchmarks import pretraining_helps as check
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learner import Learner
 from bert_tf.training.run import save_model
-from run_scripts.benchmarks import check_pretraining_helps as check
 from tests.training import tiny
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase,

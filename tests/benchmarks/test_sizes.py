@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from benchmarks import sizes
+from benchmarks.sizes import SizesFlags
 from bert_tf.errors import InputError
-from run_scripts.benchmarks import benchmark_sizes
-from run_scripts.benchmarks.benchmark_sizes import SizesFlags
 from tests.training import tiny
 
 
@@ -14,7 +14,7 @@ def test_weights_and_time_of_a_network(tmp_path, capsys):
     config = tiny.config(num_hidden_groups=1, embedding_size=8, num_hidden_layers=2)
     path = str(tmp_path / "c.json")
     config.to_json_file(path)
-    benchmark_sizes.main(SizesFlags([path], max_seq_length=8, max_predictions_per_seq=2,
+    sizes.main(SizesFlags([path], max_seq_length=8, max_predictions_per_seq=2,
                                     train_batch_size=2, num_train_steps=1))
     found = re.fullmatch(rf"{re.escape(path)} +([\d,]+) weights, +([\d,]+) with the heads +[\d.]+ "
                          r"CPU s a step\n", capsys.readouterr().out)
@@ -28,4 +28,4 @@ def test_weights_and_time_of_a_network(tmp_path, capsys):
     ("absent.json", "absent.json")])
 def test_networks_that_are_not_there(model, message):
     with pytest.raises(InputError, match=message):
-        benchmark_sizes.main(SizesFlags([model]))
+        sizes.main(SizesFlags([model]))

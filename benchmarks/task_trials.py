@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.finetuning import find_folder
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
 from bert_tf.options import read_json
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tasks.task import Task
-from run_scripts.benchmarks.compare_finetuning import find_folder
 
 _SEED = 0       # of the examples that are kept
 

@@ -5,7 +5,7 @@ prints the number of its weights, with and without the heads, and the CPU second
 the fewest of all steps after the first, so that other programs on the machine count little.
 
 Example:
-    bert-benchmark-sizes --models=bert:mini,albert:mini,mine.json --train_batch_size=16
+    bert-benchmark sizes --models=bert:mini,albert:mini,mine.json --train_batch_size=16
 """
 
 import dataclasses

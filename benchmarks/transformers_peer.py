@@ -1,8 +1,8 @@
 """The peer of the comparisons: transformers trains on the very same features.
 
 The program runs under an interpreter of its own, which needs numpy, torch and transformers alone.
-compare_learning and compare_finetuning start it with two arguments: the name of a function of
-`PROGRAMS`, and a JSON object of that function's arguments.
+learning.py and finetuning.py start it with two arguments: the name of a function of `PROGRAMS`, and
+a JSON object of that function's arguments.
 """
 
 import json

@@ -2,10 +2,10 @@
 
 import pytest
 
+from benchmarks import history as compare
+from benchmarks import history_systems
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
-from run_scripts.benchmarks import compare_history as compare
-from run_scripts.benchmarks import history_systems
 from run_scripts.kept_results import KeptResults
 
 PAIRS = [("entailment", "a", "One."), ("neutral", "b", "Two."), ("contradiction", "c", "Three."),

@@ -1,11 +1,11 @@
-"""Measures what batches of similar length save, against padding all examples to one length.
+"""Measures what batches of similar length save, against padding to one length.
 
 One model is fine-tuned twice, from the same weights with the same settings: in batches of similar
 length, and with every example padded to --max_seq_length. The command prints the examples per CPU
 second of training and of prediction, without start-up and tracing, and the scores of both.
 
 Example:
-    bert-benchmark-padding --task=MRPC --data_dir=glue/MRPC --init_checkpoint=minilm \\
+    bert-benchmark padding --task=MRPC --data_dir=glue/MRPC --init_checkpoint=minilm \\
         --max_seq_length=128 --num_train_epochs=2 --output_dir=/tmp/padding
 """
 

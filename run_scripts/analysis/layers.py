@@ -1,11 +1,12 @@
-"""Measures what each layer's vectors hold, on tagged words such as those of CoNLL-2003.
+"""Measures what each layer's vectors hold, on tagged words.
 
-    bert-analyze-layers --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=eng.train \\
+    bert-analyze layers --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=eng.train \\
         --eval_input_file=eng.testa --output_dir=layers
 
-The command measures how contextual vectors are (Ethayarajh, arXiv:1909.00512), how alike layers are
-(linear CKA), what a linear probe of each layer scores on the tags, and which heads look from a word
-to the last word of its chunk. Writes layers.json and layers.png.
+The words are a file such as those of CoNLL-2003. The command measures how contextual vectors are
+(Ethayarajh, arXiv:1909.00512), how alike layers are (linear CKA), what a linear probe of each layer
+scores on the tags, and which heads look from a word to the last word of its chunk. Writes
+layers.json and layers.png.
 """
 
 import dataclasses
