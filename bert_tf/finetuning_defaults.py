@@ -19,8 +19,9 @@ def _albert(rate: float, batch: int, dropout: float, steps: int, warmup: int,
 
 
 # The shared settings are under "", those of a size or a task, which come before them, under its
-# name. google-research/albert classifier_utils.py, squad_utils.py; fairseq
-# examples/roberta/config/finetuning and arXiv:1907.11692, table 10; google-research/electra
+# name. google-research/albert classifier_utils.py, race_utils.py, squad_utils.py; fairseq
+# examples/roberta/config/finetuning and README.race.md, and arXiv:1907.11692, table 10, which has
+# 4 epochs with decay for RACE; google-research/electra
 # configure_finetuning.py; facebookresearch/SpanBERT README.md and code/; alibaba/AliceMind
 # StructBERT/README.md.
 DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -31,6 +32,8 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
              "classifier_dropout": 0.0},
         **{task: {"train_batch_size": 32} for task in ("mnli", "qnli", "qqp", "sst-2")},
         **{task: {"learning_rate": 2e-5} for task in ("rte", "sts-b")},
+        "race": {"num_train_epochs": 5.0, "weight_decay": 0.01, "warmup_proportion": 0.0,
+                 "learning_rate_schedule": "constant"},
         **{task: {"learning_rate": 1.5e-5, "train_batch_size": 48, "num_train_epochs": 2.0,
                   "weight_decay": 0.01} for task in ("squad", "squad_v2")}},
     "spanbert": {
@@ -52,6 +55,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "rte": _albert(3e-5, 32, 0.1, 800, 200),
         "mrpc": _albert(2e-5, 32, 0.0, 800, 200),
         "wnli": _albert(2e-5, 16, 0.1, 2000, 250),
+        "race": {**_albert(2e-5, 32, 0.1, 12000, 1000), "max_qa_length": 128},
         "squad": {**_albert(5e-5, 48, 0.0, 3649, 365, 384), "squad_style": "albert"},
         "squad_v2": {**_albert(3e-5, 48, 0.0, 8144, 814), "squad_style": "albert"}},
     "electra": {

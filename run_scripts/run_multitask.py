@@ -4,7 +4,8 @@ arXiv:1901.11504): classification of texts and of pairs, similarity, choices, an
 Every step is a batch of one task. After each epoch a table shows the scores of all tasks; the epoch
 with the best mean is kept. --output_dir gets the model, tasks/NAME with the predictions of each
 task, dev_curves.tsv, metrics.json, and with --do_predict the files of GLUE's server in submission.
-By default training is that of MT-DNN. The same command started again continues where it stopped.
+By default training is that of MT-DNN, with up to 512 tokens. The same command started again
+continues where it stopped.
 
 A task's folder is a model like any other: tasks/mrpc is what bert-run-classifier trains further,
 bert-export-model exports, and Predictor("output_dir", task="mrpc") opens.

@@ -9,7 +9,7 @@ from bert_tf.config import CONFIGS, EncoderConfig
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning import relatives
+from run_scripts.finetuning import multitask, relatives
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.run_classifier import ClassifierFlags
 
@@ -44,6 +44,13 @@ def test_rows_name_flags_tasks_and_sizes():
     ("roberta", 12, 768, "rte", {"learning_rate": 2e-5, "train_batch_size": 16}),
     ("roberta", 12, 768, "mnli", {"learning_rate": 1e-5, "train_batch_size": 32}),
     ("albert", 12, 768, "mrpc", {"num_train_steps": 800, "num_warmup_steps": 200}),
+    # RACE: arXiv:1909.11942, table 14; fairseq examples/roberta/README.race.md.
+    ("albert", 12, 768, "race", {
+        "learning_rate": 2e-5, "train_batch_size": 32, "encoder_dropout": 0.1,
+        "num_train_steps": 12_000, "num_warmup_steps": 1_000, "max_seq_length": 512}),
+    ("roberta", 24, 1024, "race", {
+        "learning_rate": 1e-5, "train_batch_size": 16, "num_train_epochs": 5.0,
+        "warmup_proportion": 0.0, "learning_rate_schedule": "constant", "weight_decay": 0.01}),
     ("albert", 12, 768, "squad_v2", {"learning_rate": 3e-5, "squad_style": "albert"}),
     ("electra", 12, 256, "rte", {"learning_rate": 1e-4, "layer_decay": 0.8,
                                  "num_train_epochs": 10.0}),
@@ -73,6 +80,12 @@ def test_only_training_takes_them_and_flags_come_first(folder):
     assert defaults({**folder("electra"), "do_train": False}) == ("", {})
     assert defaults({**folder("electra"), "feature_layers": "last"}) == ("", {})
     assert defaults({"do_train": True, "init_checkpoint": "/nowhere"}) == ("", {})
+
+
+def test_long_texts_are_read_whole():
+    """Articles of RACE have about 300 words; MT-DNN's maximum is 512 (namisan/mt-dnn train.py)."""
+    assert TASKS["race"].defaults.max_seq_length == 512
+    assert multitask.DEFAULTS.max_seq_length == 512
 
 
 def test_the_version_of_squad_decides(folder):

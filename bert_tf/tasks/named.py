@@ -89,7 +89,8 @@ TASKS = {task.name: task for task in (
           "test": _swag("test", 20005, label=None)}, defaults=Defaults(train_batch_size=16)),
     Task("race", KINDS["multiple_choice"],
          {split: Split((split,), (), "answers", format="race", size=size)
-          for split, size in (("train", 87866), ("dev", 4887), ("test", 4934))}),
+          for split, size in (("train", 87866), ("dev", 4887), ("test", 4934))},
+         defaults=Defaults(max_seq_length=512)),    # articles have about 300 words
     Task("conll2003", KINDS["tagging"],
          {"train": _conll2003(14041, "eng.train", "train.txt"),
           "dev": _conll2003(3250, "eng.testa", "valid.txt", "dev.txt"),

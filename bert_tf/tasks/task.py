@@ -160,10 +160,9 @@ class SavedTask:
     options: dict = dataclasses.field(default_factory=dict)
     num_texts: int | None = None
 
-    def is_of(self, task: Task, max_seq_length: int, do_lower_case: bool) -> bool:
-        """Whether task, length and case are these; the options may be others."""
-        return ((max_seq_length, do_lower_case) == (self.max_seq_length, self.do_lower_case)
-                and _described(task) == _described(self.task))
+    def is_of(self, task: Task) -> bool:
+        """Whether this is the task; length, case and options may be others."""
+        return _described(task) == _described(self.task)
 
     def check_texts(self, num_texts: int | None, where: str) -> None:
         """Raises InputError if examples have more or fewer texts than those trained on.

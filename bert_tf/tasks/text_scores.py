@@ -3,6 +3,7 @@ text-to-text-transfer-transformer, t5/data/postprocessors.py, t5/evaluation/metr
 qa_utils.py). Scores are in percent.
 """
 
+import collections
 import re
 import string
 from collections.abc import Callable, Sequence
@@ -71,6 +72,18 @@ def _answers(overlap, normalize):
     return score
 
 
+def _grouped(examples, labels):
+    """Returns the labels of each group of examples, such as the answers to a question."""
+    groups = collections.defaultdict(list)
+    for example, label in zip(examples, labels, strict=True):
+        groups[example.group].append(label)
+    return list(groups.values())
+
+
+def _equal(wanted, found):
+    return np.mean([one == other for one, other in zip(wanted, found, strict=True)])
+
+
 def _entity_f1(wanted, found):
     """Of texts of tags: a word without one has O, tags beyond the last word are left out."""
     labels = [text.split() for text in wanted]
@@ -83,6 +96,7 @@ METRICS: dict[str, Score] = {
     "exact_match": metrics.METRICS["accuracy"],     # of texts
     "matthews": metrics.METRICS["matthews"],
     "f1": _f1,
+    "group_em": _equal,         # of groups: MultiRC's exact match over questions
     "mean_f1_of_3": _mean_f1(3),
     "pearson": _correlation("pearsonr"),
     "spearman": _correlation("spearmanr"),
@@ -129,4 +143,6 @@ def score(task: TextTask, examples: Sequence[TextExample], predictions: Sequence
     if not any(wanted):
         wanted = read_texts(task, [example.target for example in examples])
     found = read_texts(task, predictions)
-    return {name: 100.0 * float(METRICS[name](wanted, found)) for name in task.metrics}
+    sides = {"group_em": [_grouped(examples, side) for side in (wanted, found)]}
+    return {name: 100.0 * float(METRICS[name](*sides.get(name, (wanted, found))))
+            for name in task.metrics}

@@ -31,11 +31,13 @@ class TextExample:
     Attributes:
         input, target: the texts.
         answers: all texts that are right, where there may be several.
+        group: of examples that are scored as one, such as all answers to a question.
     """
 
     input: str
     target: str = ""
     answers: tuple[str, ...] = ()
+    group: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,11 +118,12 @@ def _read_trivia(path, has_targets):
 
 
 def _read_jsonl(write):
-    """The reader of a file of JSON objects, of which `write` makes one example or several."""
+    """Returns the reader of a file of JSON objects. `write(line number, object, has_targets)` makes
+    one example of an object or several."""
     def read(path, has_targets):
         for number, line in read_lines(path):
             try:
-                yield from write(json.loads(line), has_targets)
+                yield from write(number, json.loads(line), has_targets)
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise InputError(f"{path}, line {number} is not an example of this task of "
                                  f"SuperGLUE ({type(error).__name__}: {error}); correct it."
@@ -136,7 +139,8 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
     """
     values = words if label is None else label
 
-    def write(row, has_targets):
+    def write(number, row, has_targets):
+        del number
         target = words[values.index(row["label"])] if has_targets else UNKNOWN
         texts = {column: row[column] for column in columns}
         if not all(isinstance(text, str) for text in texts.values()):
@@ -147,13 +151,14 @@ def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), lab
                     files=_JSONL)
 
 
-def _write_multirc(row, has_targets):
+def _write_multirc(number, row, has_targets):
     passage = row["passage"]
-    for question in passage["questions"]:
+    for place, question in enumerate(passage["questions"]):
         for answer in question["answers"]:
             parts = (f"multirc question: {question['question']} answer: {answer['text']} "
                      f"paragraph: {_plain(passage['text'])}")
-            yield TextExample(parts, _BOOLEANS[int(answer["label"])] if has_targets else UNKNOWN)
+            yield TextExample(parts, _BOOLEANS[int(answer["label"])] if has_targets else UNKNOWN,
+                              group=(number, place))
 
 
 def _plain(text):
@@ -217,7 +222,7 @@ TEXT_TASKS = {task.name: task for task in (
                 label=(0, 1)),
     _super_glue("rte", ("premise", "hypothesis"), _ENTAILMENT),
     _super_glue("wic", ("sentence1", "sentence2", "word"), _BOOLEANS, label=(False, True)),
-    TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "accuracy"),
+    TextTask("super_glue_multirc", words=_BOOLEANS, metrics=("f1", "group_em"),
              read=_read_jsonl(_write_multirc), files=_JSONL),
     TextTask("conll2003", metrics=("entity_f1", "exact_match"), read=_read_tags,
              files={split: files.files[0] for split, files in TASKS["conll2003"].splits.items()}),

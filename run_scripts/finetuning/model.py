@@ -41,7 +41,8 @@ def open_model(flags, output_dir: str, default_length: int) -> Model:
     Args:
         flags: `ModelFlags`.
         output_dir: that of the run; "" if it writes no model.
-        default_length: S if neither the flag nor the saved model gives it.
+        default_length: S if neither the flag nor a saved model gives it; at most the model's
+            positions are taken.
 
     Raises:
         InputError: there is no such model, or the flags, the vocabulary and the model disagree.
@@ -58,8 +59,12 @@ def open_model(flags, output_dir: str, default_length: int) -> Model:
     saved = SavedTask.read(folder) if path and (flags.keep_head or not flags.do_train) else None
     config = _config(flags, path)
     tokenizer = _open_tokenizer(flags, folder if path else None, config, saved)
-    length = settle({"max_seq_length": flags.max_seq_length or None}, vars(saved) if saved else {},
-                    {"max_seq_length": default_length})["max_seq_length"]
+    # A run that was begun keeps its length, whatever the default is now.
+    begun = SavedTask.read(output_dir) if flags.do_train and output_dir else None
+    length = settle({"max_seq_length": flags.max_seq_length or None},
+                    *(vars(known) for known in (saved, begun) if known),
+                    {"max_seq_length": min(default_length, config.max_position_embeddings)}
+                    )["max_seq_length"]
     if not 4 <= length <= config.max_position_embeddings:
         raise InputError(f"--max_seq_length is {length}; it must be from 4 to "
                          f"{config.max_position_embeddings}, the model's "
@@ -124,11 +129,18 @@ def check_task(folder: str, task, model: Model, options: dict) -> None:
         options: those that must not differ.
     """
     saved = SavedTask.read(folder)
-    if saved and not (options.items() <= saved.options.items() and saved.is_of(
-            task, model.max_seq_length, model.tokenizer.do_lower_case)):
-        others = " or ".join(f"--{name}" for name in ("max_seq_length", "do_lower_case", *options))
-        raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} is of another task, "
-                         f"other labels, another {others}; name another folder, or remove it.")
+    if saved is None:
+        return
+    mine = {"max_seq_length": model.max_seq_length,
+            "do_lower_case": model.tokenizer.do_lower_case, **options}
+    theirs = {**saved.options, **vars(saved)}
+    others = [f"--{name} ({theirs.get(name)}, now {value})" for name, value in mine.items()
+              if theirs.get(name) != value]
+    if not saved.is_of(task):
+        others.insert(0, "task, or of other labels")
+    if others:
+        raise InputError(f"--output_dir: {os.path.join(folder, TASK_FILE)} is of another "
+                         f"{', '.join(others)}; give the same, name another folder, or remove it.")
 
 
 def save_task(folder: str, task, model: Model, options: dict) -> None:

@@ -21,7 +21,7 @@ from run_scripts.finetuning.multitask_teaching import MTDNN, distillation_of, te
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
-DEFAULTS = Defaults(128, 32, 5e-5, 5.0)
+DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
 _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
 _OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")

@@ -249,9 +249,9 @@ def _open_model(flags, job, settings):
             job.init_checkpoint) == os.path.realpath(folder):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={folder}, whose files "
                          "would be overwritten; name another.")
-    trained = job.init_checkpoint or folder
-    saved = [SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained)
-             if job.keep_head or not job.do_train]
+    # A run that was begun keeps its length, whatever the default is now.
+    trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
+    saved = [SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained)]
     length = next((one.max_seq_length for one in saved if one), DEFAULTS.max_seq_length)
     return open_model(job, "" if job.do_train and has_tasks else folder, length)
 

@@ -110,6 +110,24 @@ def test_super_glue_as_text(name, tmp_path):
         list(read_split(task, "dev", str(tmp_path / "val.jsonl")))
 
 
+def test_multirc_is_scored_by_answers_and_by_questions(tmp_path):
+    """F1 over all answers, and the share of questions whose answers are all right
+    (arXiv:1905.00537, section 3.2; text-to-text-transfer-transformer, t5/evaluation/metrics.py)."""
+    labels = [[(1, 0, 1), (0, 1)], [(1, 1, 0, 0)], [(0, 0), (1,)]]
+    found = [[(1, 0, 1), (1, 1)], [(1, 0, 0, -1)], [(0, 0), (1,)]]
+    (tmp_path / "val.jsonl").write_text("".join(json.dumps({"idx": index, "passage": {
+        "text": "One.", "questions": [{"question": "Q", "answers": [
+            {"text": "A", "label": label} for label in answers]} for answers in questions]}}) + "\n"
+        for index, questions in enumerate(labels)))
+    task = TEXT_TASKS["super_glue_multirc"]
+    examples = list(read_split(task, "dev", str(tmp_path / "val.jsonl")))
+    words = {1: "True", 0: "False", -1: "odd"}
+    texts = [words[label] for questions in found for answers in questions for label in answers]
+    scores = text_scores.score(task, examples, texts)
+    # Right and found 5; found too 2 (an odd text counts as the wrong label); not found 1.
+    assert scores == pytest.approx({"f1": 100 * 10 / 13, "group_em": 100 * 3 / 5})
+
+
 def test_tags_as_text(tmp_path):
     (tmp_path / "eng.testa").write_text("-DOCSTART- -X- O O\n\nA N I-NP I-PER\nb V I-VP O\n")
     task = TEXT_TASKS["conll2003"]
