@@ -5,6 +5,9 @@ projection. A row of A may change by any x with x V W = 0, the left null space o
 any effect. It has n - rank(T) dimensions, at least n - D. Effective attention is A without its
 part in that space.
 
+If the changed rows are to sum to 1 too, x is in the left null space of [T, 1], which has at least
+n - D - 1 dimensions. Effective attention without this part has rows that still sum to 1.
+
 W has full rank in any trained network, so that V and T have one left null space; both may be given.
 All is computed in float64: in float32, rounding would decide about the smallest singular values.
 """
@@ -12,9 +15,11 @@ All is computed in float64: in float32, rounding would decide about the smallest
 import numpy as np
 
 
-def _singular(transformed, full=False):
-    """The left singular vectors [n, n or fewer] of a matrix [n, D], and its rank."""
+def _singular(transformed, sums_to_one, full=False):
+    """Returns the left singular vectors [n, n or fewer] of T [n, D] or of [T, 1], and the rank."""
     transformed = np.asarray(transformed, np.float64)
+    if sums_to_one:
+        transformed = np.append(transformed, np.ones((len(transformed), 1)), 1)
     left, sizes, _ = np.linalg.svd(transformed, full_matrices=full)
     least = sizes[0] * np.finfo(np.float64).eps * max(transformed.shape) if sizes.size else 0.0
     return left, int((sizes > least).sum())
@@ -23,16 +28,20 @@ def _singular(transformed, full=False):
 def numerical_rank(transformed: np.ndarray) -> int:
     """The rank of V or T, [n, D]: how many singular values are above the largest times
     max(n, D) times the precision of float64, as in numpy.linalg.matrix_rank."""
-    return _singular(transformed)[1]
+    return _singular(transformed, False)[1]
 
 
-def left_null_space(transformed: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of {x: x T = 0}: float64 [n - rank, n], of V or T [n, D]."""
-    left, rank = _singular(transformed, full=True)
+def left_null_space(transformed: np.ndarray, sums_to_one: bool = False) -> np.ndarray:
+    """An orthonormal basis of {x: x T = 0}: float64 [n - rank, n], of V or T [n, D].
+
+    With `sums_to_one` a basis of {x: x [T, 1] = 0}: changes of a row that leave its sum.
+    """
+    left, rank = _singular(transformed, sums_to_one, full=True)
     return left[:, rank:].T
 
 
-def effective_attention(attention: np.ndarray, transformed: np.ndarray) -> tuple[np.ndarray, int]:
+def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_one: bool = False
+                        ) -> tuple[np.ndarray, int]:
     """A without its part in the left null space of T, and the rank of T.
 
     The product with T stays the same; rows need not sum to 1, and weights may be negative.
@@ -41,18 +50,21 @@ def effective_attention(attention: np.ndarray, transformed: np.ndarray) -> tuple
         attention: float [..., n, n], maps of one head.
         transformed: float [n, D], the values V or T, without padding: the values of padding would
             change the result.
+        sums_to_one: takes the null space and the rank of [T, 1] instead, so that rows sum to 1.
     """
-    left, rank = _singular(transformed)
+    left, rank = _singular(transformed, sums_to_one)
     kept = left[:, :rank]
     return np.asarray(attention, np.float64) @ kept @ kept.T, rank
 
 
-def effective_maps(attention: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool = False
+                   ) -> tuple[np.ndarray, np.ndarray]:
     """`effective_attention` of every head of a text.
 
     Args:
         attention: float [L, N, n, n].
         values: float [L, N, n, D].
+        sums_to_one: see `effective_attention`.
 
     Returns:
         float64 [L, N, n, n] and the ranks, int [L, N].
@@ -61,7 +73,8 @@ def effective_maps(attention: np.ndarray, values: np.ndarray) -> tuple[np.ndarra
     found = np.zeros(attention.shape)
     ranks = np.zeros(heads, int)
     for head in np.ndindex(*heads):
-        found[head], ranks[head] = effective_attention(attention[head], values[head])
+        found[head], ranks[head] = effective_attention(
+            attention[head], values[head], sums_to_one)
     return found, ranks
 
 

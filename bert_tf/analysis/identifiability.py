@@ -15,9 +15,10 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """Raw beside effective attention, means over texts: dict of float64 [L, N].
 
-    `correlation` is Pearson's of all weights of a map, `null_space` the dimensions n - rank; `raw
-    KIND` and `effective KIND`, for each of `statistics.KINDS`, are the weight on these tokens, mean
-    over rows; `share KIND` is that of the magnitudes of effective weights, which may be negative.
+    `correlation` is Pearson's of all weights of a map, `null_space` the dimensions n - rank; with
+    `sums_to_one` before the name, rows sum to 1. `raw KIND` and `effective KIND`, for each of
+    `statistics.KINDS`, are the weight on these tokens, mean over rows; `share KIND` is the share
+    of the magnitudes of effective weights, which may be negative.
     """
     sums: dict[str, np.ndarray] = {}
     count = 0
@@ -28,6 +29,9 @@ def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary) -> dict[st
         total = attention_to(sizes, np.ones(len(reading.input_ids), bool))
         found = {"correlation": correlation(reading.attention, effective),
                  "null_space": len(reading.input_ids) - ranks}
+        summing, ranks = effective_maps(reading.attention, reading.values, sums_to_one=True)
+        found |= {"sums_to_one correlation": correlation(reading.attention, summing),
+                  "sums_to_one null_space": len(reading.input_ids) - ranks}
         for kind, columns in token_kinds(reading.input_ids, vocabulary).items():
             found[f"raw {kind}"] = attention_to(reading.attention, columns)
             found[f"effective {kind}"] = attention_to(effective, columns)

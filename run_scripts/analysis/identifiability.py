@@ -5,8 +5,9 @@
 
 Measures are those of Brunner et al. (arXiv:1908.04211). The part of a map in the left null space of
 the head's values has no effect; the rest is effective attention. The command compares both by the
-length of the text, counts the tokens that are still identified in each layer, and attributes hidden
-tokens to input tokens by gradients. It writes identifiability.json and identifiability.png.
+length of the text, for any maps and (columns "sum 1") for maps whose rows sum to 1. It counts the
+tokens that are still identified in each layer, and attributes hidden tokens to input tokens by
+gradients. It writes identifiability.json and identifiability.png.
 """
 
 import dataclasses
@@ -80,7 +81,7 @@ def compare_lengths(encoder: object, vocabulary: object, texts: dict[int, dict]
                     ) -> dict[int, dict[str, np.ndarray]]:
     """Prints and returns raw beside effective attention at each length, of the texts of each."""
     found = {}
-    print(f"\n{'tokens':>8}{'null space':>12}{'correlation':>13}"
+    print(f"\n{'tokens':>8}{'null space':>12}{'(sum 1)':>9}{'correlation':>13}{'(sum 1)':>9}"
           + "".join(f"{name + ' ' + kind:>17}" for kind in ("[CLS]", "[SEP]", ". ,", "rest")
                     for name in ("raw", "eff.")))
     for length, features in texts.items():
@@ -91,7 +92,8 @@ def compare_lengths(encoder: object, vocabulary: object, texts: dict[int, dict]
                         for kind in ("cls", "sep", "punctuation", "rest")
                         for name in ("raw", "effective"))
         print(f"{length:>8}{means['null_space'].mean():>12.1f}"
-              f"{means['correlation'].mean():>13.3f}{shown}", flush=True)
+              f"{means['sums_to_one null_space'].mean():>9.1f}{means['correlation'].mean():>13.3f}"
+              f"{means['sums_to_one correlation'].mean():>9.3f}{shown}", flush=True)
     return found
 
 

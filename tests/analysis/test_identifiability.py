@@ -7,6 +7,7 @@ import json
 import keras
 import numpy as np
 import pytest
+import scipy.linalg
 from sklearn.linear_model import Ridge
 
 from bert_tf import analysis, checkpoints, networks, objectives
@@ -59,11 +60,29 @@ def test_the_null_space_has_no_effect(n, width, planted):
     np.testing.assert_allclose(effective, attention - attention @ basis.T @ basis, atol=1e-12)
 
 
+@pytest.mark.parametrize("n, width", [(12, 5), (20, 8), (33, 16), (6, 8)])
+def test_effective_attention_of_rows_that_sum_to_one(n, width):
+    """It is what scipy's null space of [T, 1] leaves of a map, and its rows sum to 1."""
+    rng = np.random.default_rng(n)
+    attention, values = softmax(rng.standard_normal((2, n, n))), rng.standard_normal((n, width))
+    space = scipy.linalg.null_space(np.concatenate([values, np.ones((n, 1))], 1).T)
+    assert space.shape[1] == max(n - width - 1, 0)
+    effective, rank = analysis.effective_attention(attention, values, sums_to_one=True)
+    assert rank == n - space.shape[1]
+    np.testing.assert_allclose(effective, attention - attention @ space @ space.T, atol=1e-12)
+    np.testing.assert_allclose(effective @ values, attention @ values, atol=1e-12)
+    np.testing.assert_allclose(effective.sum(-1), 1, atol=1e-12)
+    basis = analysis.left_null_space(values, sums_to_one=True)
+    np.testing.assert_allclose(basis.T @ basis, space @ space.T, atol=1e-12)
+    maps, ranks = effective_maps(attention[None], np.stack([values] * 2)[None], sums_to_one=True)
+    assert np.array_equal(maps[0], effective) and ranks[0, 0] == rank
+
+
 def test_probabilities_are_not_identifiable():
     """Another map with rows of probabilities gives the same output where n > D + 1."""
     rng = np.random.default_rng(1)
     attention, values = softmax(rng.standard_normal((20, 20))), rng.standard_normal((20, 8))
-    basis = analysis.left_null_space(np.concatenate([values, np.ones((20, 1))], 1))
+    basis = analysis.left_null_space(values, sums_to_one=True)
     assert len(basis) == 20 - 8 - 1
     change = rng.standard_normal((20, len(basis))) @ basis
     other = attention + change * (attention.min() / 2 / np.abs(change).max())
