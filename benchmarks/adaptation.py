@@ -29,7 +29,8 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.task import Task
-from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
+from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_multitask
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
@@ -65,7 +66,8 @@ class AdaptationFlags(KeptComparison):
     max_seq_length: int = option(128, "Length of the longest sequence.")
     train_batch_size: int = option(32, "Examples per step.")
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    optimizer: str = option("adamax", "Optimizer; see bert-run-multitask.", choices=OPTIMIZERS)
+    optimizer: str = option("adamax", "Optimizer; see bert-run-multitask.",
+                            choices=tuple(OPTIMIZERS))
     num_train_epochs: float = option(5.0, "Number of epochs.")
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 

@@ -27,7 +27,8 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task import Task
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
+from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_multitask
 from run_scripts.finetuning.model import ModelFlags
 from run_scripts.finetuning.multitask import MixtureFlags
@@ -61,7 +62,7 @@ class MultitaskComparisonFlags(KeptComparison):
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
     optimizer: str = option(
         "adamax", "Optimizer of ST-DNN and MT-DNN; BERT has the one of its own scripts.",
-        choices=OPTIMIZERS)
+        choices=tuple(OPTIMIZERS))
     num_train_epochs: float = option(5.0, "Number of epochs.")
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 

@@ -28,7 +28,7 @@ _NOWHERE = -1e4         # the logit of positions that a batch was cut by
 
 
 def make_optimizer(model, weight_decay):
-    """AdamW as in bert_tf.training.optimizer: LayerNorm and biases are not decayed."""
+    """AdamW as in bert_tf.training.optimizers.adam: LayerNorm and biases are not decayed."""
     decayed, others = [], []
     for name, parameter in model.named_parameters():
         (others if "LayerNorm" in name or "bias" in name else decayed).append(parameter)

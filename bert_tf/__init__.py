@@ -20,10 +20,16 @@ _CLASSES = {
     "tokenization.wordpiece": ["WordpieceTokenizer"],
     "pretrained": [*NETWORKS.values(), *OBJECTIVES],
     "predictor": ["Predictor"],
-    "training.electra": ["Electra"],
-    "training.learner": ["Learner"],
-    "training.learning_rate": ["WarmupLinearDecay"],
-    "training.optimizer": ["AdamWeightDecay", "LayerwiseAdaptiveMoments"],
+    "training.learners.electra": ["Electra"],
+    "training.learners.learner": ["Learner"],
+    "training.optimizers.schedules": ["WarmupLinearDecay"],
+    "training.optimizers.adam": ["AdamWeightDecay", "LayerwiseAdaptiveMoments"],
+}
+# Classes that a saved model may name besides.
+_SAVED = {
+    "training.optimizers.other": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
+                                  "AdamaxWeightDecay"],
+    "training.optimizers.variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb"],
 }
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
@@ -32,5 +38,10 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
                 "objectives", "tasks", "tokenization", "training"],
     submod_attrs=_CLASSES)
 
-_HOMES = {name: f"{__name__}.{module}" for module, names in _CLASSES.items() for name in names}
-register_later(_HOMES)
+
+def _homes(classes):
+    return {name: f"{__name__}.{module}" for module, names in classes.items() for name in names}
+
+
+_HOMES = _homes(_CLASSES)
+register_later(_homes(_CLASSES | _SAVED))

@@ -13,7 +13,7 @@ from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
 from bert_tf.training.batches import answer_rows
 from bert_tf.training.finetuned import read_finetuned
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time
 

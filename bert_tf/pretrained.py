@@ -11,7 +11,7 @@ import warnings
 
 from bert_tf import checkpoints, networks, objectives
 from bert_tf.heads import OBJECTIVES
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 
 def _load(path, model):

@@ -14,7 +14,7 @@ from bert_tf import networks
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.transfer import renumbered
 
 _LAYER = re.compile(r"encoder/layer_(\d+)/(.*)")

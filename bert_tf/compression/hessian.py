@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 Batch = dict[str, tf.Tensor]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 FORMS = ("paper", "code")
 

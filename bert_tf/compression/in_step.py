@@ -11,8 +11,8 @@ from bert_tf.objectives.base import Objective
 from bert_tf.objectives.layer_transfer import AttentionTransfer, HiddenTransfer, layer_ratio
 from bert_tf.objectives.taught import TaughtObjective
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
-from bert_tf.training.distiller import Distiller
 from bert_tf.training.finetuned import read_finetuned
+from bert_tf.training.learners.distiller import Distiller
 
 # The terms that learn from a teacher's layers.
 TERMS: dict[str, type[TaughtObjective]] = {"AttentionTransfer": AttentionTransfer,

@@ -17,7 +17,7 @@ from bert_tf.layers.quantisation import (
     ranges_of_groups,
     symmetric,
 )
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 
 def round_matrix(matrix: np.ndarray, bits: int, how: Quantisation) -> Rounded:

@@ -20,7 +20,7 @@ from bert_tf.files import open_unpacked
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 CANDIDATES = 15                 # M of the original
 _LETTERS = re.compile(r"[a-z]+")

@@ -18,8 +18,8 @@ from bert_tf.data.batches.task_batches import IS_TAUGHT, IS_WORD_LABELLED, WORD_
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.tagging import Tagging
-from bert_tf.training.learner import Measures
-from bert_tf.training.multitask import MultiTaskLearner
+from bert_tf.training.learners.learner import Measures
+from bert_tf.training.learners.multitask import MultiTaskLearner
 
 
 class MultiTaskStudent(Student, MultiTaskLearner):
@@ -34,11 +34,11 @@ class MultiTaskStudent(Student, MultiTaskLearner):
 
     without_auxiliary = MultiTaskLearner
 
-    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+    def batch_for(self, objective: Objective, batch: Batch) -> Batch:
         """As of a `MultiTaskLearner`; soft targets have the weights of their task's examples."""
         head = next((one for one in self.heads if one.name == getattr(objective, "head", "")),
                     objective)
-        found = MultiTaskLearner.learned_by(self, head, batch) if head in self.heads else batch
+        found = MultiTaskLearner.batch_for(self, head, batch) if head in self.heads else batch
         of_words = isinstance(head, Tagging)
         logits = batch.get(WORD_LOGITS if of_words else TEACHER_LOGITS)
         if logits is None:

@@ -18,7 +18,7 @@ from bert_tf.layers.base import Tensor
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultiLabel, Regression
-from bert_tf.training.learner import Learner, Measures
+from bert_tf.training.learners.learner import Learner, Measures
 
 
 class Student(Learner):
@@ -45,7 +45,7 @@ class Student(Learner):
             logits[objective.name] = objective(seen, features, self.encoder.embedding_table, seed)
         return logits
 
-    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+    def batch_for(self, objective: Objective, batch: Batch) -> Batch:
         if isinstance(objective, AnswerObjective):
             name = getattr(objective, "head", "")
             head = next((one for one in self.heads if one.name == name), self.heads[0])

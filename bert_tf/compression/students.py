@@ -9,7 +9,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 from bert_tf.training.transfer import renumbered
 

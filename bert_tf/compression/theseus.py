@@ -21,9 +21,9 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.options import read_json
-from bert_tf.training.distiller import Untracked, digest
 from bert_tf.training.finetuned import read_finetuned
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.distiller import Untracked, digest
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 
 # What the model with which a successor begins was made of; its last file.

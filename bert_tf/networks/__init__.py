@@ -30,7 +30,7 @@ def build(config: "Sizes", **options: Any) -> Any:
     `embedding_table` (variable [V, E]) and `seed_generator`. Its
     `call(features, training, dropout_seed)` returns a dict of tensors, with `sequence_output`
     [B, S, H] and, for objectives of whole sequences, `pooled_output` [B, H]. One that hands
-    something on from step to step has `carries` (see `bert_tf/training/carried.py`).
+    something on from step to step has `carries` (see `bert_tf/training/memory.py`).
 
     Args:
         config: an object of a class in `bert_tf.config.CONFIGS`.

@@ -11,7 +11,7 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import open_tokenizer
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 
 def read_finetuned(path: str, dtype: str | None = None,

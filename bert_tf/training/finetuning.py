@@ -22,8 +22,8 @@ from bert_tf.training import batches, resume, transfer, trials
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.from_settings import make_trainer
-from bert_tf.training.gated import GatedLearner, check_gates
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.gated import GatedLearner, check_gates
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import Run, save_model, sole_writer, wait_for_workers
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer

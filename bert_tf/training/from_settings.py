@@ -7,10 +7,9 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.training import distribution
-from bert_tf.training.learner import Learner
-from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.optimizer import make_optimizer
-from bert_tf.training.settings import POLICIES, PROGRESSIVE, TrainSettings
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
+from bert_tf.training.settings import POLICIES, TrainSettings
 from bert_tf.training.trainer import Trainer
 
 

@@ -14,7 +14,7 @@ from bert_tf.training import resume
 from bert_tf.training.batches import Feed
 from bert_tf.training.distribution import is_chief, mean_over_workers
 from bert_tf.training.early_stopping import BestWeights
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.reporting import Reporter, write_eval_results
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.trainer import Trainer

@@ -7,19 +7,8 @@ import os
 from bert_tf.data.batches.bucketing import steps_of_epoch
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
+from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES, help_of
 
-# What optimizer.py, learning_rate.py and distribution.py make, named here because flags are read
-# before TensorFlow is loaded.
-OPTIMIZERS = ("adamw", "bert_adamw", "lamb", "albert_lamb", "fairseq_adam", "spanbert_adam",
-              "ernie_adam", "xlnet_adam", "gpt_adam", "adafactor", "elmo_adagrad", "averaged_adam",
-              "pytorch_bert_adam", "distilbert_adam", "adadelta", "adamax", "adamaxw",
-              "huggingface_adamw", "progressive_lamb")
-# The one that trains a layer after the other.
-PROGRESSIVE = "progressive_lamb"
-SCHEDULES = ("bert", "roberta", "electra", "spanbert", "model_garden", "gpt", "cosine",
-             "xlnet_cosine", "rsqrt", "noam", "slanted_triangular", "constant", "exponential")
-# Whose warm-up may be longer than the run: the rate is the peak there.
-_FLAT_SCHEDULES = ("rsqrt", "noam")
 DISCRIMINATORS = ("replaced_token", "replaced_token_written", "replace_mlm", "all_tokens_mlm")
 NEW_LAYERS = ("copied", "identity", "random")
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
@@ -53,32 +42,10 @@ class TrainSettings:
     max_eval_steps: int = option(100, "Maximum steps of an evaluation; 0: all records.")
     random_seed: int = option(12345, "Seed of initial weights, order of records and dropout.")
     optimizer: str = option(
-        "adamw", "adamw: Adam with decoupled weight decay. bert_adamw: the original's, without "
-        "bias correction. lamb. albert_lamb: without bias correction. fairseq_adam: RoBERTa's, "
-        "which decays LayerNorm and biases too and clips no gradient. spanbert_adam: SpanBERT's, "
-        "with the same decay, which divides gradients by the number of predictions. ernie_adam: "
-        "ERNIE's, which applies the bias correction to epsilon too. xlnet_adam: ernie_adam with "
-        "another epsilon, XLNet's for --weight_decay=0. gpt_adam: ernie_adam, with a correction "
-        "of the decay too. adafactor: T5's, with steps in proportion to the weights and no decay. "
-        "elmo_adagrad: without decay. averaged_adam: without decay; the result is the average of "
-        "the weights. pytorch_bert_adam: bert_adamw that clips the gradient of each variable "
-        "separately. adadelta: without decay. distilbert_adam: adamw with other constants. "
-        "adamax: MT-DNN's, which decays all weights and counts the steps of each weight from its "
-        "first gradient. adamaxw: the optimizer of MT-DNN's later code. huggingface_adamw: adamw "
-        "with another epsilon, which counts the steps of each weight from its first gradient. "
-        "progressive_lamb: the optimizer of --layer_wise_warmup.", choices=OPTIMIZERS)
+        "adamw", help_of(OPTIMIZERS), choices=tuple(OPTIMIZERS))
     learning_rate_schedule: str = option(
-        "bert", "Decay of the learning rate after the warm-up. bert: linear, as if from the peak "
-        "at step 0. roberta: linear from the end of the warm-up, where the rate is the peak. "
-        "electra: bert's line, by which the warm-up is multiplied too. spanbert: bert's, but with "
-        "the peak at the first step and at the end of the warm-up. model_garden: bert's line, "
-        "which the warm-up meets without a jump. gpt: electra's, one step later. cosine: half a "
-        "wave from step 0. xlnet_cosine: half a wave from the end of the warm-up. rsqrt: the peak "
-        "during the warm-up, then with the inverse square root of the step. noam: as rsqrt, and "
-        "linear to 0 in the last tenth of the steps. slanted_triangular: the warm-up begins at "
-        "1/32 of the peak, and the rate falls back to it in nine times the steps of the warm-up. "
-        "constant: no decay. exponential: by 0.0001 of itself per step, to the power --poly_power.",
-        choices=SCHEDULES)
+        "bert", f"Decay of the learning rate after the warm-up. {help_of(SCHEDULES)}",
+        choices=tuple(SCHEDULES))
     warmup_init_lr: float = option(0.0, "Learning rate at the start of the warm-up.")
     end_learning_rate: float = option(0.0, "Learning rate at --num_train_steps.")
     poly_power: float = option(
@@ -124,7 +91,7 @@ class TrainSettings:
     def check_warmup(self) -> None:
         """Raises InputError if the rate would still rise at the end."""
         if (self.num_warmup_steps > self.num_train_steps
-                and self.learning_rate_schedule not in _FLAT_SCHEDULES):
+                and not SCHEDULES[self.learning_rate_schedule].outlasts):
             raise InputError(f"--num_warmup_steps ({self.num_warmup_steps}) is more than "
                              f"--num_train_steps ({self.num_train_steps}); give fewer.")
 
@@ -315,7 +282,8 @@ class FineTuneSettings(TrainSettings):
     def _warmup(self, steps):
         """The steps of the warm-up by their share; the codes of ELECTRA and GPT do not round."""
         warmup = steps * self.warmup_proportion
-        return warmup if self.learning_rate_schedule in ("electra", "gpt") else int(warmup)
+        is_rounded = SCHEDULES[self.learning_rate_schedule].warmup != "product"
+        return int(warmup) if is_rounded else warmup
 
     def trials(self) -> dict[str, "FineTuneSettings"]:
         """The settings of each trial, under a name that no other trial has.

@@ -15,8 +15,8 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.layers.ranges import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
-from bert_tf.training import carried, distribution
-from bert_tf.training.learner import Learner
+from bert_tf.training import distribution, memory
+from bert_tf.training.learners.learner import Learner
 
 _LOSS_SCALE = 2.0**15           # where float16 training begins
 _GROWTH_STEPS = 2000            # finite steps after which the loss scale doubles
@@ -93,7 +93,7 @@ class _Replica:
 
     def begin(self, batch):
         """What is carried into the first batch."""
-        return carried.zeros(self._learner.carries, batch)
+        return memory.zeros(self._learner.carries, batch)
 
     def step(self, batch, number, loss_scale):
         """Updates the weights; returns the packed measures and the gradient's norm."""
@@ -207,7 +207,7 @@ class Trainer:
         self.learner, self.optimizer, self.strategy = learner, optimizer, strategy
         # Under TPUStrategy `strategy.run` compiles the whole step by itself.
         jit_compile = jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
-        self.state = carried.CarriedState(learner.carries, batch_size, strategy)
+        self.state = memory.CarriedState(learner.carries, batch_size, strategy)
         self.replica = _Replica(learner, optimizer, seed, jit_compile, accumulation, sums_losses,
                                 self.state)
         self.replica.share_ranges(strategy.num_replicas_in_sync)

@@ -23,7 +23,7 @@ from run_scripts.finetuning.run import open_run
 from run_scripts.kept_results import KeptResults
 
 if TYPE_CHECKING:
-    from bert_tf.training.learner import Learner
+    from bert_tf.training.learners.learner import Learner
     from bert_tf.training.trainer import Trainer
 
 

@@ -11,7 +11,7 @@ from benchmarks import pretraining_helps as check
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 from tests.training import tiny
 

@@ -21,7 +21,7 @@ from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from tests import original_checkpoint
 from tests.original_checkpoint import part
 

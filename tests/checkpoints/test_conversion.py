@@ -34,8 +34,8 @@ from bert_tf.objectives.step_classification import StepClassification
 from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import FeatureTagging, Tagging
 from bert_tf.training import resume
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import AdamWeightDecay
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 

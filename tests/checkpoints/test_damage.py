@@ -17,7 +17,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "google_gelu"
 # The files of each format that its reader reads.

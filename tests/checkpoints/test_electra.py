@@ -14,7 +14,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.training import Electra, GeneratorSettings, resume
-from bert_tf.training.optimizer import AdamWeightDecay
+from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
 
 SIZES = {"vocab_size": 50, "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,

@@ -12,7 +12,7 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints import load, read_config, tensor_bundle
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 FOLDERS = sorted(path.parent.name for path in GOLDEN.glob("*/expected.npz"))

@@ -14,7 +14,7 @@ from bert_tf.config import T5Config
 from bert_tf.errors import InputError
 from bert_tf.networks.t5 import T5
 from bert_tf.objectives.sequence import SequenceLM
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from tests.original_t5 import config_of, our_weights
 
 pytestmark = pytest.mark.usefixtures("eagerly")

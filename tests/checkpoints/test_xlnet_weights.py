@@ -13,7 +13,7 @@ from bert_tf.config import XLNetConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.xlnet import XLNet
 from bert_tf.objectives.permutation import PermutationLM
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from tests.original_xlnet import config_of, weights_of, write_checkpoint
 
 pytestmark = pytest.mark.usefixtures("eagerly")

@@ -26,7 +26,7 @@ from bert_tf.tasks.task import SavedTask, Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from run_scripts import measure_sensitivity, quantise_model
 from tests.training import tiny
 

@@ -15,7 +15,7 @@ from bert_tf.compression import cut, dead_heads, importance, normalised, order_o
 from bert_tf.compression.importance import mask_gradients
 from bert_tf.config import EncoderConfig, FixedPatternConfig, read_config
 from bert_tf.errors import InputError
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 
 HEADS = [(layer, head) for layer in range(4) for head in range(4)]

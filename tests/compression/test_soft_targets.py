@@ -20,8 +20,8 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging
-from bert_tf.training.learning_rate import WarmupLinearDecay
-from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.optimizers.adam import make_optimizer
+from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 SIZES = EncoderConfig.preset("tiny", hidden_size=8, num_hidden_layers=3, num_attention_heads=2)

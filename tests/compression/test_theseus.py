@@ -17,7 +17,8 @@ from bert_tf.errors import InputError
 from bert_tf.objectives import Classification
 from bert_tf.training import Learner, WarmupLinearDecay, make_optimizer, resume
 from bert_tf.training.from_settings import join_options
-from bert_tf.training.settings import OPTIMIZERS, FineTuneSettings
+from bert_tf.training.optimizers import OPTIMIZERS
+from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer
 from run_scripts import run_theseus
 

@@ -16,7 +16,7 @@ from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 HEADS = {"classification": lambda config: Classification(config, 3),
          "multi_label": lambda config: MultiLabel(config, 3), "regression": Regression,

@@ -15,7 +15,7 @@ from bert_tf.export.saving import quiet, save_lite, save_model, save_onnx
 from bert_tf.heads import HEADS
 from bert_tf.networks.universal import UniversalTransformer
 from bert_tf.objectives.classification import Classification
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 

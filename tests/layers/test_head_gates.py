@@ -11,7 +11,7 @@ from bert_tf.compression import dead_heads
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.layers.head_gates import draw_gates, gates, open_gates
 from bert_tf.training import make_optimizer
-from bert_tf.training.gated import GatedLearner
+from bert_tf.training.learners.gated import GatedLearner
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 

@@ -20,8 +20,8 @@ from bert_tf.layers.quantisation import (
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
 from bert_tf.training import resume
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.trainer import Trainer
 from tests.training import tiny
 

@@ -10,7 +10,7 @@ from bert_tf import checkpoints
 from bert_tf.config import BiLstmConfig
 from bert_tf.networks.bilstm import BiLstm
 from bert_tf.objectives.classification import Classification
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 

@@ -19,7 +19,7 @@ from bert_tf.objectives.sampled_softmax import draw_candidates, log_uniform, sam
 from bert_tf.spelling import pack_spelling
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import Learner
-from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.run import save_model
 
 pytestmark = pytest.mark.usefixtures("eagerly")

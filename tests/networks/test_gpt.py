@@ -17,8 +17,8 @@ from bert_tf.objectives.classification import Classification, MultipleChoice
 from bert_tf.objectives.next_token import TiedLM
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.gpt_bpe import LAYOUT, split_words
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from data_prep import build_vocab
 
 pytestmark = pytest.mark.usefixtures("eagerly")

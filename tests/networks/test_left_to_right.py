@@ -20,7 +20,7 @@ from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultipleChoice
 from bert_tf.objectives.lstms import LstmReader
 from bert_tf.objectives.tagging import Tagging
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")

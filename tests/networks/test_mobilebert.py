@@ -16,7 +16,7 @@ from bert_tf.config import MobileBertConfig, config_from_dict, published
 from bert_tf.errors import InputError
 from bert_tf.networks import MobileBert
 from bert_tf.objectives import MaskedLM, SentencePrediction
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 TINY = {"vocab_size": 40, "hidden_size": 16, "embedding_size": 8, "num_hidden_layers": 2,

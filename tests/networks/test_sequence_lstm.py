@@ -15,7 +15,7 @@ from bert_tf.objectives.step_classification import StepClassification
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import Learner, WarmupLinearDecay
 from bert_tf.training.distribution import dense
-from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.optimizers.adam import make_optimizer
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 CELL = "LSTM/rnn/multi_rnn_cell/cell_0/basic_lstm_cell"

@@ -11,8 +11,8 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import XLNetConfig
 from bert_tf.networks.xlnet import XLNet
 from bert_tf.objectives.permutation import PermutationLM
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.transfer import layer_decay_factors
 from tests.original_xlnet import (

@@ -22,8 +22,8 @@ from bert_tf.objectives import (
 )
 from bert_tf.objectives.conditional_span import FORMS
 from bert_tf.training import transfer
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer
 
 ALBERT_ENCODER = (("encoder/embedding_hidden_mapping_in", "embeddings_project"),

@@ -12,8 +12,8 @@ from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.tagging import CHOICES, FeatureTagging
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import AdamWeightDecay
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.transfer import freeze
 

@@ -10,7 +10,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.tagging import Tagging
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 CONFIG = EncoderConfig.preset(
     "tiny", vocab_size=40, hidden_size=24, num_attention_heads=2, intermediate_size=32,

@@ -14,7 +14,7 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Electra, Learner, Trainer, make_optimizer, resume, stacking
-from bert_tf.training.optimizer import WarmupLinearDecay
+from bert_tf.training.optimizers.adam import WarmupLinearDecay
 from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
 from run_scripts import run_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags

@@ -10,9 +10,9 @@ import tensorflow as tf
 from bert_tf.checkpoints.weights import variables
 from bert_tf.networks.t5 import T5
 from bert_tf.objectives.sequence import SequenceLM
-from bert_tf.training.adafactor import Adafactor
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers import Adafactor
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests.networks.test_t5 import batch_of
 from tests.original_t5 import config_of, our_weights
 

@@ -10,8 +10,8 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints.weights import variables
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests import original_checkpoint
 from tests.original_checkpoint import part
 

@@ -13,8 +13,8 @@ from safetensors.numpy import save_file
 from bert_tf import checkpoints, networks, objectives
 from bert_tf.compression import SoftTargets, Student
 from bert_tf.training import Distiller, Learner, make_optimizer
-from bert_tf.training.distiller import internals_of
-from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.learners.distiller import internals_of
+from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("eagerly")

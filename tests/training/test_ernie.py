@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import checkpoints, objectives, recipes
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests.training import tiny
 
 TASKS = ("Capitalization", "TokenDocument", "SentenceReordering", "SentenceDistance")

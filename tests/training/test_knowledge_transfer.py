@@ -13,7 +13,7 @@ from bert_tf.checkpoints.weights import variables
 from bert_tf.config import MobileBertConfig
 from bert_tf.errors import InputError
 from bert_tf.training import KnowledgeTransfer, Learner, TransferSettings, make_optimizer
-from bert_tf.training.learning_rate import WarmupLinearDecay
+from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 from bert_tf.training.trainer import Trainer
 from tests.networks.test_mobilebert import TINY, learner_of, part, write_checkpoint
 

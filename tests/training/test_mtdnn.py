@@ -14,8 +14,8 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification, MultipleChoice, Regression
 from bert_tf.objectives.stochastic_answer import StochasticAnswer
-from bert_tf.training.multitask import MultiTaskLearner
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.learners.multitask import MultiTaskLearner
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 
 # Gates of torch's GRU, r z n, in the order of Keras's, z r h.
 GATES = {"kernel": "weight_ih", "recurrent_kernel": "weight_hh"}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.training.optimizer import (
+from bert_tf.training.optimizers.adam import (
     AdamWeightDecay,
     LayerwiseAdaptiveMoments,
     WarmupLinearDecay,

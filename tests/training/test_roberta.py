@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints.weights import variables
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 
 # Our names by fairseq's, without "encoder." and "sentence_encoder." before them.
 NAMES = {"embed_tokens": "embeddings/word_embeddings",

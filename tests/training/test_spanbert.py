@@ -14,7 +14,7 @@ from bert_tf.checkpoints.conversion import convert
 from bert_tf.checkpoints.huggingface_models import MODELS
 from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
-from bert_tf.training.optimizer import WarmupLinearDecay, make_optimizer
+from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from bert_tf.training.trainer import Trainer
 
 pytestmark = pytest.mark.usefixtures("eagerly")

@@ -13,8 +13,8 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training import resume
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import AdamWeightDecay
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import AdamWeightDecay
 from bert_tf.training.trainer import Trainer
 from bert_tf.training.transfer import freeze, layer_decay_factors, reinitialize_top
 from tests.training import tiny

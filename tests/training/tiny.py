@@ -10,8 +10,8 @@ from bert_tf.config import CONFIGS, EncoderConfig, published
 from bert_tf.data.records import tfrecord
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
-from bert_tf.training.learner import Learner
-from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.learners.learner import Learner
+from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.trainer import Trainer
 
 VOCAB, LENGTH, PREDICTIONS = 50, 16, 3

@@ -17,7 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective, ratio
-from bert_tf.training.learner import Learner, Measures
+from bert_tf.training.learners.learner import Learner, Measures
 from bert_tf.training.settings import GeneratorSettings
 
 # What the network learns, by --discriminator: class, options and weight (None: the recipe's).

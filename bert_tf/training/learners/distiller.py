@@ -18,7 +18,7 @@ from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, TOKEN_LOGITS, TaughtObjective, of_teacher
 from bert_tf.objectives.weight_projection import layer_weights
 from bert_tf.training import transfer
-from bert_tf.training.learner import Learner, Measures
+from bert_tf.training.learners.learner import Learner, Measures
 from bert_tf.training.transfer_settings import TransferSettings
 
 # The flags of the weights of terms.

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from bert_tf.layers.base import register
+from bert_tf.training.optimizers.table import SCHEDULES
 
 
 def _bert_decay(step, warmup_steps, total_steps):
@@ -63,14 +64,16 @@ def _exponential_decay(step, warmup_steps, total_steps):
     return ops.exp(math.log(0.9999) * step)
 
 
-# Forms whose function has the warm-up too.
-_WHOLE = {"rsqrt": _rsqrt_decay, "noam": _noam_decay, "slanted_triangular": _slanted_decay}
-# How the rate falls after the warm-up: the factor of the peak, by the form's name.
-DECAYS = {"bert": _bert_decay, "roberta": _roberta_decay, "electra": _bert_decay,
-          "spanbert": _bert_decay, "model_garden": _bert_decay, "gpt": _bert_decay,
-          "cosine": _cosine_decay, "xlnet_cosine": _xlnet_cosine_decay,
-          "exponential": _exponential_decay, **_WHOLE,
-          "constant": lambda step, warmup_steps, total_steps: ops.ones_like(step)}
+def _constant(step, warmup_steps, total_steps):
+    """The peak at every step."""
+    del warmup_steps, total_steps
+    return ops.ones_like(step)
+
+
+# The factor of the peak after the warm-up, by the names in the table.
+DECAYS = {"line": _bert_decay, "line_from_peak": _roberta_decay, "cosine": _cosine_decay,
+          "cosine_from_peak": _xlnet_cosine_decay, "rsqrt": _rsqrt_decay, "noam": _noam_decay,
+          "slanted": _slanted_decay, "constant": _constant, "exponential": _exponential_decay}
 
 
 @register
@@ -78,21 +81,16 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """From `start` up to the peak, and down to `end`; both are 0 but in stages of a run.
 
     At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as
-    the form has it: peak * (1 - t / total_steps) for "bert" and "electra", and for "roberta"
-    peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)). With "electra" it falls from
-    step 0 on: the rate is that line times min(1, t / warmup_steps) (google-research/electra
-    model/optimization.py). With "spanbert" it is "bert" but for two steps, in which it is the peak:
-    the first, before which SpanBERT's code sets no rate, and the last of the warm-up.
-    "gpt" is "electra" one step later: its code counts a step before it takes it. "cosine" falls as
-    half a wave, peak * (1 + cos(pi * t / total_steps)) / 2, and "xlnet_cosine" as one that begins
-    at the end of the warm-up. "constant" does not fall, and "exponential" falls by the factor
-    0.9999 a step.
-    With "model_garden" the warm-up leads to where bert's line is at its end
-    (tensorflow/models official/modeling/optimization/lr_schedule.py).
+    the row of `SCHEDULES` has it: "bert" and those with its line fall as
+    peak * (1 - t / total_steps), "roberta" as
+    peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)).
 
-    Of T5 and its code are "rsqrt", the peak until the end of the warm-up, then peak * sqrt(
-    warmup_steps / t); "noam", the same with a line to 0 in the last tenth of the steps; and
-    "slanted_triangular".
+    "electra": the rate is that line times min(1, t / warmup_steps) (google-research/electra
+    model/optimization.py). "gpt" is one step later: its code counts a step before it takes it.
+    "spanbert" is "bert" but for two steps, in which it is the peak: the first, before which
+    SpanBERT's code sets no rate, and the last of the warm-up. "model_garden": the warm-up leads to
+    where bert's line is at its end (tensorflow/models
+    official/modeling/optimization/lr_schedule.py).
 
     With a start and an end the warm-up is start + (peak - start) * t / warmup_steps, and a factor f
     of the peak becomes end + (peak - end) * f.
@@ -111,16 +109,17 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def _falling(self, step):
         """The rate at a step, float32, after the warm-up."""
-        factor = DECAYS[self.form](step, self.warmup_steps, self.total_steps)
+        factor = DECAYS[SCHEDULES[self.form].decay](step, self.warmup_steps, self.total_steps)
         rate = (self.peak - self.end) * (factor if self.power == 1 else factor**self.power)
         return rate + self.end if self.end else rate
 
     def __call__(self, step):
         step = ops.cast(step, "float32") + (self.form == "gpt")
         rate = self._falling(step)
-        if self.warmup_steps and self.form not in _WHOLE:
-            rising = {"electra": rate, "gpt": rate, "model_garden": self._falling(
-                ops.cast(self.warmup_steps, "float32"))}.get(self.form, self.peak)
+        leads_to = SCHEDULES[self.form].warmup
+        if self.warmup_steps and leads_to != "own":
+            rising = (rate if leads_to == "product" else self.peak if leads_to == "peak" else
+                      self._falling(ops.cast(self.warmup_steps, "float32")))
             step = step - self.warmup_start if self.warmup_start else step
             warmup = (rising - self.start) * step / self.warmup_steps
             warmup = warmup + self.start if self.start else warmup

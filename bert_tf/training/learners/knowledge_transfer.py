@@ -12,8 +12,8 @@ from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch
-from bert_tf.training.distiller import Distiller, load_teacher
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.distiller import Distiller, load_teacher
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.transfer_settings import TransferSettings
 
 # Objectives of the first stage, with the settings that are their weights.

@@ -19,78 +19,13 @@ Measures = dict[str, dict[str, tuple[Tensor, Tensor]]]
 _MASKS = ("head_mask", "unit_mask")
 
 
-class _Losses:
-    """What the objectives of a model measure, and the loss that it is trained with: the half of
-    `Learner` that knows no network.
-
-    Every loss is a sum and a count, so that a training loop can add both up over its devices before
-    dividing.
-
-    Attributes:
-        objectives: the list of them.
-        epsilon: the original's guard against a batch without a single masked position; 0 where
-            the mean of nothing is 0.
-        one_task_a_batch: whether the means of steps are about the objectives that these steps had.
-    """
-
-    epsilon = 1e-5
-    one_task_a_batch = False
-    objectives: list[Objective]
-
-    @property
-    def measure_names(self) -> list[tuple[str, str]]:
-        """(objective, measure) of all that `measure` returns."""
-        return [(objective.name, kind) for objective in self.objectives
-                for kind in objective.measures]
-
-    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
-        """The features from which an objective takes its labels and their weights."""
-        return batch
-
-    def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
-        """A dict of each objective's (labels, weights) and what else it measures by."""
-        return {objective.name: objective.targets(self.learned_by(objective, batch))
-                for objective in self.objectives}
-
-    def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """A dict of what each objective's loss is divided by; needs no forward pass."""
-        return {objective.name: objective.count(self.learned_by(objective, batch))
-                for objective in self.objectives}
-
-    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
-        """What `measure` returns, from what `call` returned."""
-        targets = self.targets(batch)
-        return {objective.name: objective.measure(logits[objective.name], *targets[objective.name])
-                for objective in self.objectives}
-
-    def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The mean losses, each times its objective's weight, added up (float32 scalar).
-
-        Args:
-            measures: what `measure` returns.
-            counts: a dict of other counts to divide by, such as those of all devices.
-        """
-        total: Tensor = 0.0
-        for objective in self.objectives:
-            loss, count = measures[objective.name]["loss"]
-            count = count if counts is None else counts[objective.name]
-            count = (count + (self.epsilon + objective.extra_count) if self.epsilon
-                     else ops.where(count > 0, count, 1.0))
-            total += objective.loss_weight * loss / count
-        return total
-
-    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
-                     sample_weight: Any = None, training: bool = True) -> Tensor:
-        """For `fit`: labels and weights are among the features `x`."""
-        return self.total_loss(self.measure_logits(y_pred, x))
-
-
 @register
-class Learner(_Losses, keras.Model):
+class Learner(keras.Model):
     """One network and the objectives it is trained on.
 
     A batch is a dict of features under the names of the records. `compile(optimizer)` and `fit`
-    train it on one device, as a training loop does on several.
+    train it on one device, as a training loop does on several. Every loss is a sum and a count, so
+    that a training loop can add both up over its devices before dividing.
 
     Args:
         encoder: the network.
@@ -98,12 +33,18 @@ class Learner(_Losses, keras.Model):
 
     Attributes:
         settings_class: the dataclass of flags that `of_terms` takes; None if there are none.
+        epsilon: the original's guard against a batch without a single masked position; 0 where
+            the mean of nothing is 0.
+        one_task_a_batch: whether the means of steps are about the objectives that these steps had.
 
     Raises:
         InputError: two objectives have one name.
     """
 
     settings_class: ClassVar[type | None] = None
+    epsilon = 1e-5
+    one_task_a_batch = False
+    objectives: list[Objective]
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective], **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
@@ -146,7 +87,7 @@ class Learner(_Losses, keras.Model):
 
     @property
     def carries(self) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of one row of what each step hands to the next; see carried.py."""
+        """Names and shapes of one row of what each step hands to the next; see memory.py."""
         in_order = any(objective.in_order for objective in self.objectives)
         return dict(getattr(self.encoder, "carries", {})) if in_order else {}
 
@@ -211,6 +152,53 @@ class Learner(_Losses, keras.Model):
                 dropout_seed: Tensor | None = None) -> Measures:
         """A dict, by objective, of its measures: {"loss": (sum, count), ...}."""
         return self.measure_logits(self(batch, training=training, dropout_seed=dropout_seed), batch)
+
+    @property
+    def measure_names(self) -> list[tuple[str, str]]:
+        """(objective, measure) of all that `measure` returns."""
+        return [(objective.name, kind) for objective in self.objectives
+                for kind in objective.measures]
+
+    def batch_for(self, objective: Objective, batch: Batch) -> Batch:
+        """The features from which an objective takes its labels and their weights."""
+        return batch
+
+    def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
+        """A dict of each objective's (labels, weights) and what else it measures by."""
+        return {objective.name: objective.targets(self.batch_for(objective, batch))
+                for objective in self.objectives}
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """A dict of what each objective's loss is divided by; needs no forward pass."""
+        return {objective.name: objective.count(self.batch_for(objective, batch))
+                for objective in self.objectives}
+
+    def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
+        """What `measure` returns, from what `call` returned."""
+        targets = self.targets(batch)
+        return {objective.name: objective.measure(logits[objective.name], *targets[objective.name])
+                for objective in self.objectives}
+
+    def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The mean losses, each times its objective's weight, added up (float32 scalar).
+
+        Args:
+            measures: what `measure` returns.
+            counts: a dict of other counts to divide by, such as those of all devices.
+        """
+        total: Tensor = 0.0
+        for objective in self.objectives:
+            loss, count = measures[objective.name]["loss"]
+            count = count if counts is None else counts[objective.name]
+            count = (count + (self.epsilon + objective.extra_count) if self.epsilon
+                     else ops.where(count > 0, count, 1.0))
+            total += objective.loss_weight * loss / count
+        return total
+
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
+                     sample_weight: Any = None, training: bool = True) -> Tensor:
+        """For `fit`: labels and weights are among the features `x`."""
+        return self.total_loss(self.measure_logits(y_pred, x))
 
     def parts(self) -> dict[str, "Learner"]:
         """The models that a run leaves, by the names of their files."""

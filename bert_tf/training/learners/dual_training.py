@@ -19,8 +19,8 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.taught import LAYER_WEIGHTS, of_teacher
-from bert_tf.training.distiller import Distiller, load_teacher
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.distiller import Distiller, load_teacher
+from bert_tf.training.learners.learner import Learner
 from bert_tf.training.transfer_settings import TransferSettings
 
 # The feature that holds what the teacher's network returns for its own text.
@@ -96,11 +96,11 @@ class DualTraining(Distiller):
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
         if objective in self.teacher.objectives:
-            return batch.get(_OUTPUTS, {}), self.learned_by(objective, batch)
+            return batch.get(_OUTPUTS, {}), self.batch_for(objective, batch)
         outputs, batch = super().seen_by(objective, outputs, batch)
         return _with_vectors(outputs, LAYER_WEIGHTS, self.encoder.embedding_table), batch
 
-    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+    def batch_for(self, objective: Objective, batch: Batch) -> Batch:
         if objective not in self.teacher.objectives:
             return batch
         return beside(batch) or {name: ops.zeros((1, 1), dtype) for name, dtype in (

@@ -15,7 +15,7 @@ from bert_tf.layers.head_gates import draw_gates, gates
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.head_gates import HeadGates
-from bert_tf.training.learner import Learner
+from bert_tf.training.learners.learner import Learner
 
 
 @register

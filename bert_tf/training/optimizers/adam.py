@@ -9,17 +9,14 @@ the replicas, clipped by their global norm, and then applied.
 import importlib
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 from keras import ops
 
 from bert_tf.layers.base import register
 from bert_tf.training import distribution
-from bert_tf.training.learning_rate import WarmupLinearDecay
-
-# As in the original: these are neither decayed nor, by LAMB, rescaled.
-NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
+from bert_tf.training.optimizers.schedules import WarmupLinearDecay
+from bert_tf.training.optimizers.table import NOT_DECAYED, OPTIMIZERS
 
 
 @register
@@ -215,66 +212,10 @@ def reduce_and_clip(grads: list, clip_norm: float, is_clipped: Sequence[bool] = 
     return grads, norm
 
 
-# By the names of `settings.OPTIMIZERS`: a class, and its options.
-_VARIANTS: dict[str, tuple[type[AdamWeightDecay], dict[str, Any]]] = {
-    "adamw": (AdamWeightDecay, {}),
-    "bert_adamw": (AdamWeightDecay, {"bias_correction": False}),
-    "lamb": (LayerwiseAdaptiveMoments, {}),
-    # google-research/albert lamb_optimizer.py; its AdamW is BERT's.
-    "albert_lamb": (LayerwiseAdaptiveMoments, {"bias_correction": False}),
-    # fairseq optim/adam.py, with the settings of RoBERTa.
-    "fairseq_adam": (AdamWeightDecay, {"beta_2": 0.98, "epsilon_hat": True, "clip_norm": 0.0,
-                                       "not_decayed": ()}),
-    # The fairseq 0.6 of SpanBERT.
-    "spanbert_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True,
-                                        "per_prediction": True, "not_decayed": ()}),
-    # transformers examples/research_projects/distillation.
-    "distilbert_adam": (AdamWeightDecay, {"beta_2": 0.98, "clip_norm": 5.0}),
-    # PaddlePaddle/ERNIE optimization.py.
-    "ernie_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True}),
-    # zihangdai/xlnet model_utils.py without decay, with the epsilon of its paper and of its scripts
-    # for SQuAD and RACE; with decay its optimizer is BERT's.
-    "xlnet_adam": (AdamWeightDecay, {"epsilon_hat": True}),
-    # openai/finetune-transformer-lm opt.py.
-    "gpt_adam": (AdamWeightDecay, {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
-}
-
-
-# Those that have files of their own, which are made of `AdamWeightDecay`: the file, the class, and
-# its options.
-_ELSEWHERE: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "adafactor": ("adafactor", "Adafactor", {}),
-    # allenai/bilm-tf training.py.
-    "elmo_adagrad": ("adagrad", "Adagrad", {"clip_norm": 10.0}),
-    # tensorflow/models research/adversarial_text layers.py, with Adam of TensorFlow 1.
-    "averaged_adam": ("averaged_adam", "AveragedAdam", {
-        "epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
-        "not_clipped": ("word_embeddings",)}),
-    "pytorch_bert_adam": ("bert_adam", "BertAdam", {}),
-    # google-research mobilebert/lamb_optimizer.py.
-    "progressive_lamb": ("progressive_lamb", "ProgressiveLamb", {"bias_correction": False}),
-    # castorini/d-bert, whose bound of 30000 clips nothing.
-    "adadelta": ("adadelta", "Adadelta", {"clip_norm": 0.0}),
-    "huggingface_adamw": ("counted_adam", "CountedAdam", {}),
-    "adamax": ("adamax", "Adamax", {}),
-    "adamaxw": ("adamax", "AdamaxWeightDecay", {"not_decayed": NOT_DECAYED}),
-}
-
-
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
                    **options) -> AdamWeightDecay:
-    """The optimizer of a flag: "adamw", "bert_adamw" (no bias correction), "lamb", "albert_lamb"
-    (no bias correction), "fairseq_adam" (RoBERTa's: all variables are decayed, no gradient is
-    clipped), "spanbert_adam" (SpanBERT's: all variables are decayed, gradients are divided by the
-    number of predictions), "distilbert_adam" (of DistilBERT), "ernie_adam" (epsilon is added before
-    the correction), "gpt_adam" (the same, and the correction is the decay's too), "adafactor"
-    (T5's), "elmo_adagrad" (ELMo's), "averaged_adam" (that of semi-supervised sequence learning),
-    "pytorch_bert_adam" (that of BERT-PKD and TinyBERT: each variable's gradient is clipped by
-    itself), "adadelta" (of students that are BiLSTMs), "adamax" (MT-DNN's) or "adamaxw" (that of
-    its later code)."""
-    if name in _ELSEWHERE:
-        module, kind, settings = _ELSEWHERE[name]
-        variant = getattr(importlib.import_module(f"bert_tf.training.{module}"), kind)
-    else:
-        variant, settings = _VARIANTS[name]
-    return variant(learning_rate, **{**settings, **options})
+    """The optimizer `name` of the table; `options` come before those of its row."""
+    row = OPTIMIZERS[name]
+    module, kind = row.kind.split(".")
+    variant = getattr(importlib.import_module(f"bert_tf.training.optimizers.{module}"), kind)
+    return variant(learning_rate, **{**row.options, **options})

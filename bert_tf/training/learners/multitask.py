@@ -14,7 +14,7 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultipleChoice, Regression
 from bert_tf.objectives.tagging import Tagging
-from bert_tf.training.learner import Learner, Measures
+from bert_tf.training.learners.learner import Learner, Measures
 
 
 @register
@@ -50,7 +50,7 @@ class MultiTaskLearner(Learner):
         return first, {name: value[:, 0] if len(value.shape) == 3 else value
                        for name, value in batch.items()}
 
-    def learned_by(self, objective: Objective, batch: Batch) -> Batch:
+    def batch_for(self, objective: Objective, batch: Batch) -> Batch:
         """Examples of other tasks, and their words, have the label 0 and no weight."""
         is_mine = ops.equal(batch["task_number"], self.objectives.index(objective))     # [B, 1]
         if isinstance(objective, Tagging):

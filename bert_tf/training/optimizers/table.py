@@ -1,0 +1,133 @@
+"""All optimizers, and all schedules of the learning rate, a row each; flags, help and
+`make_optimizer` are derived from the rows. No class is imported here."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+# As in google-research/bert: these are neither decayed nor, by LAMB, rescaled.
+NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
+# The optimizer that trains one layer after the other.
+PROGRESSIVE = "progressive_lamb"
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimizer:
+    """An optimizer of a flag.
+
+    Attributes:
+        kind: its class, with the module of this package.
+        help: what distinguishes it, for the help of the flag.
+        options: of the class.
+    """
+
+    kind: str
+    help: str
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+_ADAM, _LAMB = "adam.AdamWeightDecay", "adam.LayerwiseAdaptiveMoments"
+OPTIMIZERS = {
+    "adamw": Optimizer(_ADAM, "Adam with decoupled weight decay."),
+    "bert_adamw": Optimizer(_ADAM, "the original's, without bias correction.",
+                            {"bias_correction": False}),
+    "lamb": Optimizer(_LAMB, "adamw whose steps are as long as the weights."),
+    # google-research/albert lamb_optimizer.py; its AdamW is BERT's.
+    "albert_lamb": Optimizer(_LAMB, "lamb without bias correction.", {"bias_correction": False}),
+    # fairseq optim/adam.py, with the settings of RoBERTa.
+    "fairseq_adam": Optimizer(
+        _ADAM, "RoBERTa's, which decays LayerNorm and biases too and clips no gradient.",
+        {"beta_2": 0.98, "epsilon_hat": True, "clip_norm": 0.0, "not_decayed": ()}),
+    # The fairseq 0.6 of SpanBERT.
+    "spanbert_adam": Optimizer(
+        _ADAM, "SpanBERT's, with the same decay, which divides gradients by the number of "
+        "predictions.",
+        {"epsilon": 1e-8, "epsilon_hat": True, "per_prediction": True, "not_decayed": ()}),
+    # PaddlePaddle/ERNIE optimization.py.
+    "ernie_adam": Optimizer(_ADAM, "ERNIE's, which applies the bias correction to epsilon too.",
+                            {"epsilon": 1e-8, "epsilon_hat": True}),
+    # zihangdai/xlnet model_utils.py without decay, with the epsilon of its paper and of its scripts
+    # for SQuAD and RACE; with decay its optimizer is BERT's.
+    "xlnet_adam": Optimizer(
+        _ADAM, "ernie_adam with another epsilon, XLNet's for --weight_decay=0.",
+        {"epsilon_hat": True}),
+    # openai/finetune-transformer-lm opt.py.
+    "gpt_adam": Optimizer(_ADAM, "ernie_adam, with a correction of the decay too.",
+                          {"epsilon": 1e-8, "epsilon_hat": True, "corrects_decay": True}),
+    "adafactor": Optimizer("other.Adafactor",
+                           "T5's, with steps in proportion to the weights and no decay."),
+    # allenai/bilm-tf training.py.
+    "elmo_adagrad": Optimizer("other.Adagrad", "ELMo's, without decay.", {"clip_norm": 10.0}),
+    # tensorflow/models research/adversarial_text layers.py, with Adam of TensorFlow 1.
+    "averaged_adam": Optimizer(
+        "variants.AveragedAdam", "without decay; the result is the average of the weights.",
+        {"epsilon": 1e-8, "epsilon_hat": True, "not_decayed": ("",),
+         "not_clipped": ("word_embeddings",)}),
+    "pytorch_bert_adam": Optimizer(
+        "variants.BertAdam", "bert_adamw that clips the gradient of each variable separately."),
+    # transformers examples/research_projects/distillation.
+    "distilbert_adam": Optimizer(_ADAM, "adamw with other constants.",
+                                 {"beta_2": 0.98, "clip_norm": 5.0}),
+    # castorini/d-bert, whose bound of 30000 clips nothing.
+    "adadelta": Optimizer("other.Adadelta", "without decay.", {"clip_norm": 0.0}),
+    "adamax": Optimizer(
+        "other.Adamax", "MT-DNN's, which decays all weights and counts the steps of each weight "
+        "from its first gradient."),
+    "adamaxw": Optimizer("other.AdamaxWeightDecay", "the optimizer of MT-DNN's later code.",
+                         {"not_decayed": NOT_DECAYED}),
+    "huggingface_adamw": Optimizer(
+        "variants.CountedAdam", "adamw with another epsilon, which counts the steps of each weight "
+        "from its first gradient."),
+    # google-research mobilebert/lamb_optimizer.py.
+    PROGRESSIVE: Optimizer("variants.ProgressiveLamb", "the optimizer of --layer_wise_warmup.",
+                           {"bias_correction": False}),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """A form of the learning rate.
+
+    Attributes:
+        help: how the rate falls, for the help of the flag.
+        decay: the function of schedules.py by which it falls, one of its `DECAYS`.
+        warmup: what the warm-up leads to: "peak"; "line", the decay at its end; "product", the
+            decay at each step, which it is multiplied with; or "own", as the decay's function has
+            it.
+        outlasts: whether the warm-up may be longer than the run.
+    """
+
+    help: str
+    decay: str
+    warmup: str = "peak"
+    outlasts: bool = False
+
+
+SCHEDULES = {
+    "bert": Schedule("linear, as if from the peak at step 0.", "line"),
+    "roberta": Schedule("linear from the end of the warm-up, where the rate is the peak.",
+                        "line_from_peak"),
+    "electra": Schedule("bert's line, by which the warm-up is multiplied too.", "line", "product"),
+    "spanbert": Schedule("bert's, but with the peak at the first step and at the end of the "
+                         "warm-up.", "line"),
+    "model_garden": Schedule("bert's line, which the warm-up meets without a jump.", "line",
+                             "line"),
+    "gpt": Schedule("electra's, one step later.", "line", "product"),
+    "cosine": Schedule("half a wave from step 0.", "cosine"),
+    "xlnet_cosine": Schedule("half a wave from the end of the warm-up.", "cosine_from_peak"),
+    "rsqrt": Schedule("the peak during the warm-up, then with the inverse square root of the step.",
+                      "rsqrt", "own", outlasts=True),
+    "noam": Schedule("as rsqrt, and linear to 0 in the last tenth of the steps.", "noam", "own",
+                     outlasts=True),
+    "slanted_triangular": Schedule(
+        "the warm-up begins at 1/32 of the peak, and the rate falls back to it in nine times the "
+        "steps of the warm-up.", "slanted", "own"),
+    "constant": Schedule("no decay.", "constant"),
+    "exponential": Schedule("by 0.0001 of itself per step, to the power --poly_power.",
+                            "exponential"),
+}
+
+
+def help_of(rows: Mapping[str, Any]) -> str:
+    """The sentences of a table's rows, each after its name."""
+    return " ".join(f"{name}: {row.help}" for name, row in rows.items())

@@ -1,0 +1,156 @@
+"""Variants of Adam and of LAMB that single systems were trained with."""
+
+import re
+from typing import Any
+
+from keras import ops
+
+from bert_tf.layers.base import register
+from bert_tf.objectives.knowledge_transfer import phase
+from bert_tf.training.optimizers.adam import AdamWeightDecay, LayerwiseAdaptiveMoments
+
+
+@register
+class AveragedAdam(AdamWeightDecay):
+    """Adam that keeps averages of the weights, which are what is evaluated and saved
+    (tensorflow/models research/adversarial_text, layers.py).
+
+    At step s their decay is min(0.999, (1 + s) / (10 + s)). The weights that go in are those of
+    before the update.
+    """
+
+    MOST = 0.999
+
+    def __init__(self, *args, name="averaged_adam", **kwargs):
+        super().__init__(*args, name=name, **kwargs)
+
+    def _add_state(self, variables):
+        super()._add_state(variables)
+        self.averages = self.add_optimizer_variables(variables, "average")
+        for average, variable in zip(self.averages, variables):
+            average.assign(variable)
+
+    def update_step(self, gradient, variable, learning_rate) -> None:
+        step = ops.cast(self.iterations, variable.dtype)
+        # Weights may have been loaded since the averages were made.
+        kept = ops.where(step > 0, ops.minimum(self.MOST, (1 + step) / (10 + step)), 0.0)
+        average = self.averages[self._get_variable_index(variable)]
+        self._assign(gradient, [(average, average - (1 - kept) * (average - variable))])
+        super().update_step(gradient, variable, learning_rate)
+
+
+_LEAST = 1e-6       # added to a norm, as by torch.nn.utils.clip_grad_norm_
+
+
+@register
+class BertAdam(AdamWeightDecay):
+    """Adam without bias correction, which clips the gradient of each variable by itself
+    (huggingface/pytorch-pretrained-bert, optimization.py).
+
+    Args:
+        clip_each: largest norm of a variable's gradient; 0 for no clipping.
+    """
+
+    def __init__(self, *args: Any, clip_each: float = 1.0, name: str = "pytorch_bert_adam",
+                 **kwargs: Any):
+        super().__init__(*args, name=name,
+                         **{"bias_correction": False, "clip_norm": 0.0, **kwargs})
+        self.clip_each = clip_each
+
+    def update_step(self, gradient, variable, learning_rate) -> None:
+        if self.clip_each:
+            norm = ops.sqrt(ops.sum(ops.square(ops.cast(gradient, "float32"))))
+            # norm - norm is NaN where the norm is infinite.
+            scale = ops.minimum(self.clip_each / (norm + _LEAST), 1.0) + (norm - norm)
+            gradient = gradient * ops.cast(scale, gradient.dtype)
+        super().update_step(gradient, variable, learning_rate)
+
+    def get_config(self):
+        return {**super().get_config(), "clip_each": self.clip_each}
+
+
+@register
+class CountedAdam(AdamWeightDecay):
+    """Adam with decay (transformers 4, optimization.py, AdamW).
+
+    Every variable counts its own steps for the correction of its moments, from its first gradient
+    that is not zero; before that it neither moves nor decays. Epsilon is added before the
+    correction, and the decay is of the variable after its step.
+    """
+
+    def __init__(self, *args: Any, name: str = "counted_adam", **kwargs: Any):
+        super().__init__(*args, **{"epsilon": 1e-8, **kwargs}, name=name)
+
+    def _add_state(self, variables: list) -> None:
+        super()._add_state(variables)
+        self._counts = [self.add_variable(
+            (), "zeros", "float32", name=f"{v.path.replace('/', '_')}_count") for v in variables]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        index = self._get_variable_index(variable)
+        m, v, count = self._momentums[index], self._velocities[index], self._counts[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        has_begun = ops.logical_or(count > 0, ops.any(gradient != 0))
+        new_m = self.beta_1 * m + (1 - self.beta_1) * gradient
+        new_v = self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient)
+        first, second = (1 - ops.power(ops.cast(beta, variable.dtype), count + 1)
+                         for beta in (self.beta_1, self.beta_2))
+        rate = ops.cast(learning_rate, variable.dtype) * self._rate_factors[index]
+        moved = variable - rate * ops.sqrt(second) / first * new_m / (
+            ops.sqrt(new_v) + self.epsilon)
+        if self._is_decayed[index]:
+            moved = moved * (1 - rate * self.decay)
+        self._assign(gradient, [(old, ops.where(has_begun, new, old)) for old, new in (
+            (m, new_m), (v, new_v), (variable, moved), (count, count + 1))])
+
+
+_LAYER = re.compile(r"encoder/layer_(\d+)/")
+# The factors of the rate of all layers, and of those whose phase is over.
+_BOOST, _AFTER = 3.0, 0.1
+
+
+@register
+class ProgressiveLamb(LayerwiseAdaptiveMoments):
+    """LAMB of MobileBERT's first stage, in which one layer after the other is trained
+    (google-research mobilebert/lamb_optimizer.py and distill_util.py).
+
+    The rate differs by layer: 0 before a layer's phase, in it three times that of the
+    schedule, after it a tenth of that. It also rises at the beginning of each phase and falls a
+    little until its end. Everything outside the layers keeps its weights.
+
+    Args:
+        phase_steps: how many steps each layer is trained.
+    """
+
+    def __init__(self, *args: Any, phase_steps: int = 1, name: str = "progressive_lamb",
+                 **kwargs: Any):
+        super().__init__(*args, name=name, **kwargs)
+        self.phase_steps = phase_steps
+
+    def build(self, variables: list) -> None:
+        super().build(variables)
+        self._layers = [_LAYER.search(variable.path) for variable in variables]
+
+    def factor(self, layer: int) -> Any:
+        """The factor of the rate of a layer at this step, float32."""
+        step = ops.cast(self.iterations, "float32")
+        part = ops.mod(step, float(self.phase_steps)) / self.phase_steps
+        background = ops.minimum(0.9 + 0.1 * ops.sqrt(1.0 - part), 10.0 * part)
+        where = phase(self.iterations, layer, self.phase_steps)
+        gate = ops.where(where < 0, 0.0, ops.where(where > 0, _AFTER, 1.0))
+        return _BOOST * background * gate
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one variable and its moments, which are 0 while its rate is."""
+        index = self._get_variable_index(variable)
+        found = self._layers[index]
+        if not found:
+            return
+        factor = ops.cast(self.factor(int(found[1])), variable.dtype)
+        super().update_step(gradient, variable, ops.cast(learning_rate, variable.dtype) * factor)
+        is_trained = ops.cast(factor > 0, variable.dtype)
+        for moment in (self._momentums[index], self._velocities[index]):
+            self.assign(moment, moment * is_trained)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "phase_steps": self.phase_steps}
