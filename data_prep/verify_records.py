@@ -53,7 +53,7 @@ def _shards(paths):
             yield shard, record, entry
             if shard in plain:
                 plain.remove(shard)
-    known = {path: (record, entry) for record, entries in manifest.find_manifests(plain)
+    known = {path: (record, entry) for record, entries, _ in manifest.find_manifests(plain)
              for path, entry in entries.items()}
     for path in plain:
         yield path, *known.get(path, (None, None))

@@ -137,7 +137,8 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records):
     trainer = training.make_trainer(strategy, settings, make)
     run = training.Run(
         trainer, settings, records,
-        training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None)
+        training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None,
+        more=_noticed(job, stack, records))
     if not run.resume():
         if stage.below:
             training.wait_for_workers(strategy)     # the chief may still be writing
@@ -155,6 +156,14 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records):
     if job.do_eval:
         run.report_evaluation()
     return trainer
+
+
+def _noticed(job, stack, records):
+    """The settings, by flag, that neither the learner nor the records describe."""
+    found = {name: getattr(stack, name) for name in ("stack_new_layers", "stack_optimizer")
+             if stack.stack_layers}
+    is_ordered = "is_masked" in records.format.names
+    return {**found, "perm_size": job.perm_size} if is_ordered else found
 
 
 def run() -> None:

@@ -35,6 +35,10 @@ FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpo
 _EVALUATION = ("eval_steps", "max_eval_steps")
 # What holds the network's own values, and those of them that belong to the recipe all the same.
 _CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
+# What earlier versions did not keep; it is compared where both sides have it.
+_CHECKSUM = "checksum"
+_WHERE_KNOWN = ("perm_size", "distill_temperature", "restrict_ce_to_mask", "project_up",
+                "stack_new_layers", "stack_optimizer")
 _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range",
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
 
@@ -77,7 +81,8 @@ def compare(mine: dict, theirs: dict, settings: TrainSettings) -> tuple[list[str
         if name in (*_CONFIGS, _TERMS):
             for found, more in zip((network, recipe), _compare_networks(name, old, new)):
                 found += more
-        elif not _is_free(name, settings):
+        elif not _is_free(name, settings) and (
+                name not in _WHERE_KNOWN or None not in (old, new)):
             recipe.append(_phrase(name, old, new))
     return network, recipe
 
@@ -245,7 +250,16 @@ class Place:
         mine, theirs = self._order["records"], order["records"]
         if isinstance(mine, dict) and isinstance(theirs, list):
             theirs = dict(zip(mine, theirs))
+        mine = _without_unknown(mine, theirs)
         is_same = mine == theirs
         if isinstance(mine, dict) and isinstance(theirs, dict):
             is_same = same_options(mine, theirs, {})
         return is_same and self._order["seed"] == order["seed"]
+
+
+def _without_unknown(mine, theirs):
+    """What identifies records, without checksums that the other side does not have."""
+    if not (isinstance(mine, dict) and isinstance(theirs, dict)):
+        return mine
+    return {name: _without_unknown(value, theirs.get(name)) for name, value in mine.items()
+            if name in theirs or name != _CHECKSUM}

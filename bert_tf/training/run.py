@@ -3,7 +3,8 @@
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -34,16 +35,18 @@ class Run:
             is nothing to evaluate on.
         best: keeps the best of all evaluations, of which the last step is then one, and may end
             training.
+        more: further settings, by flag, that are noticed where a run goes on with others.
     """
 
     def __init__(self, trainer: Trainer, settings: TrainSettings, records,
                  evaluate: Callable[[], dict] | None = None,
-                 best: BestWeights | None = None) -> None:
+                 best: BestWeights | None = None,
+                 more: Mapping[str, Any] | None = None) -> None:
         self._trainer, self._settings, self._records = trainer, settings, records
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
         self._description = {**resume.describe(settings, trainer.learner),
-                             **_describe_schedule(records)}
+                             **_describe_schedule(records), **(more or {})}
         self._place = resume.Place(records, settings)
         self._timetable = _Timetable(settings, best)
         self._reporter: Reporter | None = None

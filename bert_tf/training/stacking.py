@@ -7,6 +7,7 @@ the output folder, the others are in folders below it and stay there.
 
 import collections
 import dataclasses
+import glob
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -21,6 +22,7 @@ from bert_tf.training.settings import StackingSettings, TrainSettings
 
 # A variable of a layer; optimizers name theirs after a variable's path, with other separators.
 _OF_LAYER = re.compile(r"(.*encoder[/_]layer_)(\d+)([/_].*)")
+_FOLDER = "stage_{}_of_{}_layers"
 # What a layer adds to its input is zero where these are.
 _ADDED = "/output/dense/"
 
@@ -91,7 +93,7 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
     for number, (depth, changes) in enumerate(zip(depths, _changes(settings, stacking, count))):
         steps, stop = changes["num_train_steps"], settings.stop_at_step - begin
         folder = settings.output_dir if number == count - 1 else os.path.join(
-            settings.output_dir, f"stage_{number + 1}_of_{depth}_layers")
+            settings.output_dir, _FOLDER.format(number + 1, depth))
         stages.append(Stage(
             dataclasses.replace(config, num_hidden_layers=depth), dataclasses.replace(
                 settings, **changes, output_dir=folder, random_seed=settings.random_seed + number,
@@ -158,9 +160,21 @@ def _check_depths(stacking, config, networks):
 
 
 def newest(stages: list[Stage]) -> int:
-    """The number of the last stage that has a checkpoint; 0 if none has."""
-    return max((number for number, stage in enumerate(stages)
-                if resume.checkpoints(stage.settings.output_dir)), default=0)
+    """Returns the number of the last stage that has a checkpoint; 0 if none has.
+
+    Raises:
+        InputError: none has, but the output folder holds stages of another --stack_layers.
+    """
+    begun = [number for number, stage in enumerate(stages)
+             if resume.checkpoints(stage.settings.output_dir)]
+    output = stages[-1].settings.output_dir
+    for other in () if begun else sorted(glob.glob(
+            os.path.join(glob.escape(output), _FOLDER.format("*", "*")))):
+        if resume.checkpoints(other):
+            raise InputError(f"--output_dir: {output} holds stages of another --stack_layers "
+                             f"({os.path.basename(other)}); give the value that they were trained "
+                             "with, or name another folder.")
+    return max(begun, default=0)
 
 
 def sources(wanted: Iterable[str], held: Iterable[str]) -> dict[str, str]:

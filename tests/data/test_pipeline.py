@@ -325,6 +325,30 @@ def test_a_manifest_names_the_features(tmp_path):
     assert records.format.sizes == {"max_seq_length": LENGTH}
 
 
+def test_absent_shards_and_changed_counts_are_refused(tmp_path):
+    """A shard that nobody asks for may be absent."""
+    names = [manifest.shard_name("r.tfrecord", index, 2) for index in range(2)]
+    paths = [write(tmp_path / name, range(3)) for name in names]
+    record = {"options": {"max_seq_length": LENGTH, "max_predictions_per_seq": PREDICTIONS},
+              "vocabulary": {"size": VOCAB, "sha256": "h"}, "counts": {"instances": 6},
+              "shards": [{"name": name, "records": 3, "bytes": os.path.getsize(path),
+                          "crc32c": index}
+                         for index, (name, path) in enumerate(zip(names, paths))]}
+    path = tmp_path / f"r{manifest.SUFFIX}"
+    write_json(path, record)
+    assert open_records(tmp_path).counts == [3, 3]
+    checksum = open_records(tmp_path).identity()["checksum"]
+    assert checksum != open_records(*reversed(paths)).identity()["checksum"]
+    os.remove(paths[1])
+    for pattern in (tmp_path, tmp_path / "*.tfrecord*", tmp_path / "r.tfrecord-*"):
+        refusal(lambda at=pattern: open_records(at), f"there is no {paths[1]}, which {path} names")
+    assert open_records(paths[0]).counts == [3]
+    for entry, counts in (({"records": 2}, 6), ({}, 5)):
+        write_json(path, {**record, "counts": {"instances": counts}, "shards": [
+            {**record["shards"][0], **entry}, record["shards"][1]]})
+        refusal(lambda: open_records(paths[0]), f"{path} counts {counts} records, but its shards")
+
+
 def test_labels_are_below_their_number(tmp_path):
     path = write(tmp_path / "a", range(4), next_sentence_labels=[2])
     refusal(lambda: open_records(path).check("f", LENGTH, PREDICTIONS, VOCAB),

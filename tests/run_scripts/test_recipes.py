@@ -214,6 +214,19 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     assert tiny.largest_difference(checksummed.read(half)[0], two) < 1e-6
 
 
+@pytest.mark.parametrize("case, changes, said", [
+    ("xlnet", {"perm_size": 4}, "--perm_size (0, now 4)"),
+    ("distilbert", {"distill_temperature": 3.0, "restrict_ce_to_mask": True},
+     "--distill_temperature (1.0, now 3.0), --restrict_ce_to_mask (False, now True)")])
+def test_other_settings_are_noticed_when_a_run_goes_on(
+        case, changes, said, records, options_of, whole, train, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    shutil.copy(resume.checkpoints(str(whole(case)[0]))[-1], tmp_path / "out")
+    for more in ({}, changes):
+        train(records(case), **options_of(case), **more)
+        assert (f"going on with another {said}" in capsys.readouterr().out) == bool(more)
+
+
 def test_progressive_transfer_goes_on(records, train, tmp_path, capsys):
     """A run that was stopped while it trained the first layer ends as one that was not."""
     recipe = recipes.find("mobilebert_transfer")

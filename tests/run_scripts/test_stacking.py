@@ -209,14 +209,14 @@ def fixture_train(tmp_path_factory):
     tiny.write_records(folder / "r.tfrecord", 40)
     tiny.config(0.1, num_hidden_layers=2).to_json_file(folder / "config.json")
 
-    def run(output, **changes):
+    def run(output, stack=SHORT, **changes):
         run_pretraining.main(
             PretrainingFlags([str(folder / "r.tfrecord")], str(folder / "config.json"),
                              do_train=True, max_seq_length=tiny.LENGTH,
                              max_predictions_per_seq=tiny.PREDICTIONS),
             TrainSettings(**{
                 "output_dir": str(output), "num_train_steps": 4, "num_warmup_steps": 1,
-                "save_checkpoints_steps": 1, "train_batch_size": 8, **changes}), stack=SHORT)
+                "save_checkpoints_steps": 1, "train_batch_size": 8, **changes}), stack=stack)
         return checksummed.read(resume.checkpoints(str(output))[-1])[0]
     return run
 
@@ -272,6 +272,21 @@ def test_a_run_stops_between_stages(train, tmp_path, capsys):
     assert "--stop_at_step=1 is before stage 2 of 2" in capsys.readouterr().out
     steps = [path[-21:-12] for path in resume.checkpoints(str(tmp_path / "out" / STAGES[0]))]
     assert steps == ["000000001"]
+
+
+def test_stages_of_another_run_are_not_passed_over(train, tmp_path):
+    with pytest.raises(IndexError):
+        train(tmp_path / "out", stop_at_step=1)
+    with pytest.raises(InputError, match="another --stack_layers .stage_1_of_1_layers.; give"):
+        train(tmp_path / "out", StackingSettings())
+
+
+def test_other_ways_to_stack_are_noticed(whole, train, tmp_path, capsys):
+    shutil.copytree(whole[0], tmp_path / "out")
+    train(tmp_path / "out", dataclasses.replace(SHORT, stack_new_layers="identity",
+                                                stack_optimizer="copied"))
+    said = capsys.readouterr().out
+    assert "with another --stack_new_layers (copied, now identity), --stack_optimizer (" in said
 
 
 # Refusals

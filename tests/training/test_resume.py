@@ -13,7 +13,9 @@ from safetensors.numpy import save_file
 
 from bert_tf.checkpoints import checksummed
 from bert_tf.data.batches.pipeline import RecordSet
+from bert_tf.data.records import manifest, tfrecord
 from bert_tf.errors import InputError
+from bert_tf.files import write_json
 from bert_tf.training import resume
 from bert_tf.training.run import Run, _Signals
 from bert_tf.training.settings import TrainSettings
@@ -269,6 +271,48 @@ def test_place_in_the_records(records, finished, tmp_path):
         assert again.resume() and again._place.taken(again.step) == taken
     again = run(RecordSet.open(str(other), "input_file"), tmp_path)
     assert again.resume() and (again.step, again._place.taken(again.step)) == (4, 0)
+
+
+def write_manifest(path, seed):
+    """Records with a manifest, as earlier and later versions write it."""
+    tiny.write_records(path, 40, seed=seed)
+    entry = {"name": path.name, "records": 40, "bytes": path.stat().st_size,
+             "crc32c": tfrecord.file_checksum(str(path))}
+    write_json(manifest.manifest_path(str(path)), {
+        "shards": [entry], "counts": {"instances": 40}, "vocabulary": {
+            "size": tiny.VOCAB, "sha256": "0"}, "options": {
+                "max_seq_length": tiny.LENGTH, "max_predictions_per_seq": tiny.PREDICTIONS}})
+    return RecordSet.open(str(path), "input_file")
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_records_of_another_seed_begin_at_the_first(is_earlier, tmp_path, capsys, monkeypatch):
+    """An earlier version kept no checksum: there the records count as those of before."""
+    one, two = (write_manifest(tmp_path / f"{seed}.tfrecord", seed) for seed in (1, 2))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with monkeypatch.context() as patch:
+        if is_earlier:
+            patch.setattr(RecordSet, "identity", lambda self: {
+                "counts": self.counts, **self.format.sizes})
+        run(one, folder, stop_at_step=2).train()
+    for records, taken in ((one, 2 * BATCH), (two, 2 * BATCH if is_earlier else 0)):
+        again = run(records, folder)
+        assert again.resume() and again._place.taken(again.step) == taken
+        assert ("the records, or their order, are not those of before" in capsys.readouterr().out
+                ) == (not taken)
+
+
+def test_further_settings_are_noticed(records, tmp_path, capsys):
+    def begin(**more):
+        return Run(tiny.trainer(), TrainSettings(
+            str(tmp_path), train_batch_size=BATCH, num_train_steps=2, num_warmup_steps=0,
+            stop_at_step=1), records, more=more)
+
+    begin(perm_size=4).train()
+    for more, said in (({"perm_size": 4}, False), ({"perm_size": 8}, True), ({}, False)):
+        assert begin(**more).resume()
+        assert ("with another --perm_size (4, now 8)" in capsys.readouterr().out) == said
 
 
 def test_a_signal_that_interrupts_a_line_of_progress_is_noted(monkeypatch):

@@ -1,7 +1,9 @@
 """Finds files of pre-training records, and checks that they and a run go together."""
 
 import dataclasses
+import hashlib
 import itertools
+import json
 import os
 from typing import Self
 
@@ -26,12 +28,14 @@ class RecordFiles:
         format: `RecordFormat` of every record.
         manifest: that of the records, a dict, or None; the first of several, which agree on the
             vocabulary and the recipe.
+        checksum: of the checksums of all files, as manifests have them; None without manifests.
     """
 
     paths: list[str]
     counts: list[int]
     format: RecordFormat
     manifest: dict | None
+    checksum: str | None = None
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -95,14 +99,15 @@ class RecordFiles:
             InputError: no file, no records, a truncated one, different formats.
         """
         paths, counts, manifests = _find(patterns, flag)
-        known = {path: record for record, entries in manifests for path in entries}
+        known = {path: record for record, entries, _ in manifests for path in entries}
         found = [RecordFormat.of_file(path, known.get(path, {}).get("features"))
                  for path in paths]
         _check_formats(flag, paths, found)
         record = manifests[0][0] if manifests else None
-        _check_manifests(flag, [record for record, _ in manifests])
+        _check_manifests(flag, [record for record, *_ in manifests])
         vocab_size = record and record["vocabulary"]["size"]
-        return cls(paths, counts, dataclasses.replace(found[0], vocab_size=vocab_size), record)
+        return cls(paths, counts, dataclasses.replace(found[0], vocab_size=vocab_size), record,
+                   _checksum(paths, manifests))
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
               num_labels: int = 2) -> Self:
@@ -140,7 +145,8 @@ class RecordFiles:
 
         Earlier versions kept the list of the first values: new names come last.
         """
-        return {"counts": self.counts, **self.format.sizes}
+        return {"counts": self.counts, **self.format.sizes,
+                **({"checksum": self.checksum} if self.checksum else {})}
 
     def locate_damage(self, most: int | None = None) -> None:
         """Reads the files, or the first `most` records of each, to find what is wrong with them.
@@ -167,7 +173,8 @@ def _find(patterns, flag):
     if not paths:
         raise InputError(f"--{flag} names manifests only; name the record files.")
     manifests = manifest.find_manifests(paths)
-    known = {path: entry for _, entries in manifests for path, entry in entries.items()}
+    manifest.check_whole(manifests, patterns, flag)
+    known = _entries(manifests)
     counts = [_count(path, known.get(path)) for path in paths]
     if not sum(counts):
         raise InputError(f"--{flag}: there are no records in {', '.join(paths[:3])}"
@@ -176,6 +183,18 @@ def _find(patterns, flag):
     if len({is_gzip(path) for path in paths}) > 1:
         raise InputError(f"--{flag} mixes compressed and plain files.")
     return list(paths), list(counts), manifests
+
+
+def _entries(manifests):
+    """The entries of all shards, by their paths."""
+    return {path: entry for _, entries, _ in manifests for path, entry in entries.items()}
+
+
+def _checksum(paths, manifests):
+    """Of the checksums of files, in hexadecimal; None if a manifest lacks one."""
+    known = _entries(manifests)
+    found = [known.get(path, {}).get("crc32c") for path in paths]
+    return None if None in found else hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
 
 
 def _count(path, entry):

@@ -88,7 +88,8 @@ class TaskMixture:
     def identity(self) -> dict:
         """See `RecordSet`."""
         return {"counts": [records.counts for records in self.sets.values()],
-                **self.format.sizes, "tasks": list(self.sets)}
+                **self.format.sizes, "tasks": list(self.sets),
+                "checksum": [records.checksum for records in self.sets.values()]}
 
     def locate_damage(self, most: int | None = None) -> None:
         """See `RecordSet`."""
@@ -144,8 +145,10 @@ def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixtur
     """
     paths = [path for path in find_files(patterns, flag) if not path.endswith(".json")]
     found: dict[str, list[str]] = {}
+    manifests = manifest.find_manifests(paths)
+    manifest.check_whole(manifests, patterns, flag)
     known = {path: recipes.of_manifest(record)
-             for record, entries in manifest.find_manifests(paths) for path in entries}
+             for record, entries, _ in manifests for path in entries}
     for path in paths:
         found.setdefault(known[path].task if path in known else "", []).append(path)
     if not any(found):

@@ -1,5 +1,6 @@
 """The manifest: a description of a set of shards, written beside them when all are finished."""
 
+import fnmatch
 import glob
 import json
 import os
@@ -105,12 +106,12 @@ def record_features(manifest: Mapping[str, Any]
 
 
 def find_manifests(shards: Iterable[str]
-                   ) -> list[tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
+                   ) -> list[tuple[dict[str, Any], dict[str, dict[str, Any]], str]]:
     """The manifests that name these shards, looked for in the shards' folders.
 
     Returns:
-        list of (manifest, {path of a shard: its entry in the manifest}); shards without a manifest
-        are left out.
+        list of (manifest, {path of a shard: its entry in the manifest}, path of the manifest);
+        shards without a manifest are left out.
     """
     wanted = {os.path.realpath(path): path for path in shards}
     found = []
@@ -121,5 +122,40 @@ def find_manifests(shards: Iterable[str]
             entries = {wanted[real]: shard for shard in manifest["shards"]
                        if (real := os.path.realpath(os.path.join(folder, shard["name"]))) in wanted}
             if entries:
-                found.append((manifest, entries))
+                found.append((manifest, entries, path))
     return found
+
+
+def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequence[str], flag: str
+                ) -> None:
+    """Checks that no shard is absent that a folder or a glob should have found, and that the shards
+    have as many records as their manifest counts.
+
+    Args:
+        found: what `find_manifests` returned.
+        patterns: files, globs or folders.
+        flag: the flag that names them, for messages.
+
+    Raises:
+        InputError: a shard is absent, or the counts disagree; names the manifest.
+    """
+    patterns = patterns.split(",") if isinstance(patterns, str) else patterns
+    for manifest, _, path in found:
+        names = [os.path.normpath(os.path.join(os.path.dirname(path), shard["name"]))
+                 for shard in manifest["shards"]]
+        for name in names:
+            if not os.path.exists(name) and any(_covers(pattern, name) for pattern in patterns):
+                raise InputError(f"--{flag}: there is no {name}, which {path} names; put it there, "
+                                 "make the records again, or name the other files one by one.")
+        counted = sum(shard["records"] for shard in manifest["shards"])
+        known = manifest.get("counts", {}).get("instances", counted)
+        if known != counted:
+            raise InputError(f"--{flag}: {path} counts {known:,} records, but its shards hold "
+                             f"{counted:,}: it was changed; make the records again.")
+
+
+def _covers(pattern, path):
+    """Whether a folder or a glob would find a file if it were there."""
+    pattern = os.path.normpath(pattern.strip())
+    return path.startswith(pattern + os.sep) if os.path.isdir(pattern) else (
+        fnmatch.fnmatch(path, pattern))

@@ -164,7 +164,9 @@ class Distiller(Learner):
             objective for objective in self.objectives if not objective.auxiliary])}
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "teacher": digest(self.teacher)}
+        settings = {flag: getattr(one, name) for one in self.objectives
+                    for name, flag in getattr(one, "settings", {}).items()}
+        return {**super().describe(), **settings, "teacher": digest(self.teacher)}
 
 
 def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = None) -> Learner:
