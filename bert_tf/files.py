@@ -6,11 +6,12 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import lazy_loader
 
@@ -22,6 +23,11 @@ filelock = lazy_loader.load("filelock")     # most commands lock nothing
 READ_ERRORS = (EOFError, OSError, zlib.error)
 # Stands between the final name and the number of the process that writes the file.
 _ASIDE = ".tmp-bert_tf-"
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# Flags that name files or folders.
+PATH_FLAGS = re.compile(
+    "(?:.*_)?(?:file|dir|checkpoint|path)|ensemble|eval_text|glove_embs|input|masked_lm|"
+    "output|peer_python|picture|predecessor|student|teacher")
 # Time for a process that was stopped to release what it holds.
 _LOCK_SECONDS = 1.0
 
@@ -35,6 +41,29 @@ def leftovers(path: str, ending: str = "") -> list[str]:
             if found.removeprefix(f"{path}{_ASIDE}").removesuffix(ending).isdecimal()]
 
 
+def _remove_leftovers(path, ending=""):
+    """Removes what is left of `path`, but not what another living process is writing."""
+    for leftover in leftovers(path, ending):
+        process = int(leftover.removeprefix(f"{path}{_ASIDE}").removesuffix(ending))
+        if process != os.getpid() and _is_alive(process):
+            continue
+        if os.path.isdir(leftover):
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with contextlib.suppress(FileNotFoundError):    # another process removes it too
+                os.remove(leftover)
+
+
+def _is_alive(process):
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def replace_aside(path, ending=""):
     """Gives the name of a file to write; it becomes `path` only when the block ends without error.
@@ -43,8 +72,8 @@ def replace_aside(path, ending=""):
         path: the final name.
         ending: what the temporary name must end with, for libraries that look at it.
     """
-    for leftover in leftovers(path, ending):
-        os.remove(leftover)
+    check_local([path])
+    _remove_leftovers(path, ending)
     aside = f"{path}{_ASIDE}{os.getpid()}{ending}"
     try:
         yield aside
@@ -74,12 +103,12 @@ def folder_aside(path):
     Raises:
         InputError: `path` is there and isn't empty, or can't be written.
     """
+    check_local([path])
     path = os.path.abspath(path)
     aside = f"{path}{_ASIDE}{os.getpid()}"
     if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
         raise InputError(f"{path} is there already and isn't an empty folder; name another.")
-    for leftover in leftovers(path):
-        shutil.rmtree(leftover, ignore_errors=True)
+    _remove_leftovers(path)
     try:
         try:
             os.makedirs(aside)
@@ -89,6 +118,13 @@ def folder_aside(path):
         os.replace(aside, path)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def announce_replacing(paths: Iterable[str]) -> None:
+    """Prints which of the files are there and will be replaced, before the work begins."""
+    there = [path for path in paths if os.path.lexists(path)]
+    if there:
+        print(f"{', '.join(there)} will be replaced.", flush=True)
 
 
 def write_json(path, value):
@@ -134,6 +170,7 @@ def make_folder(path, flag):
     Raises:
         InputError: it can't be created or written; names `flag`.
     """
+    check_local([path], f"--{flag}: ")
     try:
         os.makedirs(path or ".", exist_ok=True)
         with tempfile.TemporaryFile(dir=path or "."):
@@ -191,6 +228,21 @@ def _holder(place):
         return "another process"
 
 
+def check_local(values: list, source: str = "") -> None:
+    """Raises InputError if a name begins with a scheme, such as gs://bucket/run, s3:// and hf://.
+
+    As the name of a local file it would stand for a folder "gs:".
+
+    Args:
+        values: names of files and folders; values that are no texts are passed over.
+        source: what the error begins with, such as the flag that gave them.
+    """
+    for value in values:
+        if isinstance(value, (str, os.PathLike)) and _REMOTE.match(os.fspath(value)):
+            raise InputError(f"{source}{value} is not on this machine's disks; name a local file "
+                             "or folder.")
+
+
 def check_decodable(values: list, source: str) -> None:
     """Raises InputError if a text, such as the name of a file, holds bytes that are not UTF-8.
 
@@ -224,6 +276,7 @@ def find_files(patterns, flag, suffixes=None):
         patterns = patterns.split(",")
     found = []
     for pattern in filter(None, (p.strip() for p in patterns)):
+        check_local([pattern], f"--{flag}: ")
         if os.path.isdir(pattern):
             names = [os.path.join(root, name) for root, _, names in os.walk(pattern)
                      for name in names if not name.startswith(".")]

@@ -32,7 +32,7 @@ from absl import flags as absl_flags
 
 from bert_tf import signals
 from bert_tf.errors import InputError
-from bert_tf.files import check_decodable
+from bert_tf.files import PATH_FLAGS, check_decodable, check_local
 
 REQUIRED = dataclasses.MISSING
 _HELP = ("--help", "-h", "-help", "--helpfull")
@@ -109,7 +109,10 @@ def read(config_class, flag_values):
         value = getattr(flag_values, field.name)
         if _is_required(field) and value in (None, "", []):
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
-        check_decodable(value if isinstance(value, list) else [value], f"--{field.name}")
+        parts = value if isinstance(value, list) else [value]
+        check_decodable(parts, f"--{field.name}")
+        if PATH_FLAGS.fullmatch(field.name):
+            check_local(parts, f"--{field.name}: ")
         values[field.name] = value
     return config_class(**values)
 

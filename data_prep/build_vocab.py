@@ -27,7 +27,7 @@ import sentencepiece
 from bert_tf import flags
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, write_aside
+from bert_tf.files import announce_replacing, find_files, locked, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import (
     Tokenizer,
@@ -36,7 +36,9 @@ from bert_tf.tokenization import (
     open_tokenizer,
     split_chunks,
     split_words,
+    wordpiece,
 )
+from bert_tf.tokenization.blocks import slices
 from bert_tf.tokenization.sentencepiece import ALBERT, T5, XLNET, Style, prepare
 from bert_tf.tokenization.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
@@ -47,6 +49,8 @@ tokenizers = lazy_loader.load("tokenizers")
 _PIECE_BYTES = 1 << 22
 _ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json",
             "elmo_words": "", "sequence_words": ""}
+# Files beside --output_file.
+_BESIDE = {"byte_bpe": [byte_bpe.MERGES_FILE], "gpt_bpe": [gpt_bpe.MERGES_FILE]}
 # The marks that the vocabularies of ALBERT and XLNet hold as pieces of their own.
 _MARKS = list("()\"-.–£€")
 
@@ -133,9 +137,11 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
            "sequence_words": lambda line: split_sequence(line, job.do_lower_case),
            "sentencepiece": lambda line: _prepare(line, job).split(),
            }[job.tokenizer]
+    boundary = wordpiece.BOUNDARY if job.tokenizer == "wordpiece" else byte_bpe.BOUNDARY
     for piece in corpus.read_pieces(paths, _PIECE_BYTES):
         for line in corpus.decode(piece, paths):
-            parts.update(cut(line))
+            for part in slices(line, boundary):
+                parts.update(cut(part))
     words = parts
     if job.tokenizer == "wordpiece":
         words = collections.Counter()
@@ -310,11 +316,14 @@ def main(job: BuildVocabFlags) -> None:
     paths = find_files(job.input_file, "input_file")
     folder = os.path.dirname(job.output_file)
     make_folder(folder, "output_file")
-    words = count_words(paths, job)
-    for name, content in _TRAINERS[job.tokenizer](words, job).items():
-        path = os.path.join(folder, name) if name else job.output_file
-        with write_aside(path, "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+    with locked(job.output_file, "--output_file"):
+        announce_replacing(os.path.join(folder, name) if name else job.output_file
+                           for name in ("", *_BESIDE.get(job.tokenizer, ())))
+        words = count_words(paths, job)
+        for name, content in _TRAINERS[job.tokenizer](words, job).items():
+            path = os.path.join(folder, name) if name else job.output_file
+            with write_aside(path, "wb") as file:
+                file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
     tokenizer = open_tokenizer(job.output_file, job.do_lower_case)
     print(f"{job.output_file}: {report(words, tokenizer)}")
     if tokenizer.vocabulary.size < job.vocab_size:

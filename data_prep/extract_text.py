@@ -23,8 +23,9 @@ import warnings
 from bert_tf import flags
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder, write_aside
+from bert_tf.files import announce_replacing, find_files, locked, make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tokenization.blocks import slices
 from data_prep import prose
 
 STANDARD_LIBRARY = "stdlib"
@@ -32,6 +33,7 @@ STANDARD_LIBRARY = "stdlib"
 _SKIPPED = {"test", "tests", "testing", "_vendor", "vendor", "_vendored", "site-packages",
             "dist-packages", "lib2to3", "__pycache__"}
 _TOPICS = "pydoc_data/topics.py"
+_WHITE_SPACE = re.compile(r"\s")
 _SHORTEST = 4       # sentences of a document of documentation
 _LONGEST = 50       # sentences of a document of one's own text, so that part of it can be held out
 
@@ -170,9 +172,15 @@ def own_text(paths):
         gap = r"\n{3,}" if "\n\n\n" in text else r"\n\n"
         for number, document in enumerate(re.split(gap, text)):
             found = [sentence for paragraph in document.split("\n\n")
-                     for sentence in prose.sentences(" ".join(paragraph.split()))]
+                     for sentence in prose.sentences(_join_blanks(paragraph))]
             for start in range(0, len(found), _LONGEST):
                 yield f"{path} {number} {start}", found[start:start + _LONGEST]
+
+
+def _join_blanks(text):
+    """Returns the text with one blank for each run of white space; long texts in parts."""
+    parts = (" ".join(part.split()) for part in slices(text, _WHITE_SPACE))
+    return " ".join(filter(None, parts))
 
 
 def main(job):
@@ -210,6 +218,8 @@ class _Output:
 
     def __init__(self, path, flag, stack):
         make_folder(os.path.dirname(path), flag)
+        stack.enter_context(locked(path, f"--{flag}"))
+        announce_replacing([path])
         self.path = path
         self.documents = self.sentences = self.size = 0
         self._file = stack.enter_context(write_aside(path, "wb"))

@@ -1,7 +1,9 @@
 """Files that are whole or absent, and folders that one process works on."""
 
+import ast
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -9,7 +11,7 @@ import sys
 
 import pytest
 
-from bert_tf import files
+from bert_tf import checkpoints, files
 from bert_tf.errors import InputError
 
 _HOLD = """
@@ -53,6 +55,60 @@ def test_a_lock_names_its_holder_and_disappears(tmp_path, hold, name, lock):
     with files.locked(str(path), "--output_dir"):
         assert os.listdir(tmp_path) == [lock]
     assert not os.listdir(tmp_path)
+
+
+def test_what_a_living_process_writes_is_left_to_it(tmp_path):
+    """Only files of processes that have ended are removed."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    path, folder = tmp_path / "a.txt", tmp_path / "out"
+    names = [f"{name}{files._ASIDE}{process}" for process in (ended.pid, os.getppid())
+             for name in ("a.txt", "out")]
+    for name in names:
+        (tmp_path / name).mkdir() if name.startswith("out") else (tmp_path / name).write_text("")
+    with files.write_aside(path) as file, files.folder_aside(str(folder)):
+        file.write("whole")
+    assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", "out", *names[2:]])
+
+
+REMOTE = ["gs://bucket/run", "s3://b/a.txt", "hf://datasets/x", "memory://x", "file:///tmp/x"]
+
+
+@pytest.mark.parametrize("path", REMOTE)
+def test_remote_files_are_refused_and_no_folder_is_made_of_them(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for use in (lambda: files.make_folder(path, "output_dir"),
+                lambda: files.write_json(path, {}),
+                lambda: files.folder_aside(path).__enter__(),
+                lambda: files.find_files(path, "input_file"),
+                lambda: checkpoints.read_config(path)):
+        with pytest.raises(InputError, match=f"{path} is not on this machine's disks"):
+            use()
+    assert not os.listdir(tmp_path)
+
+
+# String flags that name no file: labels and columns may begin like an address.
+_NO_PATHS = """attention_mask_heads best_of bits choice_columns choose_split chunk_tag class_weights
+dupe_factors gcp_project grid_learning_rate grid_num_train_epochs grid_train_batch_size label_column
+labels layers leave_out lengths mask_shares master max_train_examples model_size models orders
+packages patience_layers pos_tagger prune_heads prune_percent runtimes schemes split splits
+stack_layers stack_learning_rates stack_steps stack_warmup_steps student_layers systems tags task
+task_schedule tasks teacher_layers terms text_a_column text_b_column tfds_name tpu tpu_zone
+train_fractions variants weight_bits words""".split()
+
+
+def test_every_flag_is_known_to_name_a_file_or_not():
+    root, found = pathlib.Path(files.__file__).parents[1], set()
+    for path in (path for folder in ("bert_tf", "data_prep", "run_scripts", "benchmarks")
+                 for path in (root / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call) and (
+                    ast.unparse(node.value.func).endswith("option")
+                    and "str" in ast.unparse(node.annotation)
+                    and "choices" not in [keyword.arg for keyword in node.value.keywords]):
+                found.add(node.target.id)
+    assert "output_dir" in found
+    assert sorted(name for name in found if not files.PATH_FLAGS.fullmatch(name)) == _NO_PATHS
 
 
 def test_other_names_of_a_folder_are_free(tmp_path, hold):

@@ -10,6 +10,7 @@ from bert_tf.checkpoints.rules import Source
 from bert_tf.checkpoints.weights import Account, Weights, assign, translate
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
+from bert_tf.files import check_local
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +61,7 @@ def _find(path):
             is no such path.
     """
     path = os.fspath(path)
+    check_local([path])
     files = os.listdir(path) if os.path.isdir(path) else [path, *(
         [f"{path}.index"] if os.path.isfile(f"{path}.index") else [])]
     modules = [form.module for form in FORMATS.values()

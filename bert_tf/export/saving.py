@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import lazy_loader
 
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
+from bert_tf.files import check_local, write_aside
 
 if typing.TYPE_CHECKING:
     from bert_tf.export.ids_model import IdsModel
@@ -64,6 +64,7 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
     Raises:
         InputError: it exists.
     """
+    check_local([folder])
     path = os.path.join(folder, str(version))
     if os.path.exists(path):
         raise InputError(f"{path} is there already; give another version, or remove it.")

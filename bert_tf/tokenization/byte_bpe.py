@@ -36,7 +36,7 @@ _WORD = ("'s|'t|'re|'ve|'m|'ll|'d| ?[{letters}]+| ?[{numbers}]+| ?[^{spaces}{let
 _ASCII_WORD = re.compile(_WORD.format(letters="A-Za-z", numbers="0-9", spaces="\t\n\v\f\r "))
 # White space at which a line can't simply be cut: all but single blanks.
 _ODD_SPACE = re.compile(f"[{_SPACES.replace(' ', '')}]|  ")
-_BOUNDARY = re.compile(f"(?<=[^{_SPACES}]) (?=[^{_SPACES}])")
+BOUNDARY = re.compile(f"(?<=[^{_SPACES}]) (?=[^{_SPACES}])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_START = "\ud800"      # no valid text holds a surrogate
 
@@ -137,7 +137,7 @@ class ByteBpeTokenizer(Tokenizer):
         return self.encode_lines([text])[0].tolist()
 
     def encode_lines(self, lines):
-        return encode_blocks(lines, _BOUNDARY, self._encode_block)
+        return encode_blocks(lines, BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text, trim=True):
         """See `Tokenizer`. A token covers every character of which it holds at least one byte, so

@@ -85,7 +85,7 @@ SPLIT_LOWER = _Table(is_mark, is_punctuation)
 SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not is_deleted(c))
 _DELETED_SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and is_deleted(c))
 # Cutting the text before any of these changes no word.
-_BOUNDARY = re.compile(f"[{re.escape(SPACES)}{_CJK_BLOCKS}]")
+BOUNDARY = re.compile(f"[{re.escape(SPACES)}{_CJK_BLOCKS}]")
 
 
 def split_chunks(text: str) -> list[str]:
@@ -221,7 +221,7 @@ class WordpieceTokenizer(Tokenizer):
             b"".join(map(self._chunks.__getitem__, split_chunks(text.replace(_LINE_END, "")))))
 
     def encode_lines(self, lines):
-        return encode_blocks(lines, _BOUNDARY, self._encode_block)
+        return encode_blocks(lines, BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text):
         """See `Tokenizer`; [UNK] covers its whole word."""

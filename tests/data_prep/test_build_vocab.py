@@ -4,12 +4,19 @@ import gzip
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
 from bert_tf.errors import InputError
-from bert_tf.tokenization import WordpieceTokenizer, open_tokenizer
-from data_prep import build_vocab
+from bert_tf.tokenization import (
+    WordpieceTokenizer,
+    blocks,
+    byte_bpe,
+    open_tokenizer,
+    wordpiece,
+)
+from data_prep import build_vocab, extract_text
 
 TEXT = ("The lowest newer wider newest low lower. Café, café!\nNo newspapers 中文 here; lower "
         "and lower\u00ad.\n\n") * 20
@@ -131,6 +138,51 @@ def test_refusals(text_file, content, options, parts):
         build(text_file, **options)
     assert all(part in str(error.value) for part in parts), error.value
     assert not (text_file.parent / "vocab.txt").exists()
+
+
+def test_one_job_at_a_time_writes_and_says_what_it_replaces(text_file, monkeypatch, capsys):
+    build(text_file, "vocab.json", tokenizer="byte_bpe", vocab_size=300)
+    assert "will be replaced" not in capsys.readouterr().out
+    count, folder = build_vocab.count_words, text_file.parent
+
+    def count_words(*arguments):
+        assert (folder / ".vocab.json.lock").exists()
+        return count(*arguments)
+
+    monkeypatch.setattr(build_vocab, "count_words", count_words)
+    build(text_file, "vocab.json", tokenizer="byte_bpe", vocab_size=300)
+    assert capsys.readouterr().out.startswith(
+        f"{folder / 'vocab.json'}, {folder / 'merges.txt'} will be replaced.\n")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "merges.txt", "text.txt", "vocab.json"]
+
+
+LINES = ["wider café ", "The  lowest", " 中文字 ab\u00ad", "\tΣΣ, x.y ''``"]
+
+
+@pytest.mark.parametrize("tokenizer, boundary", [
+    *((name, byte_bpe.BOUNDARY) for name in build_vocab._ENDINGS if name != "wordpiece"),
+    ("wordpiece", wordpiece.BOUNDARY)])
+def test_a_huge_line_is_counted_in_parts(tmp_path, monkeypatch, tokenizer, boundary):
+    path = tmp_path / "text.txt"
+    path.write_text(" ".join(LINES * 300) + "\n", encoding="utf-8")
+    job = build_vocab.BuildVocabFlags([], "", tokenizer=tokenizer)
+    whole = build_vocab.count_words([path], job)
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 50)
+    assert len(list(blocks.slices(path.read_text(encoding="utf-8"), boundary))) > 100
+    assert build_vocab.count_words([path], job) == whole
+
+
+def test_a_huge_line_takes_little_memory(tmp_path, monkeypatch):
+    path, size = tmp_path / "text.txt", 1 << 22
+    path.write_text("abc " * (size // 4))
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1 << 16)
+    tracemalloc.start()
+    build_vocab.count_words([path], build_vocab.BuildVocabFlags([], ""))
+    list(extract_text.own_text([path]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * size      # a list of its words takes 14 times its size
 
 
 def test_a_missing_file_is_named(tmp_path):
