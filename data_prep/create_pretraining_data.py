@@ -25,6 +25,7 @@ import google_crc32c
 import numpy as np
 
 from bert_tf import flags, recipes
+from bert_tf.data import masking
 from bert_tf.data.denoising.text_pairs import create_pairs
 from bert_tf.data.instances import statistics
 from bert_tf.data.instances.pretraining import create_instances
@@ -43,7 +44,7 @@ from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import stream_job
 from data_prep.denoising_flags import DenoisingFlags
-from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
+from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags, recipe_defaults
 from data_prep.pretraining_manifest import (
     describe,
     describe_all,
@@ -86,8 +87,7 @@ class PieceWriter:
                     else corpus.tokenize_documents)
         text = None
         if self._job.input_format == "columns":
-            masking = self._recipe.corruption
-            tags = masking.units == "tags" or "ner_span" in masking.schemes
+            tags = needs_tags(self._recipe)
             text = TaggedText(lines, self._tokenizer, self._job.tag_column if tags else None,
                               self._job.input_file)
             lines = text.lines
@@ -109,7 +109,7 @@ class PieceWriter:
         result = {"shards": shards, "counts": counts, "line_sample": sample}
         if draws_of_corpus(self._recipe):
             # DistilBERT's code counts lines that it leaves out, too.
-            is_whole = self._recipe.corruption.quota == "of_batch"
+            is_whole = masking.find(self._recipe.corruption).by_rarity
             result["token_counts"] = np.bincount(
                 documents.tokens if is_whole else instances.counted_tokens,
                 minlength=vocabulary.size).tolist()
@@ -173,7 +173,8 @@ def _check_vocabulary(job, recipe, vocabulary):
     layout = vocabulary.layout
     needed = ["cls"] * (layout.before > 0 or layout.cls_last) + ["sep"]
     needed = (["sep"] if recipe.denoising else
-              needed * (not recipe.segments.bare) + ["mask"] * recipe.corruption.hides)
+              needed * (not recipe.segments.bare)
+              + ["mask"] * masking.find(recipe.corruption).hides)
     missing = [role for role in needed if role not in vocabulary.special]
     if missing:
         raise InputError(f"--vocab_file: {job.vocab_file} has no special token for the role "
@@ -227,8 +228,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     in_streams = pairing.in_streams
     if not in_streams:
         stream.refuse(recipe.name, ("bsz_per_host",) if pairing.in_rows else ())
-    recipe.corruption.check_slots(job.max_predictions_per_seq, job.max_seq_length,
-                                  job.masked_lm_prob)
+    masking.find(recipe.corruption).check_slots(job.max_predictions_per_seq, job.max_seq_length,
+                                                job.masked_lm_prob)
     tokenizer = _open_tokenizer(job, recipe)
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
     vocabulary = tokenizer.vocabulary

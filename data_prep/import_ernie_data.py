@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 
 from bert_tf import flags, recipes
+from bert_tf.data import masking
 from bert_tf.data.instances import ernie_samples
 from bert_tf.data.instances.pretraining import feature_names
-from bert_tf.data.masking.ernie_masks import gather_masks
+from bert_tf.data.masking.ernie import gather_masks
 from bert_tf.data.masking.masks import MASK, Masks
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
@@ -174,7 +175,7 @@ def main(job: ImportErnieDataFlags) -> None:
     recipe = recipes.find("ernie").vary(corruption={"dynamic": False, "units": "tags"},
                                         tokenizer=tokenizer.name)
     job.max_predictions_per_seq = job.max_predictions_per_seq or (
-        recipe.corruption.most_predictions(job.max_seq_length, job.masked_lm_prob))
+        masking.find(recipe.corruption).most_predictions(job.max_seq_length, job.masked_lm_prob))
     job.vocab_size = job.vocab_size or vocabulary.size
     if job.vocab_size < vocabulary.size:
         raise InputError(f"--vocab_size is {job.vocab_size}, but {job.vocab_file} has "

@@ -5,20 +5,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import recipes
-from bert_tf.data.masking.dynamic_masks import can_draw
+from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.options import defaults_of
 from bert_tf.recipes.corruption import Segments
 
-# Flags that are fields of `MaskTokens`, by the value of `choose` that they are for, and what that
-# is called, with a recipe that has it.
-CHOICE_FLAGS = {
-    "ngrams": ("n-grams, such as albert", ("ngram", "favor_shorter_ngram", "do_permutation")),
-    "spans": ("spans, such as spanbert", (
-        "schemes", "span_lower", "span_upper", "geometric_p", "replacement_method", "endpoints",
-        "max_pair_targets", "ner_masking_prob"))}
+# Flags that only some maskings have, and a recipe with such a masking.
+MASKING_FLAGS = {
+    **dict.fromkeys(("ngram", "favor_shorter_ngram", "do_permutation"), "albert"),
+    **dict.fromkeys(("schemes", "span_lower", "span_upper", "geometric_p", "replacement_method",
+                     "endpoints", "max_pair_targets", "ner_masking_prob"), "spanbert")}
 SHARE_FLAGS = ("random_share", "swapped_share")
 SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
@@ -139,9 +137,9 @@ class PretrainingDataFlags:
             InputError: there is no such recipe, or it has no use for a flag.
         """
         recipe = _vary(_find_recipe(self), self)
-        _check_dynamic(recipe, self)
-        _check_segments(recipe)
-        _check_units(recipe.corruption, self)
+        if not recipe.denoising:
+            masking.find(recipe.corruption).check(recipe.segments)
+        _check_units(recipe, self)
         return recipe
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
@@ -240,27 +238,32 @@ def _vary(recipe, job):
         segments["random_share"] = Segments.random_share
     segments |= job.given(SHARE_FLAGS)
     corruption = job.given(("shuffle_prob",))
-    for choose, (called, names) in CHOICE_FLAGS.items():
-        found = job.given(names)
-        if found and recipe.corruption.choose != choose:
-            raise InputError(f"--{next(iter(found))} is for recipes that mask {called}; leave "
-                             f"it out with --recipe={recipe.name}.")
-        corruption |= found
+    found = masking.find(recipe.corruption)
+    settings = job.given(MASKING_FLAGS)
+    if unknown := [name for name in settings if name not in found.own_settings()]:
+        user = MASKING_FLAGS[unknown[0]]
+        raise InputError(
+            f"--{unknown[0]} is for recipes that mask "
+            f"{masking.find(recipes.find(user).corruption).called}, such as {user}; leave it out "
+            f"with --recipe={recipe.name}.")
+    # As in records of earlier versions, a value that is the default is not told.
+    corruption |= {name: value for name, value in settings.items()
+                   if value != getattr(type(found), name)}
     if job.do_whole_word_mask is not None:
         corruption["units"] = "words" if job.do_whole_word_mask else "subwords"
     if job.masking_units:
         corruption["units"] = job.masking_units
     if job.masking:
         corruption["dynamic"] = job.masking == "dynamic"
-        if not corruption["dynamic"] and recipe.corruption.quota == "with_repeats":
-            corruption["quota"] = "rounded"     # there, no position comes twice
+        if job.masking == "static" and found.when_static:
+            corruption["masking"] = found.when_static
     if job.mask_shares:
         corruption["shares"] = _shares(job.mask_shares)
-    if not recipe.corruption.hides:
+    if not found.hides:
         _check_hides_nothing(job)
-    settings = {} if job.strip_accents else {"strip_accents": False}
+    accents = {} if job.strip_accents else {"strip_accents": False}
     return recipe.vary(segments, corruption,
-                       tokenizer_settings={**recipe.tokenizer_settings, **settings})
+                       tokenizer_settings={**recipe.tokenizer_settings, **accents})
 
 
 def _shares(values):
@@ -284,46 +287,27 @@ def _check_hides_nothing(job):
                              f"--recipe={job.recipe}.")
 
 
-def _check_dynamic(recipe, job):
-    """Raises InputError for masks that can't be drawn while training."""
-    if recipe.corruption.dynamic and not can_draw(recipe.corruption):
-        what = "shuffles trigrams" if recipe.corruption.shuffle_prob else "masks n-grams"
-        raise InputError(f"--masking=dynamic: recipe {recipe.name} {what}, which are drawn "
-                         "while records are made; leave it out.")
-    if recipe.corruption.quota == "with_repeats":
-        if recipe.corruption.shares[1]:
-            raise InputError(f"--mask_shares: recipe {recipe.name} puts no random tokens in; "
-                             "let the second share be 0.")
-        if recipe.corruption.units != "subwords":
-            flag = "masking_units" if job.masking_units else "do_whole_word_mask"
-            raise InputError(f"--{flag}: recipe {recipe.name} draws sub-words "
-                             "while it trains; leave it out, or give --masking=static.")
+def needs_entities(recipe: recipes.Recipe) -> bool:
+    """Whether masks are drawn of entities."""
+    return "ner_span" in recipe.corruption.settings.get("schemes", ())
 
 
-def _check_segments(recipe):
-    """Raises InputError for masks that the recipe's sequences can't have."""
-    if recipe.corruption.choose == "spans" and (recipe.segments.sentence_ends or PAIRINGS[
-            recipe.segments.pairing].segments > 1):
-        raise InputError(f"--segments={recipe.segments.pairing}: spans are masked in sequences "
-                         "of one text without separators; give doc_blocks or doc_sentences.")
-    if recipe.segments.sentence_ends and recipe.corruption.quota != "drawn" and (
-            not recipe.corruption.dynamic):
-        raise InputError(f"--segments={recipe.segments.pairing} puts separators between "
-                         "sentences, which static masks would hide; give --masking=dynamic or "
-                         "--recipe=roberta.")
+def needs_tags(recipe: recipes.Recipe) -> bool:
+    """Whether the tags of words decide about masks."""
+    return recipe.corruption.units == "tags" or needs_entities(recipe)
 
 
-def _check_units(masking, job):
+def _check_units(recipe, job):
     """Raises InputError if there is nothing to find units or entities in."""
-    units, needs_entities = masking.units, "ner_span" in masking.schemes
-    if needs_entities and not job.phrase_file and job.input_format != "columns":
+    units, of_entities = recipe.corruption.units, needs_entities(recipe)
+    if of_entities and not job.phrase_file and job.input_format != "columns":
         raise InputError("--schemes=ner_span needs entities: give --input_format=columns and a "
                          "file of words with tags, or --phrase_file.")
     if units == "tags" and job.input_format != "columns":
         raise InputError("--masking_units=tags needs words with tags: give "
                          "--input_format=columns and such a file, or --masking_units=phrases.")
     if (units == "phrases" and not job.phrase_file) or (
-            job.phrase_file and units != "phrases" and not needs_entities):
+            job.phrase_file and units != "phrases" and not of_entities):
         raise InputError("--masking_units=phrases and --phrase_file belong together: give "
                          "both, or neither.")
 
@@ -334,7 +318,8 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
     if recipe.denoising or _reads_streams(recipe.name):
         return f"--recipe={recipe.name} ({recipe.source})", dict(recipe.defaults)
-    most = recipe.corruption.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
+    found = masking.find(recipe.corruption)
+    most = found.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
     if given.get("task") in recipe.tasks:
         recipe = recipe.of_task(given["task"])
     return f"--recipe={recipe.name} ({recipe.source})", {
@@ -343,13 +328,12 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "masking": "dynamic" if recipe.corruption.dynamic else "static",
         **({"mask_shares": list(map(str, recipe.corruption.shares)),
             "do_whole_word_mask": recipe.corruption.units == "words"}
-           if recipe.corruption.hides else {}),
+           if masking.find(recipe.corruption).hides else {}),
         **({name: getattr(recipe.segments, name) for name in SHARE_FLAGS}
            if recipe.segments.negatives == "three_way" else
            {"random_next_sentence": recipe.segments.negatives == "random"}),
         **({"shuffle_prob": recipe.corruption.shuffle_prob} if recipe.corruption.shuffle_prob
            else {}),
         **{name: list(value) if isinstance(value, tuple) else value
-           for name in CHOICE_FLAGS.get(recipe.corruption.choose, ("", ()))[1]
-           for value in [getattr(recipe.corruption, name)]},
+           for name in found.own_settings() for value in [getattr(found, name)]},
         **recipe.defaults}

@@ -5,6 +5,7 @@ import os
 import re
 from typing import Any
 
+from bert_tf.data import masking
 from bert_tf.data.instances import statistics
 from bert_tf.data.instances.pretraining import feature_names
 from bert_tf.data.records import manifest
@@ -14,15 +15,13 @@ from bert_tf.files import is_gzip, open_unpacked
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
-from data_prep.pretraining_flags import CHOICE_FLAGS, SHARE_FLAGS, PretrainingDataFlags
+from data_prep.pretraining_flags import MASKING_FLAGS, SHARE_FLAGS, PretrainingDataFlags
 
 # Flags that leave the records as they are, and those that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments",
                "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
-               "task",
-               *SHARE_FLAGS,
-               *(name for _, names in CHOICE_FLAGS.values() for name in names))
+               "task", *SHARE_FLAGS, *MASKING_FLAGS)
 # Those that earlier versions did not know: named only where they are not at their defaults.
 _ADDED = {"blanks_separate_docs": True, "strip_accents": True, "input_format": "lines",
           "tag_column": -1, "phrase_file": "", "second_share": 0.5}
@@ -36,9 +35,9 @@ def options_of(job: PretrainingDataFlags) -> dict[str, Any]:
 
 def draws_of_corpus(recipe: Recipe) -> bool:
     """Whether training needs how often the text has each token."""
-    masking = recipe.corruption
-    return recipe.network == "SequenceLstm" or masking.quota == "of_batch" or (
-        masking.dynamic and masking.replace_from == "corpus")
+    made = recipe.corruption
+    return recipe.network == "SequenceLstm" or masking.find(made).by_rarity or (
+        made.dynamic and made.replace_from == "corpus")
 
 
 def describe_all(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, options: dict
@@ -61,7 +60,7 @@ def describe_all(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabula
                        "mask_id": vocabulary.mask_id,
                        **({"special_ids": vocabulary.special_ids}
                           if recipe.corruption.replace_from == "words"
-                          or recipe.corruption.quota == "of_batch" else {}),
+                          or masking.find(recipe.corruption).by_rarity else {}),
                        **({"parts": [part.describe() for part in vocabulary.parts]}
                           if vocabulary.parts else {})},
         "inputs": [{"name": name, "bytes": os.path.getsize(name)} for name in job.input_file],
@@ -106,10 +105,10 @@ def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, voc
     """
     found = {"options": options, "vocabulary": vocabulary.hash, "pieces": pieces,
              "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
-    masking = recipe.corruption
-    if masking.units == "words":
-        masking = dataclasses.replace(masking, units="subwords")
-    halves = recipe.segments, masking
+    made = recipe.corruption
+    if made.units == "words":
+        made = dataclasses.replace(made, units="subwords")
+    halves = recipe.segments, made
     if recipe.denoising or halves != (Segments(), MaskTokens()):    # no earlier version made these
         found["recipe"] = recipe.describe()
         del found["recipe"]["name"]

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf import flags, recipes
+from bert_tf.data import masking
 from bert_tf.data.batches.bucketing import pads_left
+from bert_tf.data.batches.record_files import record_features
 from bert_tf.data.masking import word_order
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import RecordFormat
@@ -106,7 +108,7 @@ def _read_format(path, record, vocab_size):
     recipe, task = record.get("recipe"), record.get("task")
     # Manifests without a recipe are of the kind of record that has two such labels.
     num_labels = word_order.num_labels(recipes.of_manifest(record)) if recipe else 2
-    return RecordFormat(*manifest.record_features(record),
+    return RecordFormat(*record_features(record),
                         vocab_size or record["vocabulary"]["size"],
                         kind_on_disk(task).label_limit(task) if task else num_labels)
 
@@ -178,11 +180,11 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
         problems[f"{name} are not 0 or 1, and 0 where nothing is predicted."] = (
             (f[name] != 0) & ((f[name] != 1) | (f["masked_lm_weights"] == 0))).any(1)
     if form.is_masked:
-        masking = recipes.of_manifest(record or None).corruption
-        drawn = masking.quota == "drawn"
-        problems.update(_mask_problems(f, length, Layout(0, 0, 0) if drawn else Layout()))
+        made = masking.find(recipes.of_manifest(record or None).corruption)
+        problems.update(_mask_problems(
+            f, length, Layout(0, 0, 0) if made.hides_special else Layout()))
         # A unit of more tokens than may be masked is passed over.
-        if drawn or masking.quota in ("each", "none") or masking.units != "subwords":
+        if not made.always_predicts or made.units != "subwords":
             problems.pop(_NOTHING)
     elif "mask_id" in record.get("vocabulary", {}):
         problems["a token is masked already, but masks are to be drawn while training."] = (

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.masking.static_masks import MASKINGS
+from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, TAUGHT
@@ -20,7 +20,7 @@ ROWS = recipes.RECIPES.values()
 @pytest.mark.parametrize("recipe", ROWS, ids=recipes.RECIPES)
 def test_the_names_of_a_row_are_in_their_tables(recipe):
     assert recipe.segments.pairing in PAIRINGS
-    assert recipe.corruption.choose in MASKINGS
+    assert masking.find(recipe.corruption).masking == recipe.corruption.masking
     assert recipe.corruption.units in ("subwords", "words")
     assert {term.objective for term in recipe.terms} <= OBJECTIVES.keys() | TAUGHT.keys()
     flags = {field.name for kind in (PretrainingDataFlags, StreamFlags, TrainSettings,

@@ -17,8 +17,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "batches.two_texts": ["TwoTexts", "check_mixes"],
         "instances": ["statistics"],
         "instances.pretraining": ["Instances", "create_instances", "feature_names"],
-        "masking.dynamic_masks": ["DynamicMasks"],
-        "masking.static_masks": ["MASKINGS", "StaticMasks"],
         "records": ["features", "manifest", "tfrecord"],
         "records.features": ["pack_pairs", "truncate_pairs"],
         "records.jobs": ["Progress", "run_pieces"],

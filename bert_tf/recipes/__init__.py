@@ -5,8 +5,8 @@ half (network, terms, learner). Numbers such as rates, lengths and sizes are fla
 configuration; a row may only give a flag another default. Rows are data and names: this package
 imports no model.
 
-A new relative of BERT is a row here, plus a row in the table that a new name refers to:
-`data.segments.pairing.PAIRINGS`, `data.masking.static_masks.MASKINGS`, `heads.HEADS`.
+A new relative of BERT is a row here, plus what a new name refers to: a row of
+`data.segments.pairing.PAIRINGS` or `heads.HEADS`, a file of `data.masking`.
 """
 
 import lazy_loader

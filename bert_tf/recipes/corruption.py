@@ -1,11 +1,10 @@
-"""How sequences are cut from documents, and which of their tokens are predicted: what, beside the
-tokenizer, decides the records of a recipe.
+"""The data half of a recipe: how sequences are cut from documents, and which of their tokens are
+predicted.
 """
 
 import dataclasses
-import math
-
-from bert_tf.errors import InputError
+from collections.abc import Mapping
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,114 +37,68 @@ class Segments:
     reverse: bool = False
 
 
+# Manifests name the first maskings by two names, of the way to choose and of the number of
+# predictions; any other masking by its own name.
+_NAMES_ON_DISK = {
+    "bert": ("units", "rounded"), "albert": ("ngrams", "rounded"), "spanbert": ("spans", "raised"),
+    "roberta": ("units", "drawn"), "electra": ("units", "with_repeats"), "ernie": ("units", "each"),
+    "distilbert": ("units", "of_batch"), "xlnet": ("units", "permutation"),
+    "next_token": ("units", "next_token"), "none": ("units", "none")}
+
+
 @dataclasses.dataclass(frozen=True)
 class MaskTokens:
-    """Some tokens are hidden and predicted.
+    """Which tokens are predicted, and what the model sees in their place.
 
     Attributes:
+        masking: the file of `bert_tf/data/masking/` that chooses and hides tokens.
         units: what is predicted together or not at all: "subwords", one at a time; "words", with
             all their sub-words; "tags", words that follow each other under one tag; or "phrases",
             those of a list. Words outside of tags and phrases are units of their own.
-        choose: how units are chosen, a key of `data.masking.static_masks.MASKINGS`.
-        quota: how many tokens are predicted: "rounded", a share of the sequence; "with_repeats",
-            as many positions are drawn with replacement, so that one may come twice; "drawn", a
-            share of the units, rounded up or down at random so that their mean is exact, with
-            special tokens among them (RoBERTa); "raised", a share of the text, rounded up
-            (SpanBERT); "each", a coin for each unit, whose tokens are then thrown one by one
-            (ERNIE); "of_batch", a share of all tokens of a batch, drawn anew each time, rare words
-            more often (DistilBERT); "next_token", every token but the first, from those before it:
-            none is hidden, and the other fields have no effect; "permutation", what the records
-            say, each from the tokens before it in an order that is drawn while training (XLNet);
-            "none", no token.
-        replace_from: what random tokens are drawn from: "vocabulary", "words": not the special
-            tokens but that of mask (RoBERTa), "corpus": as often as the text has them (SpanBERT),
-            or "tokens": any but padding, id 0 (ERNIE).
+        replace_from: what random tokens are drawn from: "vocabulary"; "words", all but special
+            tokens, [MASK] included (RoBERTa); "corpus", as often as the text has them (SpanBERT);
+            or "tokens", any but padding, id 0 (ERNIE).
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.
-        ngram: with choose="ngrams", the most units in a row that are predicted together.
-        favor_shorter_ngram: with choose="ngrams", whether n units have the probability of 1 / n; if
-            not, the longest are the most frequent.
-        do_permutation: with choose="ngrams", whether as many other tokens again change places with
-            each other and are predicted too.
-        schemes: with choose="spans", how the tokens of a sequence are chosen, one of these for each
-            sequence: "pair_span", "random" for single tokens, "ner_span" for entities and spans.
-        span_lower, span_upper, geometric_p: the length of a span in words: from, to, and p of its
-            geometric distribution.
-        replacement_method: whether a "span" is hidden as a whole, or each "word_piece" of it.
-        endpoints: what a span is predicted from: the tokens around it, "external", or its own first
-            and last, "internal".
-        max_pair_targets: how many tokens of a span are predicted from these.
-        ner_masking_prob: with "ner_span", the probability of an entity, not a span.
         shuffle_prob: share of the visible tokens that are shuffled, three neighbours at a time, and
             predicted too (StructBERT).
+        settings: {field of the masking's class: value}, where it has not its default.
     """
 
+    masking: str = "bert"
     units: str = "subwords"
-    choose: str = "units"
-    quota: str = "rounded"
     replace_from: str = "vocabulary"
     shares: tuple[float, float] = (0.8, 0.1)
     dynamic: bool = False
-    ngram: int = 3
-    favor_shorter_ngram: bool = True
-    do_permutation: bool = False
-    schemes: tuple[str, ...] = ("pair_span",)
-    span_lower: int = 1
-    span_upper: int = 10
-    geometric_p: float = 0.2
-    replacement_method: str = "span"
-    endpoints: str = "external"
-    max_pair_targets: int = 15
-    ner_masking_prob: float = 0.5
     shuffle_prob: float = 0.0
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
 
-    def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
-        """The number of predictions that a record has room for."""
-        if self.quota == "permutation" and not max_predictions_per_seq:
-            return max_seq_length
-        return (max_predictions_per_seq * (1 + self.do_permutation)
-                + 3 * self.most_trigrams(max_predictions_per_seq, max_seq_length))
+    def vary(self, values: Mapping[str, Any]) -> "MaskTokens":
+        """Returns this with other values of fields, or of settings."""
+        shared = {field.name for field in dataclasses.fields(MaskTokens)}
+        settings = {name: value for name, value in values.items() if name not in shared}
+        changes: dict[str, Any] = {name: values[name] for name in values if name in shared}
+        return dataclasses.replace(self, **{"settings": {**self.settings, **settings}, **changes})
 
-    def most_trigrams(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
-        """The most trigrams of a sequence that are shuffled: of one that is full, with two
-        segments."""
-        visible = max(max_seq_length - 3 - max_predictions_per_seq, 0)
-        return math.ceil(round(self.shuffle_prob * visible / 3, 9))
+    def describe(self) -> dict[str, Any]:
+        """Returns the JSON value that manifests have."""
+        choose, quota = _NAMES_ON_DISK.get(self.masking, (self.masking, "rounded"))
+        found = {"units": self.units, "choose": choose, "quota": quota,
+                 "replace_from": self.replace_from, "shares": self.shares, "dynamic": self.dynamic,
+                 **self.settings, "shuffle_prob": self.shuffle_prob}
+        absent = {"quota": "rounded", "replace_from": "vocabulary", "shuffle_prob": 0.0}
+        return {name: list(value) if isinstance(value, tuple) else value
+                for name, value in found.items() if name not in absent or value != absent[name]}
 
-    def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
-        """The most predictions where the recipe says how many there are, as ELECTRA's, RoBERTa's
-        and SpanBERT's do. Where words are drawn, which may have any length, half of them more. Of
-        coins there is only a number that few sequences exceed."""
-        if self.quota == "with_repeats":
-            return max(1, int((masked_lm_prob + 0.005) * max_seq_length))
-        if self.quota == "drawn":
-            share = masked_lm_prob * (1 if self.units == "subwords" else 1.5)
-            return min(int(share * max_seq_length) + 1, max_seq_length)
-        if self.quota == "raised":
-            return math.ceil(masked_lm_prob * (max_seq_length - 2))
-        if self.quota in ("each", "of_batch"):
-            # Four standard deviations above the mean, of units of two tokens.
-            spread = (2 * max_seq_length * masked_lm_prob) ** 0.5
-            return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)
-        return None
-
-    @property
-    def hides(self) -> bool:
-        """Whether the tokens that are predicted are hidden."""
-        return self.quota not in ("next_token", "permutation")
-
-    def takes(self, made: "MaskTokens") -> bool:
-        """Whether records that were made for other predictions can be trained on."""
-        return self == made or not self.hides
-
-    def check_slots(self, max_predictions_per_seq: int, max_seq_length: int,
-                    masked_lm_prob: float) -> None:
-        """Raises InputError where predictions are drawn that records have no room for, so that
-        the last ones of a sequence would be left out."""
-        if self.quota == "raised" or (self.quota == "drawn" and self.units == "subwords"):
-            most = self.most_predictions(max_seq_length, masked_lm_prob)
-            if most and max_predictions_per_seq < most:
-                raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but a "
-                                 f"sequence of {max_seq_length} tokens can have {most} "
-                                 "predictions; give that many, or leave the flag out.")
+    @classmethod
+    def from_description(cls, values: Mapping[str, Any]) -> "MaskTokens":
+        """Returns what `describe` described; an absent field has its default."""
+        values = {name: tuple(value) if isinstance(value, list) else value
+                  for name, value in values.items()}
+        names = values.pop("choose", "units"), values.pop("quota", "rounded")
+        masking = next((name for name, on_disk in _NAMES_ON_DISK.items() if on_disk == names),
+                       names[0])
+        fields = {field.name for field in dataclasses.fields(cls)} - {"masking", "settings"}
+        shared = {name: values.pop(name) for name in fields & values.keys()}
+        return cls(masking, **shared, settings=values)

@@ -16,7 +16,7 @@ class Term:
         objective: class name of the objective, as `bert_tf.objectives` exports it.
         weight: factor of this term in the sum.
         options: arguments of the objective beside the configuration.
-        of_records: further arguments, each the value of a field of the records' `MaskTokens`.
+        of_records: further arguments, each the value of a field of the records' masking.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
         optional: whether it is left out where the records lack what it reads.
         by_name: whether it is trained only where --terms names it.
@@ -33,10 +33,10 @@ class Term:
     of_records: Mapping[str, str] = dataclasses.field(default_factory=dict)
     task: str = ""
 
-    def settle(self, corruption: "MaskTokens") -> "Term":
-        """This term with the `options` that the records decide."""
+    def settle(self, masking: "MaskTokens") -> "Term":
+        """Returns this term with the `options` that the masking of the records decides."""
         return dataclasses.replace(self, options={**self.options, **{
-            name: getattr(corruption, field) for name, field in self.of_records.items()}})
+            name: getattr(masking, field) for name, field in self.of_records.items()}})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,16 +55,10 @@ class Task:
     token_labels: str = ""
 
 
-# The names that every manifest has. One that was added later is written where it has not its
-# default, so that earlier records stay those of the same job.
-_DESCRIBED = {"pairing", "units", "choose", "shares", "dynamic"}
-
-
-def _describe(part):
-    """`Segments` or `MaskTokens` as a JSON value."""
-    return {field.name: list(value) if isinstance(value, tuple) else value
-            for field in dataclasses.fields(part)
-            if (value := getattr(part, field.name)) != field.default or field.name in _DESCRIBED}
+def _describe(segments):
+    """`Segments` as a JSON value: the pairing, and what has not its default."""
+    return {field.name: value for field in dataclasses.fields(segments)
+            if (value := getattr(segments, field.name)) != field.default or field.name == "pairing"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,13 +112,13 @@ class Recipe:
         return {"name": self.name, "tokenizer": self.tokenizer,
                 **(settings if self.tokenizer_settings else {}),
                 **({"task": self.task} if self.task else {}),
-                "segments": _describe(self.segments), "corruption": _describe(self.corruption),
+                "segments": _describe(self.segments), "corruption": self.corruption.describe(),
                 **({"denoising": dataclasses.asdict(self.denoising)} if self.denoising else {})}
 
     def of_task(self, name: str) -> "Recipe":
         """This recipe for the records of one of its tasks."""
         task = self.tasks[name]
-        return self.vary(corruption={} if task.masked else {"quota": "none"}, task=name,
+        return self.vary(corruption={} if task.masked else {"masking": "none"}, task=name,
                          segments=dataclasses.asdict(task.segments))
 
     @property
@@ -137,9 +131,9 @@ class Recipe:
         """An ablation: this recipe with other values.
 
         Args:
-            segments, corruption: {field of `Segments` or `MaskTokens`: value}.
+            segments, corruption: {field of `Segments`, or field or setting of `MaskTokens`: value}.
             fields: other fields of `Recipe`.
         """
         return dataclasses.replace(
             self, segments=dataclasses.replace(self.segments, **(segments or {})),
-            corruption=dataclasses.replace(self.corruption, **(corruption or {})), **fields)
+            corruption=self.corruption.vary(corruption or {}), **fields)

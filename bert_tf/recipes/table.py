@@ -11,7 +11,7 @@ from bert_tf.recipes.denoising import Denoising
 from bert_tf.recipes.recipe import Recipe, Task, Term
 
 _BLOCKS = Segments("doc_sentences")
-_NEXT = MaskTokens(quota="next_token", dynamic=True)
+_NEXT = MaskTokens("next_token", dynamic=True)
 _NO_DROPOUT = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0}
 
 
@@ -48,7 +48,7 @@ RECIPES = {recipe.name: recipe for recipe in (
     Recipe("bert_wwm", "1906.08101", corruption=MaskTokens(units="words")),
     Recipe("roberta", "1907.11692", "byte_bpe",
            segments=Segments("full_sentences", sentence_ends=True),
-           corruption=MaskTokens(quota="drawn", replace_from="words", dynamic=True),
+           corruption=MaskTokens("roberta", replace_from="words", dynamic=True),
            terms=(Term("MaskedLM"), Term("SentencePrediction", optional=True)),
            # fairseq's settings for its first released recipe, of Base.
            defaults={"dupe_factor": 1, "max_seq_length": 512, "optimizer": "fairseq_adam",
@@ -59,7 +59,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "layer_norm_eps": 1e-5}),
     Recipe("electra", "2003.10555", tokenizer_settings={"drop_category_c": True},
            segments=Segments("electra"), corruption=MaskTokens(
-               quota="with_repeats", shares=(0.85, 0.0), dynamic=True),
+               "electra", shares=(0.85, 0.0), dynamic=True),
            terms=(Term("MaskedLM", network="generator"), Term("ReplacedToken", 50.0)),
            learner="Electra",
            defaults={"dupe_factor": 1, "short_seq_prob": 0.05, "learning_rate": 5e-4,
@@ -70,7 +70,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                   "pooler_type": "first_token"},
            presets={"small": _size(12, 256, 4, embedding_size=128)}),
     Recipe("albert", "1909.11942", "sentencepiece", segments=Segments(negatives="swapped"),
-           corruption=MaskTokens("words", "ngrams"),
+           corruption=MaskTokens("albert", "words"),
            terms=(Term("MaskedLM"),
                   Term("SentencePrediction", options={"metrics_name": "sentence_order"})),
            defaults={"dupe_factor": 40, "max_seq_length": 512, "learning_rate": 0.00176,
@@ -80,7 +80,7 @@ RECIPES = {recipe.name: recipe for recipe in (
            # The second releases were trained without dropout.
            presets=_ALBERT | {f"{name}_v2": size | _NO_DROPOUT for name, size in _ALBERT.items()}),
     Recipe("spanbert", "1907.10529", segments=Segments("doc_blocks"), corruption=MaskTokens(
-               "words", "spans", quota="raised", replace_from="corpus", dynamic=True),
+               "spanbert", "words", replace_from="corpus", dynamic=True),
            terms=(Term("MaskedLM"),
                   Term("SpanBoundary", of_records={"max_targets": "max_pair_targets"})),
            defaults={"do_lower_case": False, "dupe_factor": 1, "max_seq_length": 512,
@@ -97,14 +97,14 @@ RECIPES = {recipe.name: recipe for recipe in (
            defaults={"learning_rate": 1e-4},
            sizes={"model_type": "structbert", "hidden_act": "gelu_erf"}),
     Recipe("ernie", "1904.09223", segments=Segments(next_label=1),
-           corruption=MaskTokens("words", quota="each", replace_from="tokens", dynamic=True),
+           corruption=MaskTokens("ernie", "words", replace_from="tokens", dynamic=True),
            # The original's flags for its first release.
            defaults={"max_seq_length": 512, "learning_rate": 1e-4, "num_train_steps": 1_000_000,
                      "num_warmup_steps": 5_000, "optimizer": "ernie_adam"},
            sizes={"model_type": "ernie", "hidden_act": "relu", "layer_norm_eps": 1e-5,
                   "max_position_embeddings": 513}),
     Recipe("ernie2", "1907.12412", segments=_BLOCKS,
-           corruption=MaskTokens("words", quota="each", replace_from="tokens"),
+           corruption=MaskTokens("ernie", "words", replace_from="tokens"),
            tasks={"knowledge_masking": Task(_BLOCKS, masked=True),
                   "capitalization": Task(_BLOCKS, token_labels="capitalization"),
                   "token_document": Task(_BLOCKS, token_labels="token_document"),
@@ -133,12 +133,12 @@ RECIPES = {recipe.name: recipe for recipe in (
               "layer_wise_warmup": True, "num_train_steps": 240_000, "num_warmup_steps": 0,
               "learning_rate_schedule": "constant", "optimizer": "progressive_lamb"}))),
     # Table 5, "LTR & No NSP".
-    Recipe("ltr", "1810.04805", corruption=MaskTokens(quota="next_token", dynamic=True),
+    Recipe("ltr", "1810.04805", corruption=_NEXT,
            terms=(Term("NextTokenLM", options={"metrics_name": "next_token"}),),
            sizes={"directionality": "left_to_right"}),
     # transformers examples/research_projects/distillation; the batch is 5 times 50 sequences.
     Recipe("distilbert", "1910.01108", segments=Segments("lines"),
-           corruption=MaskTokens(quota="of_batch", dynamic=True), learner="Distiller",
+           corruption=MaskTokens("distilbert", dynamic=True), learner="Distiller",
            terms=(Term("MaskedLM", 2.0), Term("TokenDistillation", 5.0), Term("HiddenCosine")),
            defaults={"dupe_factor": 1, "max_seq_length": 512, "optimizer": "distilbert_adam",
                      "learning_rate": 5e-4, "learning_rate_schedule": "roberta",
@@ -172,7 +172,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                f"adaptive_{name}": size | {"recurrence_type": "act", "act_max_steps": steps}
                for (name, size), steps in zip(_UNIVERSAL.items(), (4, 12, 12))}),
     Recipe("gpt", "Radford et al. 2018", "gpt_bpe", segments=Segments("runs", bare=True),
-           corruption=MaskTokens(quota="next_token", dynamic=True), network="GPT",
+           corruption=_NEXT, network="GPT",
            terms=(Term("TiedLM"),),
            # The paper's: 100 epochs of BooksCorpus.
            defaults={"dupe_factor": 1, "max_seq_length": 512, "train_batch_size": 64,
@@ -180,7 +180,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "learning_rate_schedule": "cosine"},
            sizes={"model_type": "openai-gpt"}),
     Recipe("t5", "1910.10683", "sentencepiece", segments=Segments("runs", bare=True),
-           corruption=MaskTokens(quota="none"), denoising=Denoising(), network="T5",
+           corruption=MaskTokens("none"), denoising=Denoising(), network="T5",
            terms=(Term("SequenceLM"),),
            defaults={"dupe_factor": 1, "do_lower_case": False, "max_seq_length": 512,
                      "train_batch_size": 128, "num_train_steps": 524_288, "optimizer": "adafactor",
@@ -188,7 +188,7 @@ RECIPES = {recipe.name: recipe for recipe in (
                      "num_warmup_steps": 10_000},
            sizes={"model_type": "t5"}, presets=T5_PRESETS),
     Recipe("xlnet", "1906.08237", "sentencepiece", segments=Segments("streams"),
-           corruption=MaskTokens(quota="permutation", dynamic=True), network="XLNet",
+           corruption=MaskTokens("xlnet", dynamic=True), network="XLNet",
            terms=(Term("PermutationLM"),
                   # Table 6: "+ next-sentence pred".
                   Term("SentencePrediction", by_name=True)),
@@ -268,8 +268,7 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
         return RECIPES["bert"]
     recipe = find(description["name"])
     parts: dict[str, Any] = {}
-    for name, kind in (("segments", Segments), ("corruption", MaskTokens),
-                       ("denoising", Denoising)):
+    for name, kind in (("segments", Segments), ("denoising", Denoising)):
         if name not in description and not getattr(recipe, name):
             continue
         values: dict[str, Any] = dict(description.get(name, {}))
@@ -277,9 +276,8 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
         if unknown:
             raise InputError(f"The records' manifest gives {name} with {', '.join(unknown)}, which "
                              "this version does not know: a later version made the records.")
-        values = {key: tuple(value) if isinstance(value, list) else value
-                  for key, value in values.items()}
         parts[name] = kind(**values)
+    parts["corruption"] = MaskTokens.from_description(description.get("corruption", {}))
     task = description.get("task", "")
     if task and task not in recipe.tasks:
         raise InputError(f"The records' manifest names the task {task}, which this version does "

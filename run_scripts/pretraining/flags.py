@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import recipes
+from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
@@ -87,9 +88,10 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     values = dict(recipe.defaults)
     if record:
         options = record["options"]
-        slots = made.corruption.slots(options["max_predictions_per_seq"], options["max_seq_length"])
+        slots = masking.find(made.corruption).slots(
+            options["max_predictions_per_seq"], options["max_seq_length"])
         # What records of --recipe=bert have is a flag of both commands, as in the original.
-        derived = recipes.find(made.name).corruption.most_predictions(
+        derived = masking.find(recipes.find(made.name).corruption).most_predictions(
             options["max_seq_length"], options["masked_lm_prob"])
         if made.corruption.dynamic or derived or slots != options["max_predictions_per_seq"]:
             values["max_predictions_per_seq"] = slots

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from bert_tf import data, objectives, recipes, training
 from bert_tf.config import Sizes
+from bert_tf.data import masking
 from bert_tf.data.records import features
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES, TAUGHT
@@ -61,7 +62,7 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
         found = tuple(dataclasses.replace(term, options={
             **term.options, "n_negative_samples_batch": samples}) for term in found)
     if records:
-        made = recipes.of_manifest(records.manifest).corruption
+        made = masking.find(recipes.of_manifest(records.manifest).corruption)
         found = tuple(term.settle(made) if term.of_records else term for term in found)
     return found
 
@@ -70,9 +71,8 @@ def _missing(term, records):
     """The features that a term reads and that are neither in the records nor drawn."""
     found = records.format.names | {feature.name for feature in features.MASKS} | set(
         getattr(getattr(records, "masks", None), "adds", ()))
-    if not records.format.is_masked and (
-            recipes.of_manifest(records.manifest).corruption.choose == "spans"):
-        found |= {feature.name for feature in features.SPANS}
+    if not records.format.is_masked:
+        found |= set(masking.find(recipes.of_manifest(records.manifest).corruption).extra_features)
     return set(getattr(objectives, term.objective).reads) - found
 
 
@@ -84,7 +84,7 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
         InputError: they can't; says what to do.
     """
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
-    hides = recipe.corruption.hides
+    hides = masking.find(recipe.corruption).hides
     again = f"make them again with --recipe={recipe.name}"
     if not hides and job.masking == "static":
         raise InputError(f"--masking=static is for recipes that hide tokens; leave it out with "
@@ -102,7 +102,8 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
         return
     fits = {part: getattr(recipe, part) == getattr(made, part)
             for part in ("tokenizer", "segments")}
-    for part, does in {**fits, "corruption": recipe.corruption.takes(made.corruption)}.items():
+    fits["corruption"] = masking.find(recipe.corruption).takes(made.corruption)
+    for part, does in fits.items():
         if not does:
             raise InputError(f"--recipe={recipe.name} has other {part} than recipe {made.name}, "
                              f"for which the records of --{flag} were made ({path}); {again}.")
@@ -152,7 +153,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
                          f"xlnet; leave it out with recipe {recipe.name}.")
     if is_ordered:
         records = data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
-    elif not recipe.corruption.hides:
+    elif not masking.find(recipe.corruption).hides:
         records = data.show_tokens(records)
     elif not records.format.is_masked and any(term.objective == "MaskedLM" for term in terms):
         records = data.draw_masks(records, flag, job.max_predictions_per_seq)
@@ -217,7 +218,7 @@ def describe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.Recor
         names = {"max_seq_length": "inputs", "max_target_length": "targets"}
         line += "; " + " and ".join(f"{names[name]} of {size} tokens"
                                     for name, size in records.format.sizes.items())
-    elif not recipe.corruption.hides:
+    elif not masking.find(recipe.corruption).hides:
         line += f"; at most {job.max_seq_length - 1} in {job.max_seq_length} tokens are predicted"
     elif not records.format.is_masked:
         line += (f"; masks are drawn while training, at most {job.max_predictions_per_seq} in "

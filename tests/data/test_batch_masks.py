@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.data.masking.distilbert_masks import BatchMasks, token_weights
+from bert_tf.data.masking.distilbert import BatchMasks, token_weights
 from bert_tf.data.segments.blocks import lines
 from bert_tf.data.text.corpus import tokenize_documents
 from bert_tf.recipes import find

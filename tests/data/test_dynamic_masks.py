@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.data.instances.pretraining import create_instances
-from bert_tf.data.masking.dynamic_masks import DynamicMasks
-from bert_tf.data.masking.static_masks import choose_units
+from bert_tf.data.masking.bert import choose_units
+from bert_tf.data.masking.dynamic import DynamicMasks
 from bert_tf.data.text.corpus import Documents
 from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary

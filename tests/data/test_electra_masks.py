@@ -7,16 +7,18 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import recipes
-from bert_tf.data.masking.dynamic_masks import DynamicMasks, draw_uniforms, hide_with_repeats
+from bert_tf.data.masking import find
+from bert_tf.data.masking.dynamic import draw_uniforms
+from bert_tf.data.masking.electra import RepeatedMasks, hide_with_repeats
 
 CLS, SEP, MASK, VOCAB = 2, 3, 4, 50
 SIZE, PROB = 40, 0.15
-MASKING = recipes.find("electra").corruption
+MASKING = find(recipes.find("electra").corruption)
 SLOTS = MASKING.most_predictions(SIZE, PROB)
 
 
 def masks(**changes):
-    return DynamicMasks(**{"masking": MASKING, "max_seq_length": SIZE, "masked_lm_prob": PROB,
+    return RepeatedMasks(**{"masking": MASKING, "max_seq_length": SIZE, "masked_lm_prob": PROB,
                            "max_predictions_per_seq": SLOTS, "vocab_size": VOCAB,
                            "mask_id": MASK, "special_ids": (CLS, SEP), **changes})
 
@@ -80,7 +82,7 @@ def test_positions_are_equally_likely_and_come_again():
 @pytest.mark.parametrize("size, prob, most", [(128, .15, 19), (512, .15, 79), (512, .25, 130)])
 def test_the_number_of_slots(size, prob, most):
     assert MASKING.most_predictions(size, prob) == most
-    assert recipes.find("bert").corruption.most_predictions(size, prob) is None
+    assert find(recipes.find("bert").corruption).most_predictions(size, prob) is None
 
 
 def test_a_blank_record_has_no_predictions():

@@ -9,8 +9,7 @@ import pytest
 from bert_tf import recipes
 from bert_tf.data.instances import ernie_samples
 from bert_tf.data.instances.pretraining import create_instances
-from bert_tf.data.masking import ernie_masks as unit_coins
-from bert_tf.data.masking.dynamic_masks import DynamicMasks
+from bert_tf.data.masking import ernie, find
 from bert_tf.data.masking.masks import KEEP, MASK
 from bert_tf.data.text.corpus import Documents
 from bert_tf.errors import InputError
@@ -48,7 +47,7 @@ def test_masks_are_those_of_the_original(folder, level, kind):
     first = np.zeros(len(ids), bool)
     first[np.cumsum(lengths) - lengths] = True
     for seed in (1, 2):
-        chosen, shown = unit_coins.draw_coins(
+        chosen, shown = ernie.draw_coins(
             np.random.RandomState(seed), labels, first, np.full(len(ids), kind == "units"),
             VOCAB_SIZE)
         name = f"{level}_{kind}_seed{seed}"
@@ -91,13 +90,13 @@ def slow_units(labels):
     """The units of one sequence, token by token: lists of positions, and whether each is closed."""
     found, unit = [], None
     for place, label in enumerate(labels):
-        if label == unit_coins.GOES_ON:
+        if label == ernie.GOES_ON:
             if unit:
                 unit.append(place)
             continue
         if unit:
             found.append((unit, True))
-        unit = [place] if label == unit_coins.BEGINS else None
+        unit = [place] if label == ernie.BEGINS else None
     return found + ([(unit, False)] if unit else [])
 
 
@@ -109,7 +108,7 @@ def test_a_unit_has_one_coin_and_each_token_its_throw():
     first = np.zeros(len(labels), bool)
     first[starts] = True
     uniforms, ids = rng.random(len(labels)), np.arange(len(labels))
-    chosen, shown = unit_coins.throw_coins(labels, first, np.ones(len(labels), bool), uniforms, ids,
+    chosen, shown = ernie.throw_coins(labels, first, np.ones(len(labels), bool), uniforms, ids,
                                            masked_lm_prob=0.3)
     wanted = np.zeros(len(labels), bool)
     for start, length in zip(starts, lengths):
@@ -161,8 +160,8 @@ def fixture_static():
 def fixture_drawn():
     found = {name: np.asarray(value).astype(np.int32)
              for name, value in features(instances(dynamic=True)).items()}
-    masks = DynamicMasks(
-        MaskTokens("tags", quota="each", replace_from="tokens", dynamic=True), SIZE, SLOTS, 0.15,
+    masks = ernie.CoinMasksInTraining(
+        find(MaskTokens("ernie", "tags", replace_from="tokens", dynamic=True)), SIZE, SLOTS, 0.15,
         VOCABULARY.size, VOCABULARY.mask_id, (VOCABULARY.cls_id, VOCABULARY.sep_id))
     hidden = masks(found, 3, np.arange(len(found["input_ids"])))
     return {name: np.asarray(value) for name, value in hidden.items()}

@@ -5,8 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.data.masking.masks import quotas
-from bert_tf.data.masking.static_masks import static_masks
+from bert_tf.data import masking
 from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import MaskTokens
@@ -79,10 +78,11 @@ def test_masks_never_fall_on_special_tokens(name, whole_words):
     vocabulary = types.SimpleNamespace(ids={str(i): i for i in range(80)}, layout=layout,
                                        cls_id=CLS, start_id=CLS, sep_id=SEP, pad_id=PAD)
     room = layout.room(16, pair=True)
-    masks = static_masks(MaskTokens(units="words" if whole_words else "subwords"),
-                         types.SimpleNamespace(joins=lambda units: np.zeros(80, np.uint8)),
-                         PythonRandom(1), vocabulary,
-                         quotas(16, 0.9, 16), 16, room)
+    options = types.SimpleNamespace(max_seq_length=16, masked_lm_prob=0.9,
+                                    max_predictions_per_seq=16)
+    masks = masking.find(MaskTokens(units="words" if whole_words else "subwords")).static_masks(
+        types.SimpleNamespace(joins=lambda units: np.zeros(80, np.uint8)), vocabulary,
+        PythonRandom(1), options, room)
     a = np.arange(1, room)
     for length in a:
         masks.draw(0, int(length), 30, int(room - length))

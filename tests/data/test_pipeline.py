@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data.batches.pipeline import RecordSet
-from bert_tf.data.masking.dynamic_masks import DynamicMasks
+from bert_tf.data.masking.dynamic import DynamicMasks
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.files import write_json

@@ -1,14 +1,19 @@
 """RoBERTa's blocks and masks: fairseq's own, and the distributions that they are drawn from."""
 
-import dataclasses
 
 import numpy as np
 import pytest
 
 from bert_tf import recipes
+from bert_tf.data import masking
 from bert_tf.data.instances.pretraining import create_instances
-from bert_tf.data.masking.dynamic_masks import DynamicMasks, draw_uniforms
-from bert_tf.data.masking.roberta_masks import block_seed, drawable, mask_block
+from bert_tf.data.masking.dynamic import draw_uniforms
+from bert_tf.data.masking.roberta import (
+    BlockMasksInTraining,
+    block_seed,
+    drawable,
+    mask_block,
+)
 from bert_tf.data.segments.blocks import BREAK_MODES, cut_blocks
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
@@ -167,16 +172,17 @@ def test_sentence_pairs(documents, tokenizer):
 def test_refusals(flags, said):
     job = options(**flags)
     with pytest.raises(InputError, match=said):
-        job.resolve().corruption.check_slots(job.max_predictions_per_seq, 128, 0.15)
+        masking.find(job.resolve().corruption).check_slots(
+            job.max_predictions_per_seq, 128, 0.15)
 
 
 SIZE, VOCAB, MASK = 64, 300, 7
-SLOTS = RECIPE.corruption.most_predictions(SIZE, 0.15)
+SLOTS = masking.find(RECIPE.corruption).most_predictions(SIZE, 0.15)
 
 
 def dynamic(**changes):
-    masking = dataclasses.replace(RECIPE.corruption, **changes)
-    return DynamicMasks(masking, SIZE, SIZE, 0.15, VOCAB, MASK, (BOS, PAD, EOS, UNK))
+    return BlockMasksInTraining(masking.find(RECIPE.corruption.vary(changes)), SIZE, SIZE, 0.15,
+                                VOCAB, MASK, (BOS, PAD, EOS, UNK))
 
 
 def batch(rows, seed=0):

@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import data, recipes
+from bert_tf.data import masking
 from bert_tf.data.instances.pretraining import create_instances
-from bert_tf.data.masking.dynamic_spans import DynamicSpans
+from bert_tf.data.masking.spanbert import DynamicSpans
 from bert_tf.data.records import tfrecord
 from bert_tf.data.text import corpus
 from bert_tf.data.text.corpus import Documents
@@ -35,7 +36,7 @@ def instances(documents, vocabulary, size, seed=1, dupe_factor=1, **corruption):
     recipe = recipe_of(**corruption)
     return create_instances(documents, vocabulary, seed, recipe, types.SimpleNamespace(
         max_seq_length=size, dupe_factor=dupe_factor, short_seq_prob=0.0, masked_lm_prob=PROB,
-        max_predictions_per_seq=recipe.corruption.most_predictions(size, PROB)))
+        max_predictions_per_seq=masking.find(recipe.corruption).most_predictions(size, PROB)))
 
 
 @pytest.fixture(name="vocab_path", scope="module")
@@ -97,7 +98,7 @@ def test_masks_are_those_of_the_original(run, golden, text):
     assert np.array_equal(shown.sum(1), lengths)
     assert np.array_equal(found["input_ids"][shown], golden[f"{run}_source"])
     assert np.array_equal(targets(found)[shown], golden[f"{run}_target"])
-    most = recipe_of(**RUNS[run]).corruption.max_pair_targets
+    most = masking.find(recipe_of(**RUNS[run]).corruption).max_pair_targets
     assert np.array_equal(pairs(found, most), golden[f"{run}_pairs"])
 
 
@@ -174,9 +175,9 @@ def fixture_written():
 
 
 def dynamic(documents, **corruption):
-    masking = recipe_of(dynamic=True, **corruption).corruption
+    found = masking.find(recipe_of(dynamic=True, **corruption).corruption)
     counts = np.bincount(documents.tokens, minlength=VOCABULARY.size)
-    return DynamicSpans(masking, SIZE, masking.most_predictions(SIZE, PROB), PROB,
+    return DynamicSpans(found, SIZE, found.most_predictions(SIZE, PROB), PROB,
                         VOCABULARY.mask_id, (VOCABULARY.cls_id, VOCABULARY.sep_id), counts)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.masking.permutations import Permutations
+from bert_tf.data.masking.xlnet import Permutations
 from bert_tf.data.segments import stream_records, streams
 
 

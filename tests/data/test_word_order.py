@@ -9,6 +9,7 @@ import pytest
 from bert_tf import recipes
 from bert_tf.data.instances import statistics
 from bert_tf.data.instances.pretraining import create_instances
+from bert_tf.data.masking import find
 from bert_tf.data.masking.word_order import RANDOM, SWAPPED
 from bert_tf.data.text.corpus import Documents
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -153,7 +154,7 @@ def test_shares_of_what_is_shuffled(shuffled):
 
 
 def test_full_sequences_have_room_for_their_trigrams():
-    masking = recipes.find("structbert").corruption
+    masking = find(recipes.find("structbert").corruption)
     assert [masking.slots(*sizes) for sizes in ((77, 512), (20, 128))] == [77 + 24, 20 + 6]
     made = features(make("structbert", shuffle_prob=0.9))
     # As many as fit between the predictions.

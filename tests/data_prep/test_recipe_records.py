@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 from bert_tf import data, recipes, tokenization
+from bert_tf.data.batches import record_files
 from bert_tf.data.instances.pretraining import feature_names
-from bert_tf.data.masking.dynamic_masks import can_draw
-from bert_tf.data.records import features, manifest, tfrecord
+from bert_tf.data.masking import find
+from bert_tf.data.records import features, tfrecord
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
 
 # The ways to mask that each recipe has.
 MASKINGS = [(recipe.name, masking) for recipe in recipes.RECIPES.values()
             for masking in ("static", "dynamic") if not recipe.denoising
-            and (recipe.corruption.hides if masking == "static" else
-                can_draw(recipe.corruption) and not recipe.tasks)]
+            and (find(recipe.corruption).hides if masking == "static" else
+                 not (recipe.tasks or find(recipe.corruption).hides
+                      and not find(recipe.corruption).can_be_dynamic))]
 STREAMS = {"xlnet": create_pretraining_data.StreamFlags(bsz_per_host=2, use_eod=False)}
 MASKS = {"masked_lm_positions", "masked_lm_ids", "masked_lm_weights"}
 
@@ -52,7 +54,7 @@ def test_every_recipe_writes_sound_records(prepare, tmp_path, random_text, recip
     assert recipes.from_description(record["recipe"]) == resolved
     assert (MASKS <= set(found)) == (not resolved.corruption.dynamic and not resolved.denoising)
     verify_records.main(verify_records.VerifyRecordsFlags(input_file=[str(tmp_path / "out")]))
-    described_features, _ = manifest.record_features(record)
+    described_features, _ = record_files.record_features(record)
     assert [feature.name for feature in described_features] == record["features"]
 
 

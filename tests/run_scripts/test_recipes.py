@@ -15,6 +15,7 @@ import tensorflow as tf
 from bert_tf import checkpoints, data, flags, networks, recipes
 from bert_tf.checkpoints import checksummed
 from bert_tf.config import EncoderConfig
+from bert_tf.data import masking
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
@@ -153,7 +154,8 @@ def fixture_options_of(folder, records, teacher):
         tiny.config_of(recipe, vocab_size=len(TOKENS), num_hidden_layers=1,
                        **NETWORKS.get(recipe.name, {})).to_json_file(config)
         options = {"terms": TERMS.get(case, []), "bert_config_file": str(config),
-                   "max_predictions_per_seq": recipe.corruption.slots(PREDICTIONS, LENGTH),
+                   "max_predictions_per_seq": masking.find(recipe.corruption).slots(
+                       PREDICTIONS, LENGTH),
                    "optimizer": OPTIMIZERS.get(recipe.name, "adamw")}
         if recipe.learner in ("Distiller", "DualTraining"):
             options["teacher"] = teacher
@@ -193,7 +195,7 @@ def test_a_recipe_trains_goes_on_and_shares_its_work(
     folder, expected, said = whole(case)
     assert said.startswith(f"recipe {recipe.name} ({recipe.source}), as the manifest")
     assert ("masks are drawn while training, at most 3" in said) == (
-        recipe.corruption.hides and ("dynamic" in case or recipe.corruption.dynamic))
+        masking.find(recipe.corruption).hides and ("dynamic" in case or recipe.corruption.dynamic))
     of_run, of_model = (checkpoints.read(str(folder / name)).tensors
                         for name in ("", "model.keras"))
     assert of_run.keys() == of_model.keys()

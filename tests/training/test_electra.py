@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf import recipes
 from bert_tf.config import EncoderConfig
-from bert_tf.data.masking.dynamic_masks import hide_with_repeats
+from bert_tf.data.masking.electra import hide_with_repeats
 from bert_tf.errors import InputError
 from bert_tf.objectives.replaced_token import written
 from bert_tf.training import Electra, GeneratorSettings, Learner, make_optimizer

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batches import bucketing
+from bert_tf.data.batches.record_files import record_features
 from bert_tf.data.records import manifest, tfrecord
 from bert_tf.data.records.features import without_autotune
 from bert_tf.errors import InputError
@@ -43,7 +44,7 @@ class ExampleSet:
 
     def __init__(self, path: str, is_padded: bool = False) -> None:
         self.manifest = manifest.load_manifest(path)
-        wanted, sizes = manifest.record_features(self.manifest)
+        wanted, sizes = record_features(self.manifest)
         self.max_seq_length = sizes["max_seq_length"]
         self._is_padded = is_padded
         # Features as long as the sequence are kept end to end, others as [N, length].

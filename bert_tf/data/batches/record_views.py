@@ -5,12 +5,9 @@ import dataclasses
 import tensorflow as tf
 
 from bert_tf import recipes
+from bert_tf.data import masking
 from bert_tf.data.batches.pipeline import RecordSet
-from bert_tf.data.masking.distilbert_masks import BatchMasks, token_weights
-from bert_tf.data.masking.dynamic_masks import DynamicMasks
-from bert_tf.data.masking.dynamic_spans import DynamicSpans
-from bert_tf.data.masking.permutations import Permutations
-from bert_tf.data.records import manifest
+from bert_tf.data.masking.xlnet import Permutations
 from bert_tf.errors import InputError
 
 
@@ -31,23 +28,11 @@ def draw_masks(records: RecordSet, flag: str,
         raise InputError(f"the records of --{flag} hold no masks, and no manifest beside "
                          f"{records.paths[0]} describes how to draw them; put it there, or make "
                          "them again.")
-    options, vocabulary = record["options"], record["vocabulary"]
-    masking, size = recipes.of_manifest(record).corruption, records.format.sizes["max_seq_length"]
+    options, size = record["options"], records.format.sizes["max_seq_length"]
+    found = masking.find(recipes.of_manifest(record).corruption)
     slots = max_predictions_per_seq or options["max_predictions_per_seq"]
-    masking.check_slots(slots, size, options["masked_lm_prob"])
-    special = vocabulary.get("special_ids", (vocabulary["cls_id"], vocabulary["sep_id"]))
-    if masking.choose == "spans":
-        return dataclasses.replace(records, masks=DynamicSpans(
-            masking, size, slots, options["masked_lm_prob"], vocabulary["mask_id"],
-            tuple(special), manifest.token_counts(record)))
-    if masking.quota == "of_batch":
-        weights = token_weights(manifest.token_counts(record), (*special, vocabulary["mask_id"]))
-        return dataclasses.replace(records, masks=BatchMasks(
-            masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
-            vocabulary["mask_id"], tuple(special), weights))
-    return dataclasses.replace(records, masks=DynamicMasks(
-        masking, size, slots, options["masked_lm_prob"], vocabulary["size"],
-        vocabulary["mask_id"], tuple(special)))
+    found.check_slots(slots, size, options["masked_lm_prob"])
+    return dataclasses.replace(records, masks=found.dynamic_masks(record, size, slots))
 
 
 def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
@@ -73,7 +58,8 @@ def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
     if perm_size < 0 or reuse % (perm_size or 1) or (size - reuse) % (perm_size or 1):
         raise InputError(f"--perm_size={perm_size} does not divide the halves of the sequences of "
                          f"--{flag}, {reuse} and {size - reuse}.")
-    slots = recipes.of_manifest(record).corruption.slots(options["max_predictions_per_seq"], size)
+    slots = masking.find(recipes.of_manifest(record).corruption).slots(
+        options["max_predictions_per_seq"], size)
     if max_predictions_per_seq not in (None, slots):
         raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but the records "
                          f"of --{flag} were made with {slots}: {records.paths[0]}.")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from bert_tf.data.masking.ernie_masks import GOES_ON, OUTSIDE, draw_coins
+from bert_tf.data.masking.ernie import GOES_ON, OUTSIDE, draw_coins
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 

@@ -5,12 +5,9 @@ import itertools
 
 import numpy as np
 
+from bert_tf.data import masking
 from bert_tf.data.denoising import text_pairs
-from bert_tf.data.masking.ernie_masks import CoinMasks
-from bert_tf.data.masking.masks import Masks, quotas
-from bert_tf.data.masking.roberta_masks import BlockMasks
-from bert_tf.data.masking.span_masks import SPAN_FEATURES
-from bert_tf.data.masking.static_masks import static_masks
+from bert_tf.data.masking.masks import Masks
 from bert_tf.data.masking.word_order import WordOrder, num_labels
 from bert_tf.data.records.features import Marks, pack_pairs
 from bert_tf.data.segments.pairing import PAIRINGS
@@ -39,15 +36,7 @@ def feature_names(recipe: Recipe) -> list[str]:
     if recipe.tasks:
         return [*names, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
                 "next_sentence_labels", "task_ids", "token_label_ids", "token_label_weights"]
-    if not recipe.corruption.dynamic:
-        names += ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights"]
-        names += SPAN_FEATURES if recipe.corruption.choose == "spans" else ()
-        names += ["word_order_weights"] if recipe.corruption.shuffle_prob else []
-    if recipe.corruption.choose == "ngrams" or (
-            recipe.corruption.dynamic and recipe.corruption.units != "subwords"):
-        names.append("token_boundary")
-    if recipe.corruption.dynamic and "ner_span" in recipe.corruption.schemes:
-        names.append("entities")
+    names += masking.find(recipe.corruption).features()
     if PAIRINGS[recipe.segments.pairing].num_labels:
         names.append("next_sentence_labels")
     return names
@@ -190,7 +179,9 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     drawn = pairing.draw(documents, stream, room, options, recipe.segments)
     # Where there may be one segment or two, one has the room of a separator more.
     most = room + pairing.in_order * layout.between
-    masks = _make_masks(documents, vocabulary, stream, recipe.corruption, options, most)
+    dynamic, found = recipe.corruption.dynamic, masking.find(recipe.corruption)
+    masks = found.static_masks(documents, vocabulary, stream, options, most) if (
+        found.counts_cut or not dynamic) else None
     order_of_words = WordOrder(recipe, vocabulary.layout, seed, options.max_seq_length,
                                options.max_predictions_per_seq)
     slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
@@ -212,31 +203,12 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     order = list(range(len(slices)))
     if not pairing.in_order:
         stream.shuffle(order)
-    dynamic = recipe.corruption.dynamic
     return Instances(documents, slices, Masks.join(parts) if parts and not dynamic else None,
                      np.array(order, np.int64), feature_names(recipe), left_out, num_labels(recipe),
                      recipe.segments.next_label, getattr(masks, "cut", 0),
                      documents.joins(units if units != "subwords" else "words"),
                      recipe.task_id if recipe.task else 0, options.max_predictions_per_seq,
                      layout)
-
-
-def _make_masks(documents, vocabulary, stream, masking, options, room):
-    """What draws the masks of records, or None where they are drawn while training."""
-    if masking.quota == "each":     # dynamic or not: what has no room is counted
-        return CoinMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,
-                         options.max_predictions_per_seq, room)
-    if masking.dynamic or masking.quota == "none":
-        return None
-    if masking.quota == "drawn":
-        return BlockMasks(masking, documents, stream, vocabulary, options.masked_lm_prob,
-                          options.max_predictions_per_seq, room)
-    return static_masks(masking, documents, stream, vocabulary,
-                        quotas(options.max_seq_length, options.masked_lm_prob,
-                               options.max_predictions_per_seq,
-                               vocabulary.layout.special(False) if masking.quota == "raised"
-                               else None),
-                        options.max_predictions_per_seq, room)
 
 
 def _drawing(drawn, masks):

@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 
+from bert_tf.data.masking import find
 from bert_tf.data.masking.masks import KEEP, Masks
 from bert_tf.data.records.features import Marks, pack_pairs
 from bert_tf.data.segments.pairing import PAIRINGS
@@ -34,7 +35,7 @@ class WordOrder:
     def __init__(self, recipe: Recipe, layout: Layout, seed: int, max_seq_length: int,
                  max_predictions_per_seq: int) -> None:
         self._recipe, self._layout, self._size = recipe, layout, max_seq_length
-        self._most = recipe.corruption.most_trigrams(max_predictions_per_seq, max_seq_length)
+        self._most = find(recipe.corruption).most_trigrams(max_predictions_per_seq, max_seq_length)
         self._rng = np.random.RandomState(seed % 2**32)
 
     def change(self, tokens: np.ndarray, slices: np.ndarray, masks: Masks | None) -> Masks | None:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import recipes
-from bert_tf.data.records import features
 from bert_tf.errors import InputError
 
 SUFFIX = ".manifest.json"
@@ -67,42 +65,6 @@ def token_counts(manifest: Mapping[str, Any]) -> np.ndarray:
         pass
     raise InputError("the manifest of the records has no token_counts of all tokens, by which "
                      "random tokens are drawn; make the records again.")
-
-
-def record_features(manifest: Mapping[str, Any]
-                    ) -> tuple[tuple[features.Feature, ...], dict[str, int]]:
-    """The features of the records that a manifest describes.
-
-    Returns:
-        tuple of `Feature`s, and the sizes that their `length` takes, a dict.
-
-    Raises:
-        InputError: it names a feature that this version does not know.
-    """
-    options, task = manifest["options"], manifest.get("task")
-    sizes = {"max_seq_length": options["max_seq_length"]}
-    if task:
-        sizes["num_choices"], sizes["num_labels"] = task["num_choices"], len(task["labels"])
-        if "features" in task:      # earlier versions did not write them
-            return tuple(features.Feature(**feature) for feature in task["features"]), sizes
-        kind = "multi_label" if task["multi_label"] else task["kind"]
-        return features.FINETUNING[kind], sizes
-    if "doc_stride" in options:
-        labels = features.ANSWER_SPAN_LABELS if options["is_training"] else ()
-        # Of a teacher's answers there are two for each position: of the start and of the end.
-        further = tuple(features.Feature(**feature)
-                        for feature in manifest.get("further_features", ()))
-        return features.ANSWER_SPAN + labels + further, {**sizes, "num_labels": 2}
-    sizes["max_predictions_per_seq"] = recipes.of_manifest(manifest).corruption.slots(
-        options["max_predictions_per_seq"], options["max_seq_length"])
-    if "max_target_length" in options:
-        sizes["max_target_length"] = options["max_target_length"]
-    # Earlier versions knew the seven features of BERT only, and named none.
-    names = manifest.get("features", [feature.name for feature in features.PRETRAINING])
-    if unknown := [name for name in names if name not in features.KNOWN]:
-        raise InputError(f"the manifest of the records names {', '.join(unknown)}, which this "
-                         "version does not know: a later version made them.")
-    return features.known(*names), sizes
 
 
 def find_manifests(shards: Iterable[str]

@@ -1,19 +1,21 @@
-"""Static masks: predictions that are drawn while records are made.
+"""BERT's masks: a share of each sequence, in units that are drawn at random (google-research/bert,
+create_pretraining_data.py, create_masked_lm_predictions).
 
-There are three steps. *Choose*: which units (sub-words, words ...) are predicted; `MASKINGS` holds
-every way. *Throw*: whether a chosen token becomes [MASK], stays, or becomes a random one. *Hide*:
-the ids that the model sees, and the labels. All is drawn from the random stream of the original.
+There are three steps. *Choose*: which units (sub-words, words ...) are predicted. *Throw*: whether
+a chosen token becomes [MASK], stays, or becomes a random one. *Hide*: the ids that the model sees,
+and the labels. Static masks draw all of them from the original's random stream.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.data.masking.masks import KEEP, Masks
-from bert_tf.data.masking.span_masks import SpanMasks
+from bert_tf.data.masking import base
+from bert_tf.data.masking.dynamic import DynamicMasks
+from bert_tf.data.masking.masks import KEEP, Masks, quotas
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 
@@ -23,7 +25,7 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
     Args:
         units: the candidates (0 .. n - 1) of each unit; shuffled in place.
         quota: most candidates.
-        stream: `PythonRandom`.
+        stream: of the random numbers.
 
     Returns:
         The chosen candidates.
@@ -38,26 +40,23 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
     return chosen
 
 
-_LENGTHS_AT_ONCE = 1 << 14
-
-
 class StaticMasks:
-    """Draws masks as google-research/bert `create_masked_lm_predictions`.
+    """Draws masks while records are made.
 
     Drawing and placing are apart. `draw` moves the random stream on by what one sequence takes and
     notes the choices; `place` turns the notes of thousands of sequences into arrays at once.
 
     Args:
-        masking: `MaskTokens`.
-        documents: `Documents`, of which a sequence is slices.
-        stream: `PythonRandom`, shared with the pairing.
-        vocabulary: `Vocabulary`; random replacements are drawn from all of it.
+        masking: the masking.
+        documents: the text; a sequence is slices of it.
+        stream: shared with the pairing.
+        vocabulary: random replacements are drawn from all of it.
         quotas: most predictions by length of the sequence, see `quotas`.
         max_predictions_per_seq: P.
         room: most tokens of a sequence without its special ones.
     """
 
-    def __init__(self, masking: MaskTokens, documents: Documents, stream: PythonRandom,
+    def __init__(self, masking: base.Masking, documents: Documents, stream: PythonRandom,
                  vocabulary: Vocabulary, quotas: Sequence[int], max_predictions_per_seq: int,
                  room: int) -> None:
         self._layout, self._stream, self._room = vocabulary.layout, stream, room
@@ -73,7 +72,7 @@ class StaticMasks:
         # By the number of texts, then of tokens without special ones.
         self._quotas = [[quotas[min(n + vocabulary.layout.special(pair), len(quotas) - 1)]
                          for n in range(room + 1)] for pair in (False, True)]
-        self._slots = max_predictions_per_seq * (1 + masking.do_permutation)
+        self._slots = max_predictions_per_seq
         self._forget()
 
     def _forget(self):
@@ -142,93 +141,15 @@ class SubwordMasks(StaticMasks):
         return self._stream.take_shuffles(self._slots).astype(np.int64)
 
 
-class NgramMasks(StaticMasks):
-    """Draws masks as google-research/albert `create_masked_lm_predictions`: up to `ngram` units in
-    a row at once.
+@dataclasses.dataclass(frozen=True)
+class Masking(base.Masking):
+    """BERT's masking, the default."""
 
-    The original draws the lengths from NumPy's global generator, which it never seeds; here it has
-    the seed of the other stream (modulo 2**32, the seeds that it takes).
-    """
+    def static_masks(self, documents, vocabulary, stream, options, room):
+        kind = SubwordMasks if self.units == "subwords" else StaticMasks
+        return kind(self, documents, stream, vocabulary, quotas(
+            options.max_seq_length, options.masked_lm_prob, options.max_predictions_per_seq),
+            options.max_predictions_per_seq, room)
 
-    def __init__(self, masking: MaskTokens, documents: Documents, stream: PythonRandom,
-                 *args) -> None:
-        super().__init__(masking, documents, stream, *args)
-        self._ngram, self._tokens = masking.ngram, documents.tokens
-        self._permutes = masking.do_permutation
-        self._lengths = _draw_lengths(stream.seed % 2**32, masking.ngram,
-                                      masking.favor_shorter_ngram)
-
-    def draw(self, a_start, a_length, b_start, b_length):
-        count = a_length + b_length
-        begins = self._begins(a_start, a_length, b_start, b_length)
-        order = list(range(len(begins) - 1))
-        begins += [count] * (self._ngram - 1)       # the last n-grams are shorter
-        quota = self._quotas[b_length > 0][count]
-        covered = bytearray(count)
-        self._stream.shuffle(order)
-        chosen = self._choose(order, begins, quota, covered)
-        self._chosen += chosen
-        self._note(a_length, len(chosen))
-        if not self._permutes:
-            self._stream.pass_shuffle(len(order), self._room)
-            return
-        self._stream.shuffle(order)
-        moved = sorted(self._choose(order, begins, quota, covered))
-        places = moved.copy()
-        self._stream.shuffle(places)
-        self._chosen += moved
-        self._counts[-1] += len(moved)
-        self._replacements += [
-            int(self._tokens[place + (a_start if place < a_length else b_start - a_length)])
-            for place in places]
-
-    def _choose(self, order, begins, quota, covered):
-        """The candidates of n-grams, in the order of their first units, until the quota is reached.
-
-        Args:
-            order: the units.
-            begins: the first candidate of each unit, then the number of candidates.
-            quota: most candidates.
-            covered: bytearray, not 0 for candidates that are taken; changed in place.
-        """
-        chosen, lengths = [], self._lengths
-        for unit in order:
-            if not quota:
-                break
-            # A length is drawn for units that are taken already, too.
-            length, first = next(lengths), begins[unit]
-            size = begins[unit + length] - first
-            while size > quota and length > 1:
-                length -= 1
-                size = begins[unit + length] - first
-            end = first + size
-            if size <= quota and not any(covered[first:end]):
-                covered[first:end] = b"\1" * size
-                chosen += range(first, end)
-                quota -= size
-        return chosen
-
-
-def _draw_lengths(seed, ngram, favor_shorter):
-    """Yields what `numpy.random.choice` of 1 .. ngram draws, for ever."""
-    shares = 1 / np.arange(1, ngram + 1)
-    shares /= shares.sum()
-    if not favor_shorter:
-        shares = shares[::-1]
-    limits = (shares / shares.sum()).cumsum()
-    limits /= limits[-1]
-    stream = np.random.RandomState(seed)
-    while True:
-        uniforms = stream.random_sample(_LENGTHS_AT_ONCE)
-        yield from (np.searchsorted(limits, uniforms, "right") + 1).tolist()
-
-
-MASKINGS = {"units": StaticMasks, "ngrams": NgramMasks, "spans": SpanMasks}
-
-
-def static_masks(masking: MaskTokens, *args) -> StaticMasks | SpanMasks:
-    """What draws the masks of a recipe; `args` are its documents, stream, vocabulary, quotas, P and
-    room."""
-    if masking.choose == "units" and masking.units == "subwords":
-        return SubwordMasks(masking, *args)
-    return MASKINGS[masking.choose](masking, *args)
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        return DynamicMasks.of(self, record, max_seq_length, max_predictions_per_seq)

@@ -6,7 +6,9 @@ import dataclasses
 import lazy_loader
 import numpy as np
 
-from bert_tf.data.masking.dynamic_masks import DynamicMasks, draw_uniforms
+from bert_tf.data.masking import base, bert
+from bert_tf.data.masking.dynamic import DynamicMasks, special_ids
+from bert_tf.data.records import manifest
 
 tf = lazy_loader.load("tensorflow")
 
@@ -42,20 +44,11 @@ class BatchMasks(DynamicMasks):
     weights: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0), compare=False)
     by_batch = True
 
-    def __call__(self, batch: dict, seed: int, numbers) -> dict:
-        """See `DynamicMasks`."""
-        size, slots = self.max_seq_length, self.max_predictions_per_seq
-        uniforms = draw_uniforms(seed, numbers, 2 * size + slots)
-        return {**batch, **self.hide(batch["input_ids"], batch["input_mask"], uniforms)}
+    @property
+    def columns(self):
+        return 2 * self.max_seq_length + self.max_predictions_per_seq
 
-    def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
-        """See `DynamicMasks`.
-
-        Args:
-            input_ids, input_mask: int32 [B, S].
-            uniforms: float32 in [0, 1), [B, 2S + P].
-            token_boundary: not used.
-        """
+    def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
         size = self.max_seq_length
         draws, die, drawn = tf.split(uniforms, [size, size, self.max_predictions_per_seq], 1)
         weights = tf.gather(tf.constant(self.weights), input_ids)
@@ -66,4 +59,21 @@ class BatchMasks(DynamicMasks):
         count = tf.cast(tf.math.ceil(self.masked_lm_prob * count), tf.int32)
         ordered = tf.sort(tf.reshape(times, [-1]))
         last = ordered[tf.clip_by_value(count, 1, tf.size(ordered)) - 1]
-        return self._throw(input_ids, candidates & (times <= last) & (count > 0), die, drawn)
+        return self.throw(input_ids, candidates & (times <= last) & (count > 0), die, drawn,
+                          by_position=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(bert.Masking):
+    """DistilBERT's masking; BERT's where records hold the masks."""
+
+    by_rarity = True
+
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        weights = token_weights(manifest.token_counts(record),
+                                (*special_ids(record), record["vocabulary"]["mask_id"]))
+        return BatchMasks.of(self, record, max_seq_length, max_predictions_per_seq,
+                             weights=weights)
+
+    def most_predictions(self, max_seq_length, masked_lm_prob):
+        return base.most_of_coins(max_seq_length, masked_lm_prob)

@@ -8,7 +8,8 @@ import dataclasses
 
 import lazy_loader
 
-from bert_tf.data.masking.dynamic_masks import draw_uniforms, positions_of
+from bert_tf.data.masking import base
+from bert_tf.data.masking.dynamic import draw_uniforms, positions_of
 from bert_tf.data.segments.streams import is_backward
 
 tf = lazy_loader.load("tensorflow")
@@ -36,6 +37,17 @@ def indices(ranks, hidden, target, reuse_len: int):
     # No number of the first part is above reuse_len, none of the second below it.
     after = tf.where(tf.range(ranks.shape[1]) < reuse_len, 0, reuse_len + 1)
     return rev + after, own + after
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(base.Masking):
+    """XLNet's: the records say which tokens are predicted, each from the tokens before it in an
+    order that is drawn while training."""
+
+    hides = False
+
+    def slots(self, max_predictions_per_seq, max_seq_length):
+        return max_predictions_per_seq or max_seq_length
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,19 +1,24 @@
-"""RoBERTa's static masks, drawn as fairseq's data/mask_tokens_dataset.py draws them.
+"""RoBERTa's masks: a share of the units, rounded up or down at random so that its mean is exact
+(fairseq, data/mask_tokens_dataset.py). Special tokens are masked and predicted like any other.
 
-A mask is a function of the seed, the epoch and the number of the block. Special tokens are masked
-and predicted like any other.
+A static mask is a function of the seed, the epoch and the number of the block.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
+import lazy_loader
 import numpy as np
 
+from bert_tf.data.masking import base
+from bert_tf.data.masking.dynamic import DynamicMasks, choose_tokens_batch, units_of
 from bert_tf.data.masking.masks import KEEP, MASK, Masks
 from bert_tf.data.records.features import Marks, pack_pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
+
+tf = lazy_loader.load("tensorflow")
 
 # fairseq at its last commit, and fairseq 0.9 to 0.12.
 GENERATORS = {"default_rng": np.random.default_rng, "random_state": np.random.RandomState}
@@ -92,7 +97,7 @@ class BlockMasks:
     Args: see `StaticMasks`.
     """
 
-    def __init__(self, masking: MaskTokens, documents: Documents, stream: PythonRandom,
+    def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,
                  vocabulary: Vocabulary, masked_lm_prob: float, max_predictions_per_seq: int,
                  room: int) -> None:
         self._masking, self._prob, self._room = masking, masked_lm_prob, room
@@ -137,3 +142,51 @@ class BlockMasks:
                 np.concatenate, zip(*self._drawn))
         self._drawn.clear()
         return masks
+
+
+class BlockMasksInTraining(DynamicMasks):
+    """Draws masks while training, with one throw for a whole unit."""
+
+    @property
+    def columns(self):
+        return 2 * self.max_seq_length + self.max_predictions_per_seq + 1
+
+    def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
+        size = self.max_seq_length
+        keys, die, drawn, rounding = tf.split(
+            uniforms, [size, size, self.max_predictions_per_seq, 1], 1)
+        candidates = exists = tf.cast(input_mask, tf.bool)
+        if token_boundary is not None:
+            unit, sizes = units_of(candidates, token_boundary)
+            unit, exists = tf.minimum(unit, size - 1), sizes > 0
+        count = tf.reduce_sum(tf.cast(exists, tf.float32), 1)
+        quota = tf.cast(self.masked_lm_prob * count + rounding[:, 0], tf.int32)
+        chosen = choose_tokens_batch(exists, quota, keys, int(self.masked_lm_prob * size) + 1)
+        if token_boundary is not None:
+            chosen = candidates & tf.gather(chosen, unit, batch_dims=1)
+            die = tf.gather(die, unit, batch_dims=1)
+        return self.throw(input_ids, chosen, die, drawn, by_position=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(base.Masking):
+    """RoBERTa's masking."""
+
+    hides_special = True
+    always_predicts = False
+
+    def static_masks(self, documents, vocabulary, stream, options, room):
+        return BlockMasks(self, documents, stream, vocabulary, options.masked_lm_prob,
+                          options.max_predictions_per_seq, room)
+
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        return BlockMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
+
+    def most_predictions(self, max_seq_length, masked_lm_prob):
+        # Words may have any length: half of them more.
+        share = masked_lm_prob * (1 if self.units == "subwords" else 1.5)
+        return min(int(share * max_seq_length) + 1, max_seq_length)
+
+    def least_slots(self, max_seq_length, masked_lm_prob):
+        return (self.most_predictions(max_seq_length, masked_lm_prob)
+                if self.units == "subwords" else 0)

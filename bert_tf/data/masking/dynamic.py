@@ -1,14 +1,15 @@
 """Dynamic masks: predictions that are drawn anew for every record that is read, in TensorFlow.
 
-The steps and the probabilities are those of static masks (`data.masking.static_masks`).
+The steps and the probabilities are those of static masks (`data.masking.bert`).
 """
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
 
 import lazy_loader
 
 from bert_tf.data.masking.masks import quotas
-from bert_tf.recipes.corruption import MaskTokens
 
 tf = lazy_loader.load("tensorflow")
 
@@ -127,53 +128,16 @@ def draw_uniforms(seed: int, numbers, size: int, first=0):
     return tf.cast(tf.cast(bits, tf.int32), tf.float32) * 2.0**-24
 
 
-def hide_with_repeats(input_ids, input_mask, positions, die, masked_lm_prob: float,
-                      masked: float, mask_id: int) -> dict:
-    """Hides tokens whose positions were drawn with replacement (google-research/electra,
-    pretrain_helpers.py, mask).
-
-    A position may come several times, and is then predicted as often; it becomes [MASK] if one of
-    the throws makes it so. The number of predictions counts special tokens too.
-
-    Args:
-        input_ids, input_mask: int32 [B, S].
-        positions: int32 [B, P]; those beyond the number of predictions are not used, nor is a row
-            whose first is 0, as a row without candidates has it.
-        die: float32 [B, P] in [0, 1): the token becomes [MASK] below `masked`, and stays otherwise.
-        masked_lm_prob: share of the sequence to predict.
-        masked, mask_id: see above.
-
-    Returns:
-        dict of input_ids and the three masked_lm features.
-    """
-    slots = positions.shape[1]
-    # In float32 and rounded half to even, as the original does.
-    length = tf.cast(tf.reduce_sum(input_mask, 1), tf.float32)
-    quota = tf.clip_by_value(tf.cast(tf.round(masked_lm_prob * length), tf.int32), 1, slots)
-    used = (tf.range(slots) < quota[:, None]) & (positions[:, :1] > 0)
-    positions = tf.where(used, positions, 0)
-    labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
-    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
-    hidden = tf.scatter_nd(tf.stack([rows, positions], -1),
-                           tf.cast(used & (die < masked), tf.int32), tf.shape(input_ids)) > 0
-    return {"input_ids": tf.where(hidden, mask_id, input_ids), "masked_lm_positions": positions,
-            "masked_lm_ids": labels, "masked_lm_weights": tf.cast(used, tf.float32)}
-
-
-def can_draw(masking: MaskTokens) -> bool:
-    """Whether these masks can be drawn while training."""
-    return masking.choose != "ngrams" and not masking.shuffle_prob
-
-
 @dataclasses.dataclass(frozen=True)
 class DynamicMasks:
     """Draws masks while training, for whole batches of records that hold the text as it is.
 
     A record's mask depends on the seed and on the record's number in the stream alone, not on the
-    batch or the device that it comes to.
+    batch or the device that it comes to. This class draws BERT's; other maskings override `columns`
+    and `hide`.
 
     Attributes:
-        masking: `MaskTokens`.
+        masking: the masking.
         max_seq_length: S.
         max_predictions_per_seq: P.
         masked_lm_prob: share of the sequence, special tokens counted, to predict.
@@ -183,7 +147,7 @@ class DynamicMasks:
             drawn from words, ids of all special tokens but [MASK], which are not drawn.
     """
 
-    masking: MaskTokens
+    masking: Any
     max_seq_length: int
     max_predictions_per_seq: int
     masked_lm_prob: float
@@ -191,8 +155,22 @@ class DynamicMasks:
     mask_id: int
     special_ids: tuple[int, ...]
 
+    @classmethod
+    def of(cls, masking: Any, record: Mapping[str, Any], max_seq_length: int,
+           max_predictions_per_seq: int, **further: Any) -> Self:
+        """Returns what draws the masks of records, given their manifest, S and P."""
+        vocabulary = record["vocabulary"]
+        return cls(masking, max_seq_length, max_predictions_per_seq,
+                   record["options"]["masked_lm_prob"], vocabulary["size"], vocabulary["mask_id"],
+                   special_ids(record), **further)
+
+    @property
+    def columns(self) -> int:
+        """How many uniforms each record takes."""
+        return self.max_seq_length + 2 * self.max_predictions_per_seq
+
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
-        """The features of a batch, masked.
+        """Returns the features of a batch, masked.
 
         Args:
             batch: input_ids and input_mask, int32 [B, S]; token_boundary, int32 [B, S], if the
@@ -202,110 +180,81 @@ class DynamicMasks:
 
         Returns:
             The batch with other `input_ids`, and with masked_lm_positions and masked_lm_ids, int32
-            [B, P], masked_lm_weights, float32 [B, P]. With the quota "with_repeats" also draws,
-            float32 [B, P] in [0, 1), by which ELECTRA takes tokens from its generator.
+            [B, P], masked_lm_weights, float32 [B, P].
         """
-        size, slots = self.max_seq_length, self.max_predictions_per_seq
-        columns = {"drawn": 2 * size + slots + 1, "with_repeats": size + 3 * slots,
-                   "each": 2 * size + slots}
-        uniforms = draw_uniforms(seed, numbers,
-                                 columns.get(self.masking.quota, size + 2 * slots))
-        draws = ({"draws": uniforms[:, -slots:]} if self.masking.quota == "with_repeats" else {})
-        return {**batch, **draws, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
-                                              batch.get("token_boundary"))}
+        uniforms = draw_uniforms(seed, numbers, self.columns)
+        return {**batch, **self.hide(batch["input_ids"], batch["input_mask"], uniforms,
+                                     batch.get("token_boundary"))}
+
+    def candidates(self, input_ids, input_mask):
+        """Returns the tokens that may be predicted, bool [B, S]."""
+        found = tf.cast(input_mask, tf.bool)
+        for special in self.special_ids:
+            found &= input_ids != special
+        return found
 
     def hide(self, input_ids, input_mask, uniforms, token_boundary=None) -> dict:
         """Chooses, throws and hides.
 
         Args:
             input_ids, input_mask: int32 [B, S].
-            uniforms: float32 in [0, 1), [B, S + 2P], or [B, 2S + P + 1] with the quota "drawn", or
-                [B, 2S + P] with "each".
+            uniforms: float32 in [0, 1), [B, columns].
             token_boundary: int32 [B, S], 1 where a unit begins; None where every token is one.
 
         Returns:
             dict of input_ids and the three masked_lm features.
         """
-        if self.masking.quota == "drawn":
-            return self._with_special(input_ids, input_mask, uniforms, token_boundary)
-        candidates = tf.cast(input_mask, tf.bool)
-        for special in self.special_ids:
-            candidates &= input_ids != special
-        if self.masking.quota == "with_repeats":
-            return self._with_repeats(input_ids, input_mask, candidates, uniforms)
-        if self.masking.quota == "each":
-            return self._with_coins(input_ids, candidates, uniforms, token_boundary)
+        candidates = self.candidates(input_ids, input_mask)
         limits = quotas(self.max_seq_length, self.masked_lm_prob, self.max_predictions_per_seq)
         quota = tf.gather(limits, tf.reduce_sum(input_mask, 1))
         keys, rest = tf.split(uniforms, [self.max_seq_length, -1], 1)
-        if token_boundary is None and self.masking.choose == "units":
+        if token_boundary is None:
             chosen = choose_tokens_batch(candidates, quota, keys, self.max_predictions_per_seq)
         else:
             unit, sizes = units_of(candidates, token_boundary)
             chosen = choose_units_batch(unit, sizes, quota, keys)
-        return self._throw(input_ids, chosen, *tf.split(rest, 2, 1))
+        return self.throw(input_ids, chosen, *tf.split(rest, 2, 1))
 
-    def _with_special(self, input_ids, input_mask, uniforms, token_boundary):
-        """The features as fairseq draws them: a share of all units, special tokens among them, and
-        one throw for a whole unit."""
-        size = self.max_seq_length
-        keys, die, drawn, rounding = tf.split(
-            uniforms, [size, size, self.max_predictions_per_seq, 1], 1)
-        candidates = exists = tf.cast(input_mask, tf.bool)
-        if token_boundary is not None:
-            unit, sizes = units_of(candidates, token_boundary)
-            unit, exists = tf.minimum(unit, size - 1), sizes > 0
-        count = tf.reduce_sum(tf.cast(exists, tf.float32), 1)
-        quota = tf.cast(self.masked_lm_prob * count + rounding[:, 0], tf.int32)
-        chosen = choose_tokens_batch(exists, quota, keys, int(self.masked_lm_prob * size) + 1)
-        if token_boundary is not None:
-            chosen = candidates & tf.gather(chosen, unit, batch_dims=1)
-            die = tf.gather(die, unit, batch_dims=1)
-        return self._throw(input_ids, chosen, die, drawn)
+    def throw(self, input_ids, chosen, die, drawn, by_position: bool = False) -> dict:
+        """Returns the features of chosen tokens.
 
-    def _with_coins(self, input_ids, candidates, uniforms, token_boundary):
-        """The features where each unit is chosen or not by a coin of its own."""
-        size = self.max_seq_length
-        coins, die, drawn = tf.split(uniforms, [size, size, self.max_predictions_per_seq], 1)
-        if token_boundary is not None:
-            unit, _ = units_of(candidates, token_boundary)
-            coins = tf.gather(coins, tf.minimum(unit, size - 1), batch_dims=1)
-        return self._throw(input_ids, candidates & (coins < self.masked_lm_prob), die, drawn)
-
-    def _with_repeats(self, input_ids, input_mask, candidates, uniforms):
-        """The features where each prediction draws its position of all candidates."""
-        candidates &= input_ids != self.mask_id
-        count = tf.reduce_sum(tf.cast(candidates, tf.int32), 1)[:, None]        # [B, 1]
-        drawn, die = tf.split(uniforms[:, :2 * self.max_predictions_per_seq], 2, 1)
-        rank = tf.minimum(tf.cast(drawn * tf.cast(count, tf.float32), tf.int32), count - 1)
-        # The position of the candidate that has `rank` others before it.
-        positions = tf.reduce_sum(tf.cast(
-            tf.cumsum(tf.cast(candidates, tf.int32), 1)[:, None] <= rank[:, :, None], tf.int32), 2)
-        return hide_with_repeats(input_ids, input_mask, tf.where(count > 0, positions, 0), die,
-                                 self.masked_lm_prob, self.masking.shares[0], self.mask_id)
-
-    def _throw(self, input_ids, chosen, die, drawn):
-        """The features, given chosen, bool [B, S], and uniforms: die, float32 [B, P], or [B, S] by
-        position, and drawn, float32 [B, P]."""
+        Args:
+            input_ids: int32 [B, S].
+            chosen: bool [B, S].
+            die: float32 in [0, 1), [B, P], or [B, S] with `by_position`.
+            drawn: float32 [B, P] in [0, 1), by which random tokens are drawn.
+        """
         positions, used = positions_of(chosen, self.max_predictions_per_seq)
         labels = tf.where(used, tf.gather(input_ids, positions, batch_dims=1), 0)
-        if self.masking.quota in ("drawn", "each", "of_batch"):
+        if by_position:
             die = tf.gather(die, positions, batch_dims=1)
         drawn = self._draw_ids(drawn)
         masked, random = self.masking.shares
         shown = tf.where(die < masked, self.mask_id, tf.where(die < masked + random, drawn, labels))
-        # Positions are different, so that adding the difference is replacing.
-        rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
-        hidden = tf.tensor_scatter_nd_add(input_ids, tf.stack([rows, positions], -1),
-                                          tf.where(used, shown - labels, 0))
-        return {"input_ids": hidden, "masked_lm_positions": positions, "masked_lm_ids": labels,
-                "masked_lm_weights": tf.cast(used, tf.float32)}
+        return hide_batch(input_ids, positions, labels, shown, used)
 
     def _draw_ids(self, uniforms):
-        """The random tokens of some uniforms."""
+        """Returns the random tokens that some uniforms draw."""
         special = {"words": self.special_ids, "tokens": (0,)}.get(self.masking.replace_from, ())
         count = self.vocab_size - len(special)
         drawn = tf.minimum(tf.cast(uniforms * count, tf.int32), count - 1)
         for index in sorted(special):       # the rest of the ids moves up by one
             drawn += tf.cast(drawn >= index, tf.int32)
         return drawn
+
+
+def hide_batch(input_ids, positions, labels, shown, used) -> dict:
+    """Returns input_ids [B, S] with `shown` in the places of `labels`, and the three features of
+    masks, given int32 [B, P] and which of these are used, bool."""
+    # Positions are different, so that adding the difference is replacing.
+    rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
+    hidden = tf.tensor_scatter_nd_add(input_ids, tf.stack([rows, positions], -1),
+                                      tf.where(used, shown - labels, 0))
+    return {"input_ids": hidden, "masked_lm_positions": positions, "masked_lm_ids": labels,
+            "masked_lm_weights": tf.cast(used, tf.float32)}
+
+
+def special_ids(record: Mapping[str, Any]) -> tuple[int, ...]:
+    """Returns the ids that a manifest excludes from masks."""
+    vocabulary = record["vocabulary"]
+    return tuple(vocabulary.get("special_ids", (vocabulary["cls_id"], vocabulary["sep_id"])))

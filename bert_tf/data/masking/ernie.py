@@ -4,14 +4,20 @@ There is no quota, so a sequence may have no prediction. Within a chosen unit ea
 by itself: part of a unit may be hidden and part of it shown.
 """
 
+import dataclasses
+
+import lazy_loader
 import numpy as np
 
+from bert_tf.data.masking import base
+from bert_tf.data.masking.dynamic import DynamicMasks, units_of
 from bert_tf.data.masking.masks import KEEP, MASK, Masks
 from bert_tf.data.records.features import Marks, pack_pairs
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.recipes.corruption import MaskTokens
 from bert_tf.tokenization.vocabulary import Vocabulary
+
+tf = lazy_loader.load("tensorflow")
 
 # What a token is to the units.
 OUTSIDE, BEGINS, GOES_ON = -1, 0, 1
@@ -82,7 +88,7 @@ class CoinMasks:
         cut: how many predictions had no room.
     """
 
-    def __init__(self, masking: MaskTokens, documents: Documents, stream: PythonRandom,
+    def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,
                  vocabulary: Vocabulary, masked_lm_prob: float, max_predictions_per_seq: int,
                  room: int) -> None:
         self._masking, self._prob, self._room = masking, masked_lm_prob, room
@@ -143,3 +149,38 @@ def gather_masks(chosen: np.ndarray, shown: np.ndarray, lengths: np.ndarray,
     masks.positions[row[kept], slot[kept]] = (places - starts[row])[kept]
     masks.replacements[row[kept], slot[kept]] = shown[places][kept]
     return masks, int((~kept).sum())
+
+
+class CoinMasksInTraining(DynamicMasks):
+    """Draws masks while training."""
+
+    @property
+    def columns(self):
+        return 2 * self.max_seq_length + self.max_predictions_per_seq
+
+    def hide(self, input_ids, input_mask, uniforms, token_boundary=None):
+        size, candidates = self.max_seq_length, self.candidates(input_ids, input_mask)
+        coins, die, drawn = tf.split(uniforms, [size, size, self.max_predictions_per_seq], 1)
+        if token_boundary is not None:
+            unit, _ = units_of(candidates, token_boundary)
+            coins = tf.gather(coins, tf.minimum(unit, size - 1), batch_dims=1)
+        return self.throw(input_ids, candidates & (coins < self.masked_lm_prob), die, drawn,
+                          by_position=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(base.Masking):
+    """ERNIE's masking."""
+
+    always_predicts = False
+    counts_cut = True
+
+    def static_masks(self, documents, vocabulary, stream, options, room):
+        return CoinMasks(self, documents, stream, vocabulary, options.masked_lm_prob,
+                         options.max_predictions_per_seq, room)
+
+    def dynamic_masks(self, record, max_seq_length, max_predictions_per_seq):
+        return CoinMasksInTraining.of(self, record, max_seq_length, max_predictions_per_seq)
+
+    def most_predictions(self, max_seq_length, masked_lm_prob):
+        return base.most_of_coins(max_seq_length, masked_lm_prob)

@@ -1,0 +1,169 @@
+"""The interface of a masking: the class `Masking` of a file of this folder, by whose name
+`MaskTokens.masking` calls it.
+
+A masking draws masks while records are made, while training, or both; flags refuse the form that it
+does not define.
+"""
+
+import dataclasses
+import importlib
+import importlib.util
+import math
+from typing import Any, ClassVar, Self
+
+from bert_tf.data.text.corpus import Documents
+from bert_tf.data.text.python_random import PythonRandom
+from bert_tf.errors import InputError
+from bert_tf.recipes.corruption import MaskTokens, Segments
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking(MaskTokens):
+    """`MaskTokens` with the masking's own settings as further fields.
+
+    Attributes:
+        called: what it masks, for messages.
+        hides: whether the predicted tokens are hidden.
+        hides_special: whether special tokens are predicted like any other.
+        always_predicts: whether each sequence has a prediction.
+        counts_cut: whether masks are drawn with the records even where training draws others, so
+            that the predictions that have no room are counted.
+        by_rarity: whether training needs how often the whole text has each token.
+        when_static: the masking of records that hold masks, where it is another one.
+        extra_features: features of the predictions beyond the three of every mask.
+    """
+
+    called: ClassVar[str] = ""
+    hides: ClassVar[bool] = True
+    hides_special: ClassVar[bool] = False
+    always_predicts: ClassVar[bool] = True
+    counts_cut: ClassVar[bool] = False
+    by_rarity: ClassVar[bool] = False
+    when_static: ClassVar[str] = ""
+    extra_features: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def own_settings(cls) -> list[str]:
+        """Returns the names of the settings that only this masking has."""
+        shared = {field.name for field in dataclasses.fields(MaskTokens)}
+        return [field.name for field in dataclasses.fields(cls) if field.name not in shared]
+
+    @classmethod
+    def of(cls, corruption: MaskTokens) -> Self:
+        """Returns the masking with the values of `corruption`.
+
+        Raises:
+            InputError: the masking has no such setting.
+        """
+        if unknown := sorted(corruption.settings.keys() - set(cls.own_settings())):
+            raise InputError(
+                f"The masking {corruption.masking} has no setting {', '.join(unknown)} in this "
+                "version: a later version made the records.")
+        return cls(**vars(corruption), **corruption.settings)
+
+    def static_masks(self, documents: Documents, vocabulary: Vocabulary, stream: PythonRandom,
+                     options: Any, room: int) -> Any:
+        """Returns an object that draws the masks of a piece: `draw` notes a sequence, `place`
+        returns `Masks`.
+
+        Args:
+            documents: the text; a sequence is slices of it.
+            vocabulary: of the tokens.
+            stream: shared with the pairing.
+            options: has max_seq_length, max_predictions_per_seq, masked_lm_prob.
+            room: most tokens of a sequence without its special ones.
+        """
+        raise NotImplementedError
+
+    def dynamic_masks(self, record: dict[str, Any], max_seq_length: int,
+                      max_predictions_per_seq: int) -> Any:
+        """Returns the `DynamicMasks` for records of this manifest, with S and P."""
+        raise NotImplementedError
+
+    @property
+    def can_be_static(self) -> bool:
+        """Whether records can hold these masks."""
+        return type(self).static_masks is not Masking.static_masks or bool(self.when_static)
+
+    @property
+    def can_be_dynamic(self) -> bool:
+        """Whether training can draw these masks."""
+        return type(self).dynamic_masks is not Masking.dynamic_masks and not self.shuffle_prob
+
+    def check(self, segments: Segments) -> None:
+        """Raises InputError for settings and segments that the masking can't have."""
+        if self.dynamic and self.hides and not self.can_be_dynamic:
+            what = "shuffles trigrams" if self.shuffle_prob else f"masks {self.called}"
+            raise InputError(f"--masking=dynamic: the recipe {what}, which are drawn while records "
+                             "are made; leave it out.")
+        if not (self.dynamic or self.can_be_static):
+            raise InputError("--masking=static: the recipe's masks are drawn while the model "
+                             "trains; leave it out.")
+        if segments.sentence_ends and not self.dynamic and not self.hides_special:
+            raise InputError(f"--segments={segments.pairing} puts separators between sentences, "
+                             "which static masks would hide; give --masking=dynamic or "
+                             "--recipe=roberta.")
+
+    def features(self) -> list[str]:
+        """Returns the names of the features that records have for the masking, in their order."""
+        names = []
+        if not self.dynamic:
+            names = ["masked_lm_positions", "masked_lm_ids", "masked_lm_weights",
+                     *self.extra_features]
+            names += ["word_order_weights"] if self.shuffle_prob else []
+        elif self.units != "subwords":
+            names = ["token_boundary"]
+        return names
+
+    def slots(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
+        """Returns the number of predictions that a record has room for."""
+        return max_predictions_per_seq + 3 * self.most_trigrams(max_predictions_per_seq,
+                                                                max_seq_length)
+
+    def most_trigrams(self, max_predictions_per_seq: int, max_seq_length: int) -> int:
+        """Returns the most trigrams of a sequence that are shuffled: of one that is full, with two
+        segments."""
+        visible = max(max_seq_length - 3 - max_predictions_per_seq, 0)
+        return math.ceil(round(self.shuffle_prob * visible / 3, 9))
+
+    def most_predictions(self, max_seq_length: int, masked_lm_prob: float) -> int | None:
+        """Returns the most predictions of a sequence where the masking decides, not a flag."""
+
+    def least_slots(self, max_seq_length: int, masked_lm_prob: float) -> int:
+        """Returns how many predictions records must have room for; 0 where the last predictions of
+        a sequence may be left out."""
+        return 0
+
+    def check_slots(self, max_predictions_per_seq: int, max_seq_length: int,
+                    masked_lm_prob: float) -> None:
+        """Raises InputError where predictions are drawn that records have no room for."""
+        least = self.least_slots(max_seq_length, masked_lm_prob)
+        if max_predictions_per_seq < least:
+            raise InputError(f"--max_predictions_per_seq is {max_predictions_per_seq}, but a "
+                             f"sequence of {max_seq_length} tokens can have {least} predictions; "
+                             "give that many, or leave the flag out.")
+
+    def takes(self, made: MaskTokens) -> bool:
+        """Whether records that were made for `made` can be trained on."""
+        return not self.hides or self.describe() == made.describe()
+
+
+def most_of_coins(max_seq_length: int, masked_lm_prob: float) -> int:
+    """Returns a number that few sequences exceed whose units are chosen by coins: four standard
+    deviations above the mean, of units of two tokens."""
+    spread = (2 * max_seq_length * masked_lm_prob) ** 0.5
+    return min(int(masked_lm_prob * max_seq_length + 4 * spread), max_seq_length)
+
+
+def find(corruption: MaskTokens) -> Masking:
+    """Returns the masking that `corruption` names.
+
+    Raises:
+        InputError: this version has no such masking, or the masking has no such setting.
+    """
+    name = f"{__package__}.{corruption.masking}"
+    if not (corruption.masking.isidentifier() and importlib.util.find_spec(name)):
+        raise InputError(f"there is no masking {corruption.masking!r} in this version: a later "
+                         "version made the records.")
+    return importlib.import_module(name).Masking.of(corruption)

@@ -1,0 +1,12 @@
+"""No token is predicted."""
+
+from bert_tf.data.masking import base
+
+
+class Masking(base.Masking):
+    """The masking of inputs and targets, and of ERNIE 2.0's other tasks."""
+
+    always_predicts = False
+
+    def static_masks(self, documents, vocabulary, stream, options, room):
+        return None

@@ -1,0 +1,93 @@
+"""Maskings: their names on disk, and which of their forms flags take."""
+
+import dataclasses
+import sys
+import types
+
+import pytest
+
+from bert_tf import recipes
+from bert_tf.data import masking
+from bert_tf.data.masking import base
+from bert_tf.errors import InputError
+from bert_tf.recipes import MaskTokens
+
+_WORDS = {"units": "words", "shares": [0.8, 0.1]}
+_TOKENS = {"units": "subwords", "shares": [0.8, 0.1]}
+# As version 0.1.0 wrote them.
+WRITTEN = {
+    "bert": {**_TOKENS, "choose": "units", "dynamic": False},
+    "bert_wwm": {**_WORDS, "choose": "units", "dynamic": False},
+    "roberta": {**_TOKENS, "choose": "units", "quota": "drawn", "replace_from": "words",
+                "dynamic": True},
+    "electra": {**_TOKENS, "choose": "units", "quota": "with_repeats", "shares": [0.85, 0.0],
+                "dynamic": True},
+    "albert": {**_WORDS, "choose": "ngrams", "dynamic": False},
+    "spanbert": {**_WORDS, "choose": "spans", "quota": "raised", "replace_from": "corpus",
+                 "dynamic": True},
+    "structbert": {**_TOKENS, "choose": "units", "dynamic": False, "shuffle_prob": 0.05},
+    "ernie": {**_WORDS, "choose": "units", "quota": "each", "replace_from": "tokens",
+              "dynamic": True},
+    "ltr": {**_TOKENS, "choose": "units", "quota": "next_token", "dynamic": True},
+    "distilbert": {**_TOKENS, "choose": "units", "quota": "of_batch", "dynamic": True},
+    "t5": {**_TOKENS, "choose": "units", "quota": "none", "dynamic": False},
+    "xlnet": {**_TOKENS, "choose": "units", "quota": "permutation", "dynamic": True},
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_manifests_name_a_masking_as_they_always_did(name):
+    corruption = recipes.find(name).corruption
+    assert corruption.describe() == WRITTEN[name]
+    assert MaskTokens.from_description(WRITTEN[name]) == corruption
+
+
+def test_settings_are_written_beside_the_shared_fields():
+    varied = recipes.find("spanbert").corruption.vary(
+        {"schemes": ("random", "ner_span"), "span_upper": 5, "dynamic": False})
+    written = {**WRITTEN["spanbert"], "dynamic": False, "schemes": ["random", "ner_span"],
+               "span_upper": 5}
+    assert varied.describe() == written and MaskTokens.from_description(written) == varied
+    assert masking.find(varied).schemes == ("random", "ner_span")
+    with pytest.raises(InputError, match="bert has no setting span_upper.*later version"):
+        masking.find(MaskTokens.from_description({"span_upper": 5}))
+
+
+@pytest.mark.parametrize("name", ["lamb", "os.path", "..bert"])
+def test_a_masking_of_a_later_version_is_refused(name):
+    with pytest.raises(InputError, match="no masking .*later version"):
+        masking.find(MaskTokens.from_description({"choose": name}))
+
+
+@pytest.fixture(name="last_words")
+def fixture_last_words(monkeypatch):
+    """A masking in a file of its own, which only records can hold."""
+    @dataclasses.dataclass(frozen=True)
+    class Masking(base.Masking):
+        called = "last words"
+
+        def static_masks(self, documents, vocabulary, stream, options, room):
+            raise NotImplementedError
+
+    name = "bert_tf.data.masking.last_words"
+    module = types.ModuleType(name)
+    module.__spec__ = types.SimpleNamespace(name=name)
+    module.Masking = Masking
+    monkeypatch.setitem(sys.modules, name, module)
+    return MaskTokens("last_words")
+
+
+def test_masks_that_training_cannot_draw_are_refused(last_words):
+    found = masking.find(last_words)
+    found.check(recipes.Segments())
+    assert not found.can_be_dynamic and last_words.describe()["choose"] == "last_words"
+    assert MaskTokens.from_description(last_words.describe()) == last_words
+    with pytest.raises(InputError, match="--masking=dynamic: the recipe masks last words"):
+        masking.find(last_words.vary({"dynamic": True})).check(recipes.Segments())
+
+
+def test_only_these_masks_are_drawn_while_training():
+    drawn = {name for name, recipe in recipes.RECIPES.items()
+             if masking.find(recipe.corruption).can_be_dynamic}
+    assert drawn.isdisjoint({"albert", "structbert", "xlnet", "ltr", "t5"})
+    assert drawn >= {"bert", "roberta", "electra", "spanbert", "ernie", "distilbert"}
