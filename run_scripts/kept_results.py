@@ -18,18 +18,25 @@ class KeptResults:
         path: the file.
         settings: what must be equal for results to be comparable.
         forgets: whether results that were made with other settings are forgotten.
+        contents: what identifies the files that results depend on, which earlier versions did not
+            keep; a name that is absent on disk is not compared.
 
     Raises:
         InputError: the file's results were made with other settings, and are not forgotten.
     """
 
-    def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False):
-        self._path = path
-        self._content = read_json(path) if os.path.exists(path) else {"settings": settings}
-        if self._content.get("settings", {}) != settings and forgets:
-            self._content = {"settings": settings}
-        if self._content.get("settings", {}) != settings:
+    def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False,
+                 contents: dict[str, Any] | None = None):
+        self._path, self._content = path, read_json(path) if os.path.exists(path) else {}
+        known, contents = self._content.get("contents", {}), contents or {}
+        is_same = self._content.get("settings", {}) == settings and all(
+            known.get(name, value) == value for name, value in contents.items())
+        if self._content and not (is_same or forgets):
             raise InputError(f"{path} was made with other flags; name another --output_dir.")
+        self._content = {**(self._content if is_same else {}), "settings": settings,
+                         **({"contents": contents} if contents else {})}
+        if contents != known and os.path.exists(path):
+            write_json(path, self._content)
 
     def get(self, *keys: str, measure: Callable[[], Any]) -> Any:
         """The result under these keys; that of `measure()`, which is kept, if there is none yet."""

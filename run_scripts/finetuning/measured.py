@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf import data, training
+from bert_tf import data, files, training
 from bert_tf.errors import InputError
 from bert_tf.tasks import named
 from bert_tf.tasks.task import SavedTask
@@ -194,21 +194,28 @@ def kept_scores(folder: str, model_dir: str, split: MeasuredSplit, **more: Any) 
     """
     return KeptResults(os.path.join(folder, "scores.json"), {
         "model": os.path.abspath(model_dir), "bytes": weights_bytes(model_dir),
-        "split": split.name, "examples": split.size, **more}, forgets=True)
+        "split": split.name, "examples": split.size, **more}, forgets=True, contents={
+            "weights": files.digest(*weights_files(model_dir)),
+            "records": split.examples.identity()})
 
 
-def weights_bytes(folder: str, flag: str = "model_dir") -> int:
-    """The size of the files of weights of a model's folder.
+def weights_files(folder: str, flag: str = "model_dir") -> list[str]:
+    """Returns the files of weights of a model's folder.
 
     Raises:
         InputError: there are none; it names `flag`.
     """
-    sizes = [entry.stat().st_size for entry in os.scandir(folder)
-             if entry.name.endswith((".keras", ".safetensors"))]
-    if not sizes:
+    found = sorted(entry.path for entry in os.scandir(folder)
+                   if entry.name.endswith((".keras", ".safetensors")))
+    if not found:
         raise InputError(f"--{flag}: there are no weights in {folder}; name the --output_dir "
                          "of a model that was fine-tuned.")
-    return sum(sizes)
+    return found
+
+
+def weights_bytes(folder: str, flag: str = "model_dir") -> int:
+    """Returns the size of all `weights_files`."""
+    return sum(map(os.path.getsize, weights_files(folder, flag)))
 
 
 @contextlib.contextmanager

@@ -48,6 +48,13 @@ class Curve:
             raise InputError(f"--model_dir: {job.model_dir} is a network of the type "
                              f"{self.config.model_type}, parts of which can't be removed; take one "
                              "of BERT's, each of whose layers has weights of its own.")
+        removes = job.actually_prune or job.parts == "layers"
+        orders = {"importance", "reverse"}.intersection(() if job.prune_heads else job.orders)
+        if self.config.quantisation and (removes or orders):
+            raise InputError(f"--model_dir: the numbers of {job.model_dir} are rounded "
+                             "(quantisation in its configuration), so that parts of it can't be "
+                             "removed or ordered by importance; prune the model that it was made "
+                             "of, or score it with --orders=oracle or random alone.")
         self.split = self.model.split(job.split, job.examples)
         self.metric, self.examples = self.model.metric, self.split.size
         self.name = os.path.basename(os.path.normpath(job.model_dir))

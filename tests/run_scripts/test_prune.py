@@ -1,5 +1,7 @@
 """bert-prune and bert-benchmark compression on a tiny model: what they measure and write."""
 
+import contextlib
+import dataclasses
 import json
 import shutil
 import types
@@ -10,8 +12,11 @@ import pytest
 from benchmarks import compression
 from bert_tf.analysis import switch_off
 from bert_tf.config import EncoderConfig
+from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.finetuned import read_finetuned
+from bert_tf.training.run import save_model
 from run_scripts import prune
 from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.pruning import Curve
@@ -63,6 +68,43 @@ def test_prune_and_compare(model, tmp_path, eagerly, monkeypatch):
     assert rows[0]["kept"] == 100 and rows[0]["smaller"] == 1 and rows[1]["seeds"] == 2
     assert rows[1]["weights"] == found["removed"]["parameters"][0]
     assert "x4, 99, - |" in (tmp_path / "table" / "compression.md").read_text()
+
+
+def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerly):
+    """An earlier version kept no digest of the weights; its scores are those of the model."""
+    copy, job = shutil.copytree(model, tmp_path / "model"), {"prune_heads": ["1:1"]}
+    path = tmp_path / "out" / "scores.json"
+
+    def scores():
+        prune.main(*flags(copy, tmp_path / "out", **job))
+        kept = json.loads(path.read_text())
+        return kept, kept["scores"]["1:1"]["score"]
+
+    kept, before = scores()
+    path.write_text(json.dumps({"settings": kept["settings"], "scores": {"1:1": {
+        "score": -3.0, "p": 1.0}}}))
+    kept, earlier = scores()
+    assert earlier == -3 and len(kept["contents"]["weights"]) == 64
+    learner = read_finetuned(str(copy))[0]
+    learner.encoder.layers_[1].attention.value.kernel.assign(
+        -learner.encoder.layers_[1].attention.value.kernel)
+    size = (copy / "model.keras").stat().st_size
+    save_model(str(copy), learner)
+    assert (copy / "model.keras").stat().st_size == size
+    assert scores()[1] not in (-3, before)
+
+
+@pytest.mark.parametrize("change, is_refused", [
+    ({"orders": ["importance"]}, True), ({"parts": "layers", "orders": ["oracle"]}, True),
+    ({"orders": ["random"], "actually_prune": True}, True), ({"orders": ["random"]}, False)])
+def test_rounded_models_are_not_cut(change, is_refused, model, tmp_path, eagerly):
+    config = EncoderConfig.from_json_file(model / "bert_config.json")
+    write_task(tmp_path / "model", "sts-b",
+               dataclasses.replace(config, quantisation=Quantisation()), [0.0, 1.5, 3.0])
+    shutil.copy(model / "train.tsv", tmp_path / "model")
+    with pytest.raises(InputError, match="are rounded .*prune the model that it was made of"
+                       ) if is_refused else contextlib.nullcontext():
+        prune.main(*flags(tmp_path / "model", tmp_path / "out", prune_percent=["50"], **change))
 
 
 def test_masks_by_flag():
