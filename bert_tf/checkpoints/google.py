@@ -3,14 +3,16 @@ variables beside a configuration.
 """
 
 import dataclasses
+import functools
+import importlib
 import os
 import re
+import types
 from collections.abc import Mapping
-from typing import Any
 
 import lazy_loader
 
-from bert_tf.checkpoints import electra, mobilebert, names, rules, t5, tensor_bundle, xlnet
+from bert_tf.checkpoints import electra, mobilebert, names, rules, tensor_bundle
 from bert_tf.checkpoints.rules import Format, Source, Tensor, encoder_rows
 from bert_tf.checkpoints.weights import Account, Weights, check_parts, to_table
 from bert_tf.config import ALBERT, EncoderConfig, config_from_dict
@@ -20,8 +22,11 @@ from bert_tf.options import read_json
 tf = lazy_loader.load("tensorflow")
 
 PREFIX = "bert_model.ckpt"
-# Networks whose checkpoints have a file of their own.
-_OWN_FILES: dict[str, Any] = {module.TYPE: module for module in (t5, xlnet)}
+# Checkpoints that have a module of their own, and a tensor that each of them holds: those of
+# objects, as TensorFlow 2 writes them, and some networks'.
+_OWN_FILES = {"model_garden": (tensor_bundle.OBJECT_GRAPH,),
+              "t5": ("shared/embedding", "decoder/embedding"),
+              "xlnet": ("model/transformer/word_embedding/lookup_table",)}
 _GELUS = {"gelu": "the tanh form of GELU", "gelu_erf": "the exact GELU"}
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
@@ -114,7 +119,11 @@ _MODELS = {
 }
 
 
-def _table(model, task, has_norms=True):
+def _own_file(model_type: str) -> types.ModuleType:
+    return importlib.import_module(f"bert_tf.checkpoints.{model_type}")
+
+
+def _table(model, has_norms, task=names.CLASSIFIERS[0]):
     head = ((f"{task}/dense", model.classifier, _HEAD),) if model.classifier else ()
     rows = model.rows if has_norms else model.rows_without_norms
     return Format((*rows, *head), _IGNORED)
@@ -122,29 +131,24 @@ def _table(model, task, has_norms=True):
 
 def find(path: str) -> str | None:
     """The prefix of the checkpoint at `path`, or None."""
-    return tensor_bundle.find(path, objects=False)
+    return tensor_bundle.find(path)
 
 
-def read(prefix: str, task: str | None = None) -> Source:
-    """The `Source` of a checkpoint.
-
-    Args:
-        prefix: what `find` gave.
-        task: the head that `output_weights` is, which the file doesn't name.
+def read(prefix: str) -> Source:
+    """The `Source` of a checkpoint; `prefix` is what `find` gave.
 
     Raises:
         InputError: a file is damaged.
     """
     tensors = tensor_bundle.tensors(prefix)
-    for other in _OWN_FILES.values():
-        if other.is_original(tensors):
-            return other.read(prefix, tensors, task)
+    for kind, marks in _OWN_FILES.items():
+        if any(mark in tensors for mark in marks):
+            return _own_file(kind).read(prefix, tensors)
     model = next(model for model in _MODELS.values()
                  if any(name.startswith(model.mark) for name in tensors) or not model.mark)
-    source = Source(prefix, _config_beside(prefix, model), tensors,
-                    _table(model, task if task in names.CLASSIFIERS else names.CLASSIFIERS[0],
-                           not any(_UNNORMED in name for name in tensors)),
-                    rules.vocabulary_beside(prefix))
+    table = functools.partial(_table, model, not any(_UNNORMED in name for name in tensors))
+    source = Source(prefix, _config_beside(prefix, model), tensors, table(),
+                    rules.vocabulary_beside(prefix), table_of=table if model.classifier else None)
     if model is not _MODELS["electra"]:
         return source
     if source.config is None:
@@ -201,15 +205,15 @@ def table_for(weights: Weights) -> Format:
         InputError: the original's code would compute something else from them.
     """
     kind = weights.config.model_type
-    if kind in _OWN_FILES:
-        return _OWN_FILES[kind].table_for(weights)
+    if kind in _OWN_FILES:      # a network's
+        return _own_file(kind).table_for(weights)
     check_original(weights, kind if kind in _MODELS else "bert")
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Google's "
                          "checkpoints all call output_weights; take one out.")
-    return _table(_MODELS[kind], tasks[0] if tasks else names.CLASSIFIERS[0],
-                  getattr(weights.config, "normalization_type", "") != "no_norm")
+    return _table(_MODELS[kind], getattr(weights.config, "normalization_type", "") != "no_norm",
+                  *tasks)
 
 
 def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights
@@ -247,7 +251,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         tensors: a dict of `Tensor` by Google's names.
     """
     if weights.config.model_type in _OWN_FILES:
-        _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
+        _own_file(weights.config.model_type).write(folder, weights, tensors)
         return
     model = _MODELS[weights.config.model_type]
     tf.raw_ops.SaveV2(prefix=os.path.join(folder, model.prefix), tensor_names=list(tensors),

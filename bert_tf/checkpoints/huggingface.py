@@ -162,12 +162,8 @@ def _tie(found, model, tied, file):
                              "configuration ties them.")
 
 
-def read(file: str, task: str | None = None) -> Source:
-    """The `Source` of a checkpoint.
-
-    Args:
-        file: what `find` gave.
-        task: the head that `classifier` is, where the files leave it open.
+def read(file: str) -> Source:
+    """The `Source` of a checkpoint; `file` is what `find` gave.
 
     Raises:
         InputError: a file is damaged, or holds another network.
@@ -191,11 +187,14 @@ def read(file: str, task: str | None = None) -> Source:
                  "off, which no token has.",)
         found[positions] = found[positions].cut(unused)
     tokenizer = rules.beside(file, "tokenizer_config.json")
-    return Source(file, config, found,
-                  _table(model, _classifier(model, values, found, task), model.prefix),
+
+    def table(task=None):
+        return _table(model, _classifier(model, values, found, task), model.prefix)
+
+    return Source(file, config, found, table(),
                   rules.vocabulary_beside(file),
                   read_json(tokenizer).get("do_lower_case") if tokenizer else None,
-                  safetensors_files.labels(values), notes)
+                  safetensors_files.labels(values), notes, table_of=table)
 
 
 def _heads(weights, model):

@@ -184,20 +184,7 @@ def _standard_name(path, groups):
     return f"/{path}"
 
 
-def read_objectives(file: str) -> list[tuple[str, dict]]:
-    """The class and the `get_config()` of each objective of the Learner in a file; in the
-    folder of a task those of the task.
-
-    Raises:
-        InputError: it is damaged, or describes no Learner or other objectives than ours.
-    """
-    source, task = f"{file}, config.json", task_heads.resolve(file)[0]
-    values = parse_json(_members(file)["config.json"], source)
-    return [(name, options) for name, options in described_objectives(
-        _describe(values, ("Learner",), source), source) if task in (None, options.get("name"))]
-
-
-def read(file: str, task: str | None = None) -> Source:
+def read(file: str) -> Source:
     """The `Source` of a file.
 
     Raises:
@@ -213,8 +200,9 @@ def read(file: str, task: str | None = None) -> Source:
     own = task_heads.resolve(file)[0]
     if own is not None:
         found, rows = task_heads.only(own, found, rows, objectives or (), file)
-    table = _table(network, config, rows)
-    return Source(file, config, found, table, rules.vocabulary_beside(file))
+    return Source(file, config, found, _table(network, config, rows), rules.vocabulary_beside(file),
+                  objectives=tuple((name, options) for name, options in objectives or ()
+                                   if own in (None, options.get("name"))))
 
 
 def table_for(weights: Weights) -> Format:

@@ -69,7 +69,7 @@ def _config(path):
         raise InputError(f"{path}: {error}") from None
 
 
-def read(file: str, task: str | None = None) -> Source:
+def read(file: str) -> Source:
     """The `Source` of a preset.
 
     Raises:

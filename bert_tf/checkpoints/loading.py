@@ -17,12 +17,12 @@ from bert_tf.files import check_local
 class FileFormat:
     """A format of checkpoints: a module of this package, imported when a file may be of it.
 
-    The module has `find(path)` and `read(file, task)`; one that is written has
-    `table_for(weights)` and `write(folder, weights, tensors)` too.
+    The module has `find(path)` and `read(file)`; one that is written has `table_for(weights)` and
+    `write(folder, weights, tensors)` too.
 
     Attributes:
         home: the module's name.
-        endings: how the names of its files end.
+        endings: how the names of its files end; () where another format's module finds them.
         writable: whether it is written.
     """
 
@@ -38,7 +38,7 @@ class FileFormat:
 FORMATS = {
     "google": FileFormat("google", (".index",)),
     "huggingface": FileFormat("huggingface", (".safetensors", ".safetensors.index.json")),
-    "model_garden": FileFormat("model_garden", (".index",)),
+    "model_garden": FileFormat("model_garden", ()),
     "keras_hub": FileFormat("keras_hub", (".weights.h5",)),
     "paddle": FileFormat("paddle", ("word_embedding", "params")),
     # A task's folder beside a model of several tasks has no weights of its own.
@@ -95,7 +95,7 @@ def read_source(path: str | os.PathLike, task: str | None = None,
         InputError: there is no checkpoint, it is damaged, or another network's.
     """
     form, file = _find(path)
-    source = form.read(file, task)
+    source = form.read(file).for_task(task)
     if generator and source.generator is None:
         raise InputError(f"{source.file} holds no generator beside the network.")
     return source.generator if generator else source
@@ -138,19 +138,22 @@ def read_config(path: str | os.PathLike) -> EncoderConfig:
     return read(path).config
 
 
-def read_for(path: str | os.PathLike, config: EncoderConfig,
-             task: str | None = None) -> Weights:
+def read_for(path: str | os.PathLike, config: EncoderConfig) -> Weights:
     """The `Weights` at `path` for a network of a given configuration.
 
     Args:
-        path, task: see `read`.
+        path: see `read`.
         config: the network's; it may differ from the one beside the checkpoint where both make the
             same network.
 
     Raises:
         InputError: see `read`; or the configurations make different networks.
     """
-    source = read_source(path, task)
+    return _translate_for(read_source(path), config)
+
+
+def _translate_for(source, config):
+    """The `Weights` in a `Source` for a network of `config`, which must be that of the source."""
     unseen = config.unseen_keys
     if source.config:
         unseen = (*unseen, *source.config.unseen_keys)
@@ -165,14 +168,15 @@ def read_for(path: str | os.PathLike, config: EncoderConfig,
     return translate(source, config)
 
 
-def load(path: str | os.PathLike, model) -> Account:
-    """Loads the checkpoint at `path` into an encoder or a Learner.
+def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
+    """Loads a checkpoint into an encoder or a Learner.
 
     Where the file has them, the pooler and the heads of the model's objectives are loaded too, and
     the generator of an `Electra`; what it lacks of these keeps its initial values.
 
     Args:
-        path: a folder of any format, or the checkpoint in it.
+        checkpoint: a folder of any format, or the checkpoint in it; or the `Weights` that `read`
+            returned, whose file is not opened again to see what it holds.
         model: an encoder or a `Learner`; its configuration must fit the checkpoint.
 
     Returns:
@@ -183,17 +187,21 @@ def load(path: str | os.PathLike, model) -> Account:
     """
     heads = [objective.name for objective in getattr(model, "objectives", ())]
     task = next((head for head in heads if head in names.CLASSIFIERS), None)
-    weights = read_for(path, getattr(model, "encoder", model).config, task)
+    config = getattr(model, "encoder", model).config
+    held = checkpoint if isinstance(checkpoint, Weights) else None
+    origin = held.origin if held and held.origin else read_source(checkpoint)
+    weights = (held if held and held.config == config and origin.for_task(task) is origin
+               else _translate_for(origin.for_task(task), config))
     parts = model.parts() if hasattr(model, "parts") else {}
-    source = read_source(path, task).generator if "generator" in parts else None
+    source = origin.generator if "generator" in parts else None
     if source is None:
         return assign(model, weights)
     its = translate(source, parts["generator"].encoder.config)
     mine, other = assign(model, weights), assign(parts["generator"], its)
     mapped = {**mine.mapped, **{f"generator/{name}": tensor
                                 for name, tensor in other.mapped.items()}}
-    held = set(mapped.values())
+    used = set(mapped.values())
     return dataclasses.replace(
         mine, mapped=mapped,
-        ignored={name: reason for name, reason in mine.ignored.items() if name not in held},
+        ignored={name: reason for name, reason in mine.ignored.items() if name not in used},
         missing=[name for name in mine.missing if name not in other.mapped])

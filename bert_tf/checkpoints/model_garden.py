@@ -63,7 +63,7 @@ _NUMBERED = ("_embedding_layer", "_position_embedding_layer", "_type_embedding_l
              "_embedding_norm_layer")
 
 
-def _table(pooler, task):
+def _table(pooler, task=_CLASSIFIERS[0]):
     return Format((*_ROWS, ("pooler/dense", pooler, _DENSE),
                    (f"{task}/dense", "head/out_proj", _DENSE)), _IGNORED)
 
@@ -88,32 +88,23 @@ def _numbered_name(match):
     return f"{_LAYER.format(i=number - len(_NUMBERED))}{member}"
 
 
-def find(path: str) -> str | None:
-    """The prefix of the checkpoint at `path`, or None."""
-    return tensor_bundle.find(path, objects=True)
-
-
-def read(prefix: str, task: str | None = None) -> Source:
-    """The `Source` of a checkpoint.
-
-    Args:
-        prefix: what `find` gave.
-        task: the head of a BertClassifier, which the file doesn't name.
+def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
+    """The `Source` of a checkpoint of these tensors; `prefix` is what `google.find` gave.
 
     Raises:
-        InputError: a file is damaged, or two of its tensors are one and the same of the encoder.
+        InputError: two of the tensors are one and the same of the encoder.
     """
     found = {}
-    for name, tensor in tensor_bundle.tensors(prefix).items():
+    for name, tensor in tensors.items():
         standard = _standard_name(name)
         if standard in found:
             raise InputError(f"{prefix}: {found[standard].name!r} and {name!r} are both the "
                              f"encoder's {standard}; keep one.")
         found[standard] = tensor
     pooler = next((name for name in _POOLERS if f"{name}/kernel" in found), _ENCODERS_POOLER)
-    table = _table(pooler, task if task in _CLASSIFIERS else _CLASSIFIERS[0])
-    return Source(prefix, rules.config_beside(prefix), found, table,
-                  rules.vocabulary_beside(prefix))
+    return Source(prefix, rules.config_beside(prefix), found, _table(pooler),
+                  rules.vocabulary_beside(prefix), table_of=lambda task: _table(
+                      pooler, task if task in _CLASSIFIERS else _CLASSIFIERS[0]))
 
 
 def table_for(weights: Weights) -> Format:

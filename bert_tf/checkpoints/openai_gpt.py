@@ -96,12 +96,8 @@ def find(path: str) -> str | None:
     return path if os.path.basename(path) == "params_0.npy" and os.path.isfile(path) else None
 
 
-def read(file: str, task: str | None = None) -> Source:
-    """The `Source` of the original's files.
-
-    Args:
-        file: what `find` gave.
-        task: not used.
+def read(file: str) -> Source:
+    """The `Source` of the original's files; `file` is what `find` gave.
 
     Raises:
         InputError: a file is missing or they do not fit together.

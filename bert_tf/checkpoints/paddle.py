@@ -148,12 +148,8 @@ def _read_config(path):
         raise InputError(f"{path}: {error}") from None
 
 
-def read(file: str, task: str | None = None) -> Source:
-    """The `Source` of a checkpoint.
-
-    Args:
-        file: what `find` gave.
-        task: the head that `cls_out` is, which the files don't name.
+def read(file: str) -> Source:
+    """The `Source` of a checkpoint; `file` is what `find` gave.
 
     Raises:
         InputError: a file is damaged.
@@ -167,8 +163,9 @@ def read(file: str, task: str | None = None) -> Source:
     heads = [match[1] for name in tensors
              if (match := _TASK.fullmatch(name)) and f"{match[1]}_fc" not in known]
     return Source(file, _read_config(config) if config else None, tensors,
-                  _table(task if task in names.CLASSIFIERS else names.CLASSIFIERS[0], heads),
-                  next(filter(None, map(rules.vocabulary_beside, places)), None))
+                  _table(names.CLASSIFIERS[0], heads),
+                  next(filter(None, map(rules.vocabulary_beside, places)), None),
+                  table_of=lambda task: _table(task, heads))
 
 
 def table_for(weights: Weights) -> Format:

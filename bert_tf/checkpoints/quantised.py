@@ -111,7 +111,7 @@ def _tensor(name, held: Mapping[str, np.ndarray], rounded):
     return Tensor(name, tuple(shape), "float32", read)
 
 
-def read(file: str, task: str | None = None) -> Source:
+def read(file: str) -> Source:
     """The `Source` of a file.
 
     Raises:
@@ -122,13 +122,5 @@ def read(file: str, task: str | None = None) -> Source:
     plain = [name for name in held if not name.endswith(("/integers", "/range"))]
     return Source(file, rules.config_beside(file),
                   {name: _tensor(name, held, rounded) for name in (*plain, *rounded)}, _FORMAT,
-                  rules.vocabulary_beside(file))
-
-
-def read_objectives(file: str) -> list[tuple[str, dict]]:
-    """The class and the `get_config()` of each objective of the Learner in a file.
-
-    Raises:
-        DamagedError: it is not as it was written.
-    """
-    return described_objectives(checksummed.read(file)[1], file)
+                  rules.vocabulary_beside(file),
+                  objectives=tuple(described_objectives(extra, file)))

@@ -151,7 +151,7 @@ def _config(file, tensors):
         raise InputError(f"{path}: {error}") from None
 
 
-def read(file: str, task: str | None = None) -> Source:
+def read(file: str) -> Source:
     """The `Source` of a file.
 
     Raises:

@@ -154,6 +154,9 @@ class Source:
         labels: the names of the classes, if they are known.
         notes: sentences on what was changed already.
         generator: the `Source` of the generator in a checkpoint of ELECTRA's pre-training, or None.
+        table_of: function of a classifier in `HEADS` that returns the `Format` in which the file's
+            classifier is that one; None where the file names it.
+        objectives: class and `get_config()` of each objective of the Learner in a file of ours.
     """
 
     file: str
@@ -165,6 +168,15 @@ class Source:
     labels: tuple = ()
     notes: tuple[str, ...] = ()
     generator: "Source | None" = None
+    table_of: Callable[[str], Format] | None = None
+    objectives: tuple[tuple[str, dict], ...] = ()
+
+    def for_task(self, task: str | None) -> "Source":
+        """The same checkpoint, whose classifier is the head `task` where the files leave it open; a
+        name in `HEADS`."""
+        if task not in names.CLASSIFIERS or self.table_of is None:
+            return self
+        return dataclasses.replace(self, table=self.table_of(task))
 
 
 def beside(file: str, name: str) -> str | None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 
 import lazy_loader
 
@@ -96,11 +95,6 @@ def _mesh_table(has_encoder, is_legacy):
     return Format(tuple(rows), ((r"global_step|.*_slot_(v|vr|vc|m)", "state of the optimizer"),))
 
 
-def is_original(tensors: Mapping[str, Tensor]) -> bool:
-    """Whether a checkpoint of TensorFlow 1 is one of T5."""
-    return "shared/embedding" in tensors or "decoder/embedding" in tensors
-
-
 def _mesh_config(prefix, tensors):
     """The configuration that the shapes of a checkpoint show.
 
@@ -133,18 +127,16 @@ def _mesh_config(prefix, tensors):
         raise InputError(f"{prefix}: these are not the tensors of a T5 ({error})") from None
 
 
-def read(prefix: str, tensors: dict[str, Tensor], task: str | None) -> Source:
+def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
     """The `Source` of a checkpoint of the original.
 
     Args:
         prefix: what `google.find` gave.
         tensors: those of the file.
-        task: has no effect: a T5 has no heads.
 
     Raises:
         InputError: they are not those of a T5.
     """
-    del task
     config = rules.config_beside(prefix)
     if config is not None and not isinstance(config, T5Config):
         raise InputError(f"{prefix}: the {rules.CONFIG} beside it is not that of a T5; remove it.")

@@ -192,7 +192,7 @@ def tensors(prefix: str) -> dict[str, Tensor]:
                 for key, value in entries.items()}
 
 
-def find(path: str, objects: bool) -> str | None:
+def find(path: str) -> str | None:
     """The prefix of a TensorFlow checkpoint.
 
     In a folder the one index file counts, not the file `checkpoint`, which often names a path of
@@ -200,14 +200,12 @@ def find(path: str, objects: bool) -> str | None:
 
     Args:
         path: a folder, a prefix or an index file.
-        objects: whether to find checkpoints of objects, as TensorFlow 2 writes them, or of
-            variables.
 
     Returns:
-        None if there is no such checkpoint.
+        None if there is no checkpoint.
 
     Raises:
-        InputError: the folder holds several checkpoints, or the index is damaged.
+        InputError: the folder holds several checkpoints.
     """
     prefix = path.removesuffix(".index")
     if not os.path.isfile(f"{prefix}.index"):
@@ -218,5 +216,4 @@ def find(path: str, objects: bool) -> str | None:
         if not names:
             return None
         prefix = os.path.join(path, names[0].removesuffix(".index"))
-    with _refusing(prefix):
-        return prefix if (OBJECT_GRAPH.encode() in _index(prefix)) == objects else None
+    return prefix

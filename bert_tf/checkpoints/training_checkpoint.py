@@ -33,7 +33,7 @@ def _our_name(name):
     return _NETWORK.sub("", name)
 
 
-def read(file: str, task: str | None = None) -> Source:
+def read(file: str) -> Source:
     """The `Source` of a checkpoint.
 
     Raises:

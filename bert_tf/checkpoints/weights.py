@@ -29,6 +29,7 @@ class Weights:
         vocab_file, do_lower_case, labels, notes: as in `Source`.
         generator: the `Weights` of the generator in a checkpoint of ELECTRA's pre-training, if it
             is to be written too.
+        origin: the `Source` that they were translated from.
     """
 
     source: str
@@ -40,6 +41,7 @@ class Weights:
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     generator: "Weights | None" = None
+    origin: Source | None = None
 
     @property
     def heads(self) -> list[str]:
@@ -164,7 +166,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
     _check_complete(tensors, rules, source.table, source.file)
     lower = source.do_lower_case if isinstance(source.do_lower_case, bool) else None
     return Weights(source.file, config, tensors, ignored, source.vocab_file, lower,
-                   source.labels, source.notes)
+                   source.labels, source.notes, origin=source)
 
 
 def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:

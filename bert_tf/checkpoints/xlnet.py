@@ -116,11 +116,6 @@ def span_rows(dot, dense, norm):
             ("conditional_span/answerable/dense", f"answer_class{dot}dense_1", dense))
 
 
-def is_original(tensors: Mapping[str, Tensor]) -> bool:
-    """Whether a checkpoint of TensorFlow 1 is one of XLNet."""
-    return f"{_BODY}/word_embedding/lookup_table" in tensors
-
-
 def _unstacked(tensors, layers):
     """The tensors with one for each layer in place of those that hold all layers'."""
     found = {}
@@ -162,13 +157,12 @@ def _config_of(prefix, tensors):
         raise InputError(f"{path or prefix}: describes no XLNet ({error})") from None
 
 
-def read(prefix: str, tensors: dict[str, Tensor], task: str | None) -> Source:
+def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
     """The `Source` of a checkpoint of the original.
 
     Args:
         prefix: what `google.find` gave.
         tensors: those of the file.
-        task: the head that a classifier is, where the file leaves it open.
 
     Raises:
         InputError: they are not those of an XLNet.
@@ -176,11 +170,12 @@ def read(prefix: str, tensors: dict[str, Tensor], task: str | None) -> Source:
     config, notes = _config_of(prefix, tensors)
     kinds = [match[1] for match in map(_TASK.match, tensors) if match]
     head = kinds[0] if kinds else None
-    if head == "classification" and task in SEQUENCE[:2]:
-        head = task
     found = {_TASK.sub(f"{_task_scope(head)}/", name): tensor for name, tensor in tensors.items()}
     return Source(prefix, config, _unstacked(found, config.n_layer),
-                  _tf_table(head, config.untie_r), rules.vocabulary_beside(prefix), notes=notes)
+                  _tf_table(head, config.untie_r), rules.vocabulary_beside(prefix), notes=notes,
+                  table_of=lambda task: _tf_table(
+                      task if head == "classification" and task in SEQUENCE[:2] else head,
+                      config.untie_r))
 
 
 def table_for(weights: Weights) -> Format:
