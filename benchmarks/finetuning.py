@@ -34,7 +34,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
-from run_scripts.finetuning.model import ModelFlags, open_model
+from run_scripts.finetuning.model import ModelFlags, open_encoder
 from run_scripts.kept_results import KeptComparison
 
 _KINDS = ("classification", "regression", "tagging")        # that the peer trains
@@ -100,7 +100,7 @@ class Comparison:
             # Ours evaluates every file with labels that it finds; here these two are all.
             shutil.copyfile(path, os.path.join(self.data_dir, os.path.basename(path)))
             examples[split] = list(read_examples(task, split, path))
-        tokenizer = open_model(ModelFlags(
+        tokenizer = open_encoder(ModelFlags(
             do_train=True, init_checkpoint=job.init_checkpoint, do_lower_case=job.do_lower_case,
             max_seq_length=job.max_seq_length), "", job.max_seq_length).tokenizer
         self._examples = examples[self._dev]

@@ -32,16 +32,19 @@ _SAVED = {
     "training.optimizers.variants": ["AveragedAdam", "BertAdam", "CountedAdam", "ProgressiveLamb"],
 }
 
+# The functions that people import.
+_FUNCTIONS = {"models": ["open_model"]}
+
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["analysis", "checkpoints", "compression", "data", "export", "layers", "networks",
                 "objectives", "tasks", "tokenization", "training"],
-    submod_attrs=_CLASSES)
+    submod_attrs={**_CLASSES, **_FUNCTIONS})
 
 
-def _homes(classes):
-    return {name: f"{__name__}.{module}" for module, names in classes.items() for name in names}
+def _homes(names):
+    return {name: f"{__name__}.{module}" for module, group in names.items() for name in group}
 
 
-_HOMES = _homes(_CLASSES)
+_HOMES = _homes({**_CLASSES, **_FUNCTIONS})
 register_later(_homes(_CLASSES | _SAVED))

@@ -9,10 +9,10 @@ import tensorflow as tf
 from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
+from bert_tf.models import open_model
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
 from bert_tf.training.batches import answer_rows
-from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.learners.learner import Learner
 
 _PIECE = 1 << 12    # examples that are made into ids, and sorted by length, at a time
@@ -67,8 +67,8 @@ class Predictor:
                 raise InputError(f"{folder} has no task {task!r}; it has "
                                  f"{', '.join(known) or 'one task alone: leave it out'}.")
             folder = task_heads.task_folder(folder, task)
-        learner, tokenizer, saved_task = read_finetuned(folder, dtype)
-        self._take(learner, tokenizer, saved_task, batch_size)
+        model = open_model(folder, finetuned=True)
+        self._take(model.learner(dtype), model.tokenizer, model.saved, batch_size)
 
     @classmethod
     def from_learner(cls, learner: Learner, tokenizer, saved_task: SavedTask,

@@ -14,8 +14,8 @@ from bert_tf.heads import OBJECTIVES
 from bert_tf.training.learners.learner import Learner
 
 
-def _load(path, model):
-    account = checkpoints.load(path, model)
+def _load(weights, model):
+    account = checkpoints.load(weights, model)
     if account.missing:
         warnings.warn(f"{account.source} has no {', '.join(account.missing)}; these keep their "
                       "initial values until they are trained.", stacklevel=3)
@@ -32,7 +32,8 @@ def _encoder(cls, path, **options):
     Raises:
         InputError: there is no checkpoint, or it can't be used.
     """
-    return _load(path, cls(checkpoints.read_config(path), **options))
+    weights = checkpoints.read(path)
+    return _load(weights, cls(weights.config, **options))
 
 
 def _task(cls, path, dtype=None, **options):
@@ -48,9 +49,9 @@ def _task(cls, path, dtype=None, **options):
     Raises:
         InputError: there is no checkpoint, or it can't be used.
     """
-    config = checkpoints.read_config(path)
-    return _load(path, Learner(networks.build(config, dtype=dtype),
-                               [cls(config, dtype=dtype, **options)]))
+    weights = checkpoints.read(path)
+    return _load(weights, Learner(networks.build(weights.config, dtype=dtype),
+                                  [cls(weights.config, dtype=dtype, **options)]))
 
 
 def _add(package, names, method):

@@ -1,14 +1,11 @@
 """The model that reads texts: the flags that name it, its configuration and its tokenizer."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from bert_tf import checkpoints, tokenization
-from bert_tf.config import EncoderConfig, read_config
+import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
-from bert_tf.options import settle
-from bert_tf.tokenization import Tokenizer
 
 
 @dataclasses.dataclass
@@ -40,30 +37,18 @@ class EncoderFlags:
                 raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
 
 
-def read_model(job: EncoderFlags) -> tuple[EncoderConfig, Tokenizer]:
-    """The configuration and the tokenizer of the model.
+    def open(self) -> Any:
+        """The `bert_tf.models.Model` of the flags.
 
-    Raises:
-        InputError: there is no checkpoint or no vocabulary, or they and the flags don't fit.
-    """
-    source = checkpoints.read_source(job.init_checkpoint)
-    config = (read_config(job.bert_config_file) if job.bert_config_file
-              else checkpoints.config_of(source))
-    config.check_reads_texts(source.file)
-    if job.max_seq_length > config.max_position_embeddings:
-        raise InputError(f"--max_seq_length is {job.max_seq_length}, but the model reads at most "
-                         f"{config.max_position_embeddings} tokens (max_position_embeddings); give "
-                         "fewer.")
-    path = job.vocab_file or source.vocab_file
-    if not path:
-        raise InputError("--vocab_file must be given: there is no vocabulary beside "
-                         f"{source.file}.")
-    lower = settle({"do_lower_case": job.do_lower_case}, vars(source))["do_lower_case"]
-    tokenizer = tokenization.open_tokenizer(path, lower)
-    vocabulary = tokenizer.vocabulary
-    if (source.vocab_file and vocabulary.tokens
-            != tokenization.open_tokenizer(source.vocab_file).vocabulary.tokens):
-        raise InputError(f"--vocab_file: {path} isn't {source.vocab_file}, with which the model "
-                         "came; leave the flag out.")
-    tokenization.check_fits(vocabulary, config.vocab_size, f"--vocab_file={path}")
-    return config, tokenizer
+        Raises:
+            InputError: there is no checkpoint or no vocabulary, or they and the flags don't fit.
+        """
+        model = bert_tf.open_model(self.init_checkpoint, self.bert_config_file, self.vocab_file,
+                                  self.do_lower_case)
+        config = model.config
+        config.check_reads_texts(model.weights.source)
+        if self.max_seq_length > config.max_position_embeddings:
+            raise InputError(f"--max_seq_length is {self.max_seq_length}, but the model reads at "
+                             f"most {config.max_position_embeddings} tokens "
+                             "(max_position_embeddings); give fewer.")
+        return model

@@ -14,11 +14,12 @@ converters log.
 
 import dataclasses
 import os
+from typing import Any
 
 from absl import logging
 
-from bert_tf import checkpoints, export, flags, networks, objectives, tasks, tokenization, training
-from bert_tf.checkpoints import rules
+import bert_tf
+from bert_tf import export, flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
@@ -102,22 +103,22 @@ class ExportFlags:
             raise InputError(f"--version is {self.version}; it must be 0 or more.")
 
 
-def resolve(job: ExportFlags) -> ExportFlags:
-    """The flags with what they leave open: as saved with the model, else the default.
+def resolve(job: ExportFlags, model: Any) -> ExportFlags:
+    """The flags with what they leave open: as saved with the model, a `bert_tf.models.Model`, else
+    the default.
 
     Raises:
-        InputError: a file beside the model can't be read.
+        InputError: the model can't be exported so.
     """
-    path = job.init_checkpoint
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    saved = tasks.SavedTask.read(folder)
+    saved = model.saved
     found = {"task": "encoder", **_DEFAULTS}
     if saved:
         if job.format == "text" and saved.num_texts in _SIGNATURES:
             print(f"note: the model was trained on examples of {saved.num_texts} text(s): call its "
                   f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
         if job.format == "text" and saved.options.get("hypothesis_first"):
-            raise InputError(f"--format=text packs the first text first, but {folder} was trained "
+            raise InputError(f"--format=text packs the first text first, but {model.folder} was "
+                             "trained "
                              "with the second before it; give --format=ids, or train with "
                              "--hypothesis_first=False.")
         name, head = saved.task.kind.head(saved.task, saved.options)
@@ -127,81 +128,72 @@ def resolve(job: ExportFlags) -> ExportFlags:
             has_names = name not in _WITHOUT_NAMES and not (job.labels or job.num_labels)
             found |= {"task": name, "labels": list(saved.task.labels) if has_names else None,
                       "num_labels": None if job.labels else head.get("num_labels")}
-    found["vocab_file"] = rules.vocabulary_beside(os.path.join(folder, ""))
+    found["vocab_file"] = model.weights and model.weights.vocab_file
     given = {name: value or None if name in ("labels", "num_labels", "vocab_file") else value
              for name, value in vars(job).items()}
     settled = settle(given, found, {"labels": [], "num_labels": 0})
     return ExportFlags(**settled)
 
 
-def _head_options(job):
-    """The arguments of the head that the task beside the model describes, if it is that of
-    --task."""
-    path = job.init_checkpoint
-    saved = tasks.SavedTask.read(path if os.path.isdir(path) else os.path.dirname(path))
-    name, options = saved.task.kind.head(saved.task, saved.options) if saved else ("", {})
-    return options if name == job.task else {}
-
-
-def read_model(job: ExportFlags):
+def build(job: ExportFlags, model: Any):
     """The encoder, or the Learner of the task, with every weight from the checkpoint.
+
+    Args:
+        job: the resolved flags.
+        model: the `bert_tf.models.Model`.
 
     Raises:
         InputError: the checkpoint can't be used, or has no head of the task.
     """
-    head = HEADS.get(job.task)
-    config = checkpoints.read_config(job.init_checkpoint)
-    model = networks.build(config)
-    if head:
-        num_labels = len(job.labels) or job.num_labels
-        options = _head_options(job) | (
-            {"num_labels": num_labels} if head.is_labelled and num_labels else {})
-        model = training.Learner(
-            model, [getattr(objectives, head.objective)(config, **options)])
-    account = checkpoints.load(job.init_checkpoint, model)
-    if account.missing:
-        raise InputError(f"{account.source} has no {', '.join(account.missing)}; give a model "
-                         f"that was trained for --task={job.task}.")
-    return model
+    head, saved = HEADS.get(job.task), model.saved
+    if not head:
+        return model.learner(heads=()).encoder
+    name, options = saved.task.kind.head(saved.task, saved.options) if saved else ("", {})
+    num_labels = len(job.labels) or job.num_labels
+    return model.learner(heads=[(head.objective, {
+        **(options if name == job.task else {}),
+        **({"num_labels": num_labels} if head.is_labelled and num_labels else {})})])
 
 
-def make_module(model, job: ExportFlags):
+def make_module(network, job: ExportFlags, model: Any):
     """The tf.Module to export.
+
+    Args:
+        network: what `build` returned.
+        job, model: see `build`.
 
     Raises:
         InputError: the vocabulary or the length doesn't fit the model.
     """
-    encoder = getattr(model, "encoder", model)
+    encoder = getattr(network, "encoder", network)
     if job.format == "ids" and hasattr(encoder, "generate"):
-        return export.GenerationModel(model, job.max_target_length, job.beams)
+        return export.GenerationModel(network, job.max_target_length, job.beams)
     if job.format != "text":
-        return export.IdsModel(model, job.max_seq_length if "lite" in job.format else None)
+        return export.IdsModel(network, job.max_seq_length if "lite" in job.format else None)
     if job.task == "conditional_span":
         raise InputError("--format=text: answers are not found in beams inside the model; give "
                          "--format=ids, or use bert_tf.Predictor.")
     options = {"max_query_length": job.max_query_length,
                "max_answer_length": job.max_answer_length} if job.task == "answer_span" else {}
-    tokenizer = tokenization.open_tokenizer(job.vocab_file, job.do_lower_case)
+    tokenizer = dataclasses.replace(model, vocab_file=job.vocab_file,
+                                    do_lower_case=job.do_lower_case).tokenizer
     if tokenizer.name != "wordpiece":
         raise InputError(f"--format=text: a tokenizer inside the model exists for WordPiece only, "
                          f"{job.vocab_file} is {tokenizer.name}; give --format=ids.")
-    config = encoder.config
-    config.check_reads_texts(job.init_checkpoint)
-    tokenization.check_fits(tokenizer.vocabulary, config.vocab_size,
-                            f"--vocab_file={job.vocab_file}")
+    model.config.check_reads_texts(job.init_checkpoint)
     kind = export.TEXT_MODELS.get(job.task, export.TextModel)
-    return kind(model, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
+    return kind(network, tokenizer.vocabulary, do_lower_case=tokenizer.do_lower_case,
                 max_seq_length=job.max_seq_length, labels=job.labels,
                 tokenizer_settings=tokenizer.settings, **options)
 
 
-def write(job: ExportFlags) -> str:
-    """Reads the model and writes the export.
+def write(job: ExportFlags, model: Any) -> str:
+    """Builds the model and writes the export.
 
     Returns:
         A line about what was written.
     """
-    module = make_module(read_model(job), job)
+    module = make_module(build(job, model), job, model)
     if job.format in ("text", "ids"):
         path = export.save_model(module, job.output, job.version)
         return f"{path}: signatures {', '.join(module.functions)}"
@@ -218,15 +210,16 @@ def main(job: ExportFlags) -> None:
     Raises:
         InputError: a flag, the vocabulary or the checkpoint can't be used.
     """
-    job = resolve(job)
+    model = bert_tf.open_model(job.init_checkpoint)
+    job = resolve(job, model)
     job.check()
     is_folder = job.format in ("text", "ids")
     make_folder(job.output if is_folder else os.path.dirname(job.output), "output")
     if logging.get_verbosity() >= logging.DEBUG:
-        print(write(job))
+        print(write(job, model))
         return
     with export.quiet():
-        line = write(job)
+        line = write(job, model)
     print(line)
 
 

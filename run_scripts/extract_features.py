@@ -14,12 +14,12 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import lazy_loader
 import numpy as np
 
-from bert_tf import checkpoints, flags, networks
-from bert_tf.config import EncoderConfig
+from bert_tf import flags, networks
 from bert_tf.data.batches.bucketing import sorted_batches
 from bert_tf.data.text import vectors
 from bert_tf.data.text.vectors import Texts, read_lines
@@ -29,7 +29,7 @@ from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import POLICIES
-from run_scripts.encoder_flags import EncoderFlags, read_model
+from run_scripts.encoder_flags import EncoderFlags
 
 tf = lazy_loader.load("tensorflow")
 
@@ -103,7 +103,7 @@ def count_lines(path: str) -> int:
     return count
 
 
-def compile_model(job: ExtractFeaturesFlags, config: EncoderConfig, layers: list
+def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
                   ) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
     """The compiled function from the features that the network reads, int32 [B, S], to a list of
     the vectors of `layers`: float32 [B, S, H], or pooled [B, H].
@@ -111,8 +111,8 @@ def compile_model(job: ExtractFeaturesFlags, config: EncoderConfig, layers: list
     Raises:
         InputError: the checkpoint can't be used, or has no pooler where that is asked for.
     """
-    encoder = networks.build(config, dtype=POLICIES[job.dtype])
-    account = checkpoints.load(job.init_checkpoint, encoder)
+    encoder = networks.build(model.config, dtype=POLICIES[job.dtype])
+    account = model.load(encoder)
     if account.missing and layers == ["pooler"]:
         raise InputError(f"{account.source} has no {', '.join(account.missing)}; give another "
                          "--pooling.")
@@ -253,7 +253,8 @@ def main(job: ExtractFeaturesFlags) -> None:
     form = job.output_format or vectors.format_of(job.output_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     total = count_lines(job.input_file)
-    config, tokenizer = read_model(job)
+    model = job.open()
+    config, tokenizer = model.config, model.tokenizer
     if config.is_causal and job.pooling == "cls":
         raise InputError("--pooling=cls takes the first token, which in a model from left to right "
                          "has seen no other; give --pooling=last.")
@@ -261,7 +262,7 @@ def main(job: ExtractFeaturesFlags) -> None:
               else read_layers(job.layers, config.depth))
     if job.pooling == "cls" and tokenizer.vocabulary.layout.cls_last:
         job = dataclasses.replace(job, pooling="last")
-    run_model = compile_model(job, config, layers)
+    run_model = compile_model(job, model, layers)
     progress = Progress(total)
     widths = {layer: config.embedding_width if layer == "embeddings" else config.hidden_size
               for layer in layers}

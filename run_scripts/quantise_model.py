@@ -36,13 +36,13 @@ def main(job: QuantiseFlags) -> None:
         raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name "
                          "another.")
     from bert_tf.compression.integers import write_integers
-    from bert_tf.training.finetuned import read_finetuned
+    from bert_tf.models import open_model
     make_folder(job.output, "output")
-    learner, tokenizer, saved_task = read_finetuned(job.init_checkpoint,
-                                                          change=job.quantised)
+    model = open_model(job.init_checkpoint, finetuned=True)
+    learner = dataclasses.replace(model, config=job.quantised(model.config)).learner()
     path = write_integers(job.output, learner)
-    saved_task.write(job.output)
-    tokenizer.save(job.output)
+    model.saved.write(job.output)
+    model.tokenizer.save(job.output)
     floats = 4 * learner.count_params()
     size = os.path.getsize(path)
     print(f"{path}: {size:,} bytes, {size / floats:.1%} of what the weights take as floats",

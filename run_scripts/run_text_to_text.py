@@ -27,9 +27,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import bert_tf
-from bert_tf import checkpoints, flags, training
-from bert_tf.checkpoints import keras_file
-from bert_tf.config import T5Config, read_config
+from bert_tf import flags, training
+from bert_tf.config import T5Config
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.flags import option
@@ -39,8 +38,8 @@ from bert_tf.tasks.task import KINDS, SavedTask, Task
 from bert_tf.tasks.text_files import Sources, longest_target
 from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.tasks.text_scores import score, write_submission
-from bert_tf.tokenization import check_fits, find_vocabulary, open_tokenizer
 from bert_tf.training.settings import TrainSettings
+from run_scripts.finetuning.model import open_beginning
 
 _KIND = KINDS["text_to_text"]
 _MOST_TARGETS = 128     # tokens that are written for files without targets
@@ -105,78 +104,46 @@ class TextModelFlags:
                              "1.")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Model:
-    """What is known of a model before it is built: where its weights are, `T5Config`, tokenizer,
-    and the `SavedTask` to be."""
-
-    path: str
-    config: T5Config
-    tokenizer: Any
-    saved: SavedTask
-
-
-def _open(job, settings, sources):
-    """The `_Model` that the flags name.
+def open_writer(job, settings, sources) -> Any:
+    """The `bert_tf.models.Model` that the flags name, with the `SavedTask` to be.
 
     Raises:
-        InputError: there is none, or it is another kind of model.
+        InputError: there is none, or it writes no texts.
     """
-    path = job.init_checkpoint
-    if not job.do_train and not path:
-        path = os.path.join(settings.output_dir, keras_file.NAME)
-        if not os.path.exists(path):
-            raise InputError(f"there is no {keras_file.NAME} in {settings.output_dir}: train "
-                             "first, with --do_train, or name a fine-tuned model with "
-                             "--init_checkpoint.")
-    if not (path or job.bert_config_file):
-        raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
-                         "random weights.")
-    config: Any = job.bert_config_file and read_config(job.bert_config_file)
-    if path:
-        config = (checkpoints.read_for(path, config).config if config
-                  else checkpoints.read_config(path))
-    if not isinstance(config, T5Config):
-        raise InputError(f"{path or job.bert_config_file} describes no decoder, which writes "
-                         "texts; give a model of T5.")
-    folder = path and (path if os.path.isdir(path) else os.path.dirname(path))
-    if job.do_train and path and os.path.realpath(folder or ".") == os.path.realpath(
-            settings.output_dir):
-        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
-                         "would be overwritten; name another.")
-    vocabulary = job.vocab_file or (find_vocabulary(folder or ".") if path else None)
-    if not vocabulary:
-        raise InputError("--vocab_file must be given: there is no vocabulary in "
-                         f"{folder or 'the place of --init_checkpoint'}.")
-    tokenizer = open_tokenizer(vocabulary, False)
+    model = open_beginning(job, settings.output_dir)
+    if not isinstance(model.config, T5Config):
+        raise InputError(f"{model.path or job.bert_config_file} describes no decoder, which "
+                         "writes texts; give a model of T5.")
+    saved, model.do_lower_case = None if job.do_train else model.saved, False
+    tokenizer = model.tokenizer
     if not hasattr(tokenizer, "decode"):
-        raise InputError(f"--vocab_file={vocabulary} is of {tokenizer.name}, which makes no "
-                         "texts of tokens; give a spiece.model of SentencePiece.")
-    check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={vocabulary}")
-    earlier = None if job.do_train else SavedTask.read(folder or ".")
+        raise InputError(f"--vocab_file={job.vocab_file or model.weights.vocab_file} is of "
+                         f"{tokenizer.name}, which makes no texts of tokens; give a spiece.model "
+                         "of SentencePiece.")
     options = settle(
         {name: getattr(job, name) for name in ("max_target_length", "beams", "alpha")},
-        earlier.options if earlier else {},
+        saved.options if saved else {},
         {"max_target_length": longest_target(sources, tokenizer) or _MOST_TARGETS, "beams": 1,
          "alpha": 0.6})
-    length = job.max_seq_length or (earlier.max_seq_length if earlier else 512)
+    length = job.max_seq_length or (saved.max_seq_length if saved else 512)
     if job.do_train:
-        config = dataclasses.replace(config, dropout_rate=job.dropout_rate)
+        model.config = dataclasses.replace(model.config, dropout_rate=job.dropout_rate)
     task = Task("+".join(source.task.name for source in sources.tasks), _KIND, {})
-    return _Model(path, config, tokenizer, SavedTask(task, length, False, options))
+    model.saved = SavedTask(task, length, False, options)
+    return model
 
 
 class TextRun:
     """Trains, scores and predicts under an output folder.
 
     Args:
-        model: of `_open`.
+        model: of `open_writer`.
         sources: `Sources`.
         job: `TextModelFlags`.
         settings: `TrainSettings`.
     """
 
-    def __init__(self, model: _Model, sources: Sources, job: TextModelFlags,
+    def __init__(self, model: Any, sources: Sources, job: TextModelFlags,
                  settings: TrainSettings) -> None:
         self._model, self._sources, self._job, self._settings = model, sources, job, settings
         self._predictor: Any = None
@@ -203,7 +170,7 @@ class TextRun:
                           "without it goes on.", flush=True)
                     return
             else:
-                print(checkpoints.load(self._model.path, trainer.learner), flush=True)
+                print(self._model.load(trainer.learner), flush=True)
             if training.is_chief(strategy):
                 self._write(trainer)
 
@@ -217,7 +184,7 @@ class TextRun:
             self._model.saved.write(settings.output_dir)
             self._model.tokenizer.save(settings.output_dir)
         if not run.resume() and self._model.path:
-            print(checkpoints.load(self._model.path, trainer.learner.encoder), flush=True)
+            print(self._model.load(trainer.learner.encoder), flush=True)
         print(self._sources.describe(), flush=True)
         run.train()
         is_over = settings.last_step == settings.num_train_steps
@@ -289,7 +256,7 @@ def main(text_flags: TextFlags, job: TextModelFlags, settings: TrainSettings) ->
     """Checks everything, then trains, scores and predicts."""
     job.check(settings)
     sources = text_flags.open(job.do_train, job.do_eval, job.do_predict)
-    TextRun(_open(job, settings, sources), sources, job, settings).carry_out()
+    TextRun(open_writer(job, settings, sources), sources, job, settings).carry_out()
 
 
 def _defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -40,12 +40,14 @@ ALLOWED = {
     "checkpoints": COMMON | {"heads", "networks", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},
     "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
-    "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "networks",
-                             "objectives", "tasks", "tokenization", "training"},
+    "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "models",
+                             "networks", "objectives", "tasks", "tokenization", "training"},
+    # A model of any format, with its tokenizer and its task.
+    "models": COMMON | {"checkpoints", "networks", "objectives", "recipes", "tasks", "tokenization",
+                        "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
-    "predictor": COMMON | {"checkpoints", "data", "export", "networks", "objectives", "tasks",
-                           "tokenization", "training"},
+    "predictor": COMMON | {"checkpoints", "export", "models", "tasks", "tokenization", "training"},
     "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }

@@ -189,14 +189,15 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
     task = next((head for head in heads if head in names.CLASSIFIERS), None)
     config = getattr(model, "encoder", model).config
     held = checkpoint if isinstance(checkpoint, Weights) else None
-    origin = held.origin if held and held.origin else read_source(checkpoint)
-    weights = (held if held and held.config == config and origin.for_task(task) is origin
-               else _translate_for(origin.for_task(task), config))
+    origin = held.origin if held and held.origin else read_source(
+        held.source if held else checkpoint)  # type: ignore[arg-type]
+    source = origin.for_task(task)
+    weights = (held if held and held.config == config and source is origin
+               else _translate_for(source, config))
     parts = model.parts() if hasattr(model, "parts") else {}
-    source = origin.generator if "generator" in parts else None
-    if source is None:
+    if source.generator is None or "generator" not in parts:
         return assign(model, weights)
-    its = translate(source, parts["generator"].encoder.config)
+    its = translate(source.generator, parts["generator"].encoder.config)
     mine, other = assign(model, weights), assign(parts["generator"], its)
     mapped = {**mine.mapped, **{f"generator/{name}": tensor
                                 for name, tensor in other.mapped.items()}}

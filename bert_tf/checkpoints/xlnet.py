@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
 
 import lazy_loader
 import numpy as np

@@ -7,11 +7,11 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.compression.recipes import Distillation
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
+from bert_tf.models import open_model
 from bert_tf.objectives.base import Objective
 from bert_tf.objectives.layer_transfer import AttentionTransfer, HiddenTransfer, layer_ratio
 from bert_tf.objectives.taught import TaughtObjective
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
-from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.learners.distiller import Distiller
 
 # The terms that learn from a teacher's layers.
@@ -70,5 +70,5 @@ class InStep:
 
     def learner(self, network, objectives: list[Objective]) -> Distiller:
         """The learner of a student's network and objectives."""
-        teacher, _, _ = read_finetuned(self.folder, network.dtype_policy.name)
+        teacher = open_model(self.folder, finetuned=True).learner(network.dtype_policy.name)
         return Distiller(network, objectives, teacher=teacher)

@@ -45,10 +45,11 @@ class WordModel:
         if not isinstance(self.tokenizer, WordpieceTokenizer):
             raise InputError(f"--masked_lm: {path} has no vocabulary of WordPiece, as words are "
                              "found by; name another model.")
-        config = checkpoints.read_config(path)
+        weights = checkpoints.read(path)
+        config = weights.config
         self._longest = min(_LONGEST, config.max_position_embeddings)  # type: ignore[attr-defined]
         learner = Learner(networks.build(config), [MaskedLM(config)])   # type: ignore[arg-type]
-        missing = [name for name in checkpoints.load(path, learner).missing
+        missing = [name for name in checkpoints.load(weights, learner).missing
                    if name.startswith("masked_lm/")]
         if missing:
             raise InputError(f"--masked_lm: {path} has no {', '.join(missing)}; name a model with "

@@ -1,13 +1,13 @@
 """A student that begins with layers of a larger model."""
 
 import dataclasses
-import os
 from collections.abc import Sequence
 
-from bert_tf import checkpoints, networks
+from bert_tf import networks
 from bert_tf.checkpoints.weights import variables
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
+from bert_tf.models import open_model
 from bert_tf.tokenization import find_vocabulary, open_tokenizer
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
@@ -54,11 +54,10 @@ def write_start(path: str, layers: Sequence[str], folder: str) -> str:
     except ValueError:
         raise InputError(f"--student_layers={','.join(layers)}: give numbers from 0, with commas "
                          "between.") from None
-    encoder = networks.build(checkpoints.read_config(path))
-    checkpoints.load(path, encoder)
+    model = open_model(path)
     make_folder(folder, "output_dir")
-    save_model(folder, Learner(take_layers(encoder, numbers), []))
-    vocabulary = find_vocabulary(path if os.path.isdir(path) else os.path.dirname(path))
+    save_model(folder, Learner(take_layers(model.network(), numbers), []))
+    vocabulary = find_vocabulary(model.folder)
     if vocabulary:
         open_tokenizer(vocabulary).save(folder)
     return folder

@@ -19,10 +19,10 @@ from bert_tf.compression.soft_targets import IS_LABELLED, TEACHER_CLS, TEACHER_L
 from bert_tf.data.records.features import Feature
 from bert_tf.errors import InputError
 from bert_tf.files import digest
+from bert_tf.models import open_model
 from bert_tf.tasks.split_records import PieceWriter, SplitRecords
 from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
 from bert_tf.training.batches import answer_rows
-from bert_tf.training.finetuned import read_finetuned
 
 _SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
 
@@ -66,7 +66,8 @@ class Teacher:
     @functools.cached_property
     def _model(self):
         """The Learner, its tokenizer, and the function of a batch's features."""
-        learner, tokenizer, _ = read_finetuned(self.folder)
+        model = open_model(self.folder, finetuned=True)
+        learner, tokenizer = model.learner(), model.tokenizer
         reads, sizes = learner.encoder.reads, [None] * (3 if self._choices else 2)
         forward = tf.function(
             lambda *ids: self._answers(learner, dict(zip(reads, ids))), autograph=False,

@@ -19,9 +19,9 @@ from bert_tf.compression.replacing import Replacing
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import shared_seed, split_seed, uniform
+from bert_tf.models import open_model
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.options import read_json
-from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.learners.distiller import Untracked, digest
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
@@ -159,8 +159,9 @@ def check_layers(layers: int, kept: int) -> None:
 def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
     """The network of a fine-tuned model, under a name of its own."""
     path = os.path.join(folder, keras_file.NAME)
-    network = networks.build(checkpoints.read_config(path), name="predecessor", dtype=dtype)
-    checkpoints.load(path, network)
+    weights = checkpoints.read(path)
+    network = networks.build(weights.config, name="predecessor", dtype=dtype)
+    checkpoints.load(weights, network)
     return network
 
 
@@ -189,12 +190,13 @@ def open_successor(path: str, layers: int, folder: str) -> str:
         raise InputError(f"{folder} was made with another --{other[0]}; name another --output_dir.")
     if is_whole:
         return folder
-    learner, tokenizer, saved = read_finetuned(path)
+    model = open_model(path, finetuned=True)
+    learner = model.learner()
     check_layers(learner.encoder.config.depth, layers)
     successor = cut(learner, layers=range(layers, learner.encoder.config.depth))
     files.make_folder(folder, "output_dir")
     save_model(folder, successor)
-    saved.write(folder)
-    tokenizer.save(folder)
+    model.saved.write(folder)
+    model.tokenizer.save(folder)
     files.write_json(note, made)
     return folder

@@ -29,7 +29,7 @@ from run_scripts.analysis.model import (
     check_file,
     check_least,
     name_of,
-    open_model,
+    open_encoder,
 )
 
 _LINES = 20_000
@@ -146,7 +146,7 @@ def print_classes(named: dict[str, Survey]) -> None:
                                       for share in patterns.shares(np.stack(survey.classes))))
 
 
-def open_others(job: AttentionFlags, path: str, encoder, rows: list[dict]) -> tuple:
+def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple:
     """The encoder of --fine_tuned_checkpoint and the masked LM of --gradients, or None.
 
     Raises:
@@ -158,7 +158,7 @@ def open_others(job: AttentionFlags, path: str, encoder, rows: list[dict]) -> tu
         checkpoints.load(job.fine_tuned_checkpoint, fine)
     if job.gradients:
         learner = training.Learner(encoder, [objectives.MaskedLM(encoder.config)])
-        account = checkpoints.load(path, learner)
+        account = opened.load(learner)
         if any(name.startswith("masked_lm/") for name in account.missing):
             raise InputError(f"--gradients: {account.source} has no head of a masked LM; leave the "
                              "flag out, or name a checkpoint of pre-training.")
@@ -233,9 +233,10 @@ def learn_patterns(survey: Survey, seed: int) -> dict:
 def main(model: ModelFlags, job: AttentionFlags) -> None:
     """Runs the command."""
     check_file(job.input_file, "input_file")
-    encoder, tokenizer = open_model(model)
+    opened = open_encoder(model)
+    encoder, tokenizer = opened.network(), opened.tokenizer
     rows = read_features(job, tokenizer, model.max_seq_length)
-    fine, learner = open_others(job, model.init_checkpoint, encoder, rows)
+    fine, learner = open_others(job, opened, encoder, rows)
     survey = Survey(tokenizer.vocabulary, job.num_maps, job.distance_texts)
     readings = analysis.read(encoder, padded(rows, model.batch_size), ("attention",))
     for reading in Progress("texts", len(rows)).over(readings):

@@ -26,7 +26,7 @@ from run_scripts.analysis.model import (
     check_file,
     check_least,
     name_of,
-    open_model,
+    open_encoder,
 )
 
 _LINES = 20_000
@@ -126,7 +126,8 @@ def main(model: ModelFlags, job: IdentifiabilityFlags) -> None:
     """Runs the command."""
     check_file(job.input_file, "input_file")
     lengths = job.read_lengths(model.max_seq_length)
-    encoder, tokenizer = open_model(model)
+    opened = open_encoder(model)
+    encoder, tokenizer = opened.network(), opened.tokenizer
     documents = analysis.encode_documents(job.input_file, tokenizer, _LINES)
 
     def cut(length, count):

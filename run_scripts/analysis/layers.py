@@ -28,7 +28,7 @@ from run_scripts.analysis.model import (
     check_file,
     check_least,
     name_of,
-    open_model,
+    open_encoder,
 )
 
 _SAMPLE = 2000      # words for cosines and CKA
@@ -225,7 +225,8 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
     for flag in ("input_file", "eval_input_file"):
         check_file(getattr(job, flag), flag)
     columns = job.columns()
-    encoder, tokenizer = open_model(model)
+    opened = open_encoder(model)
+    encoder, tokenizer = opened.network(), opened.tokenizer
     train, held_out = (
         read(path, columns, count, encoder, tokenizer, model.max_seq_length, attention)
         for path, count, attention in ((job.input_file, job.sentences, False),

@@ -4,16 +4,14 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from bert_tf import checkpoints, networks
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
-from bert_tf.tokenization import Tokenizer
 from bert_tf.training.reporting import duration
-from run_scripts.encoder_flags import EncoderFlags, read_model
+from run_scripts.encoder_flags import EncoderFlags
 
 T = TypeVar("T")
 
@@ -28,13 +26,14 @@ class ModelFlags(EncoderFlags):
     batch_size: int = option(8, "Texts per batch.")
 
 
-def open_model(job: ModelFlags) -> tuple["networks.BertEncoder", Tokenizer]:
-    """The encoder with its weights, and its `Tokenizer`; makes --output_dir.
+def open_encoder(job: ModelFlags) -> Any:
+    """The `bert_tf.models.Model`, which is one of BERT's encoder; makes --output_dir.
 
     Raises:
         InputError: they can't be used, or the folder can't be made.
     """
-    config, tokenizer = read_model(job)
+    model = job.open()
+    config = model.config
     if not isinstance(config, EncoderConfig):
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} is of the type "
                          f"{config.model_type}, but what is shown here are the layers of BERT's "
@@ -43,9 +42,7 @@ def open_model(job: ModelFlags) -> tuple["networks.BertEncoder", Tokenizer]:
         raise InputError(f"--init_checkpoint: {job.init_checkpoint} lacks heads or units in some "
                          "layers, which are not shown side by side; take the whole model.")
     make_folder(job.output_dir, "output_dir")
-    encoder = networks.build(config)
-    checkpoints.load(job.init_checkpoint, encoder)
-    return encoder, tokenizer
+    return model
 
 
 class Progress:

@@ -4,39 +4,44 @@ written beside it."""
 import dataclasses
 import math
 import os
+from typing import Any
 
-from bert_tf import checkpoints, recipes
+import bert_tf
 from bert_tf.checkpoints import keras_file
-from bert_tf.config import EncoderConfig, read_config
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.options import settle
 from bert_tf.tasks.task import TASK_FILE, SavedTask
-from bert_tf.tokenization import Tokenizer, check_case, check_fits, find_vocabulary, open_tokenizer
+from bert_tf.tokenization import check_case
 from run_scripts.finetuning.quantisation import QuantisationFlags
 
 
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """What is known of a model before it is built.
+def open_beginning(flags, output_dir: str) -> Any:
+    """The `bert_tf.models.Model` that a run begins with.
 
-    Attributes:
-        path: where its weights are, "" for random ones.
-        config: `EncoderConfig`.
-        tokenizer: the tokenizer.
-        max_seq_length: S.
-        saved: the `SavedTask` beside the weights, or None.
+    Args:
+        flags: name it.
+        output_dir: that of the run; "" if it writes no model.
+
+    Raises:
+        InputError: there is no such model, or training would overwrite it.
     """
+    path = flags.init_checkpoint
+    if not flags.do_train and not path:
+        path = os.path.join(output_dir, keras_file.NAME)
+        if not os.path.exists(path):
+            raise InputError(f"there is no {keras_file.NAME} in {output_dir}: train first, with "
+                             "--do_train, or name a fine-tuned model with --init_checkpoint.")
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    if flags.do_train and path and output_dir and os.path.realpath(
+            folder or ".") == os.path.realpath(output_dir):
+        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
+                         "would be overwritten; name another.")
+    return bert_tf.open_model(path, flags.bert_config_file, flags.vocab_file)
 
-    path: str
-    config: EncoderConfig
-    tokenizer: Tokenizer
-    max_seq_length: int
-    saved: SavedTask | None
 
-
-def open_model(flags, output_dir: str, default_length: int) -> Model:
-    """The `Model` that flags name.
+def open_encoder(flags, output_dir: str, default_length: int) -> Any:
+    """The model that flags name, an encoder on which heads go, with its length.
 
     Args:
         flags: `ModelFlags`.
@@ -47,18 +52,20 @@ def open_model(flags, output_dir: str, default_length: int) -> Model:
     Raises:
         InputError: there is no such model, or the flags, the vocabulary and the model disagree.
     """
-    path = flags.init_checkpoint
-    if not flags.do_train and not path:
-        path = os.path.join(output_dir, keras_file.NAME)
-        if not os.path.exists(path):
-            raise InputError(f"there is no {keras_file.NAME} in {output_dir}: train first, with "
-                             "--do_train, or name a fine-tuned model with --init_checkpoint.")
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    if flags.do_train and output_dir:
-        _check_output(path, folder, output_dir)
-    saved = SavedTask.read(folder) if path and (flags.keep_head or not flags.do_train) else None
-    config = _config(flags, path)
-    tokenizer = _open_tokenizer(flags, folder if path else None, config, saved)
+    model = os.path.join(output_dir, keras_file.NAME)
+    if flags.do_train and output_dir and os.path.exists(model) and not os.path.exists(
+            os.path.join(output_dir, TASK_FILE)):
+        raise InputError(f"--output_dir: {model} is not a fine-tuned model and would be "
+                         "overwritten; name another folder.")
+    found = open_beginning(flags, output_dir)
+    config = found.config
+    config.check_takes_heads(found.path or flags.bert_config_file)
+    config.check_reads_texts(found.path or flags.bert_config_file)
+    config = flags.quantised(config)
+    if flags.encoder_dropout is not None and flags.do_train:
+        config = dataclasses.replace(
+            config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
+    saved = found.saved if flags.keep_head or not flags.do_train else None
     # A run that was begun keeps its length, whatever the default is now.
     begun = SavedTask.read(output_dir) if flags.do_train and output_dir else None
     length = settle({"max_seq_length": flags.max_seq_length or None},
@@ -69,63 +76,21 @@ def open_model(flags, output_dir: str, default_length: int) -> Model:
         raise InputError(f"--max_seq_length is {length}; it must be from 4 to "
                          f"{config.max_position_embeddings}, the model's "
                          "max_position_embeddings.")
-    return Model(path, config, tokenizer, length, saved)
+    found.config, found.saved, found.max_seq_length = config, saved, length
+    found.do_lower_case = None if saved else flags.do_lower_case
+    tokenizer = found.tokenizer
+    check_case(tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
+               tokenizer.do_lower_case)
+    return found
 
 
-def _check_output(path, folder, output_dir):
-    """Raises InputError if a new model would replace files that are not of its kind."""
-    if path and os.path.realpath(folder or ".") == os.path.realpath(output_dir):
-        raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
-                         "would be overwritten; name another.")
-    model = os.path.join(output_dir, keras_file.NAME)
-    if os.path.exists(model) and not os.path.exists(os.path.join(output_dir, TASK_FILE)):
-        raise InputError(f"--output_dir: {model} is not a fine-tuned model and would be "
-                         "overwritten; name another folder.")
-
-
-def _config(flags, path):
-    if not (path or flags.bert_config_file):
-        raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
-                         "random weights.")
-    config = flags.bert_config_file and read_config(flags.bert_config_file)
-    if path:
-        config = (checkpoints.read_for(path, config).config if config
-                  else checkpoints.read_config(path))
-    config.check_takes_heads(path or flags.bert_config_file)
-    config.check_reads_texts(path or flags.bert_config_file)
-    config = flags.quantised(config)
-    if flags.encoder_dropout is None or not flags.do_train:
-        return config
-    return dataclasses.replace(config, **dict.fromkeys(config.dropout_keys, flags.encoder_dropout))
-
-
-def _open_tokenizer(flags, folder, config, saved):
-    """The tokenizer; `folder` is the model's, or None."""
-    own = find_vocabulary(folder) if folder is not None else None
-    path = flags.vocab_file or own
-    if not path:
-        raise InputError("--vocab_file must be given: there is no vocabulary in "
-                         f"{folder or 'the place of --init_checkpoint'}.")
-    relative = recipes.RECIPES.get(config.model_type)
-    tokenizer = open_tokenizer(
-        path, saved.do_lower_case if saved else flags.do_lower_case,
-        **(relative.tokenizer_settings if relative and not saved and path.endswith(".txt")
-           else {}))
-    check_fits(tokenizer.vocabulary, config.vocab_size, f"--vocab_file={path}")
-    if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
-        raise InputError(f"--vocab_file={path} is not the vocabulary of the model, {own}; "
-                         "leave the flag out.")
-    check_case(tokenizer.vocabulary, path, tokenizer.do_lower_case)
-    return tokenizer
-
-
-def check_task(folder: str, task, model: Model, options: dict) -> None:
+def check_task(folder: str, task, model, options: dict) -> None:
     """Raises InputError if a folder holds a model of another task.
 
     Args:
         folder: where the model will be.
         task: its `Task`.
-        model: the `Model` that training begins with.
+        model: the `bert_tf.models.Model` that training begins with.
         options: those that must not differ.
     """
     saved = SavedTask.read(folder)
@@ -143,7 +108,7 @@ def check_task(folder: str, task, model: Model, options: dict) -> None:
                          f"{', '.join(others)}; give the same, name another folder, or remove it.")
 
 
-def save_task(folder: str, task, model: Model, options: dict) -> None:
+def save_task(folder: str, task, model, options: dict) -> None:
     """Writes what a model must be used with, `task.json` and the vocabulary.
 
     Args:
@@ -155,12 +120,12 @@ def save_task(folder: str, task, model: Model, options: dict) -> None:
     model.tokenizer.save(folder)
 
 
-def reader_options(flags, model: Model) -> dict:
+def reader_options(flags, model) -> dict:
     """The options of what reads the model's vectors before the head: {} for nothing.
 
     Args:
         flags: `ModelFlags`.
-        model: the `Model` to begin with.
+        model: the `bert_tf.models.Model` to begin with.
 
     Raises:
         InputError: the head to begin with was trained with another.
@@ -173,11 +138,11 @@ def reader_options(flags, model: Model) -> dict:
     return {"bilstm_size": size} if size else {}
 
 
-def check_directions(model: Model, options: dict) -> None:
+def check_directions(model, options: dict) -> None:
     """Raises InputError if a network from left to right is to learn what it can't see.
 
     Args:
-        model: the `Model` to begin with.
+        model: the `bert_tf.models.Model` to begin with.
         options: of input and head.
     """
     if model.config.is_causal and options.get("version_2_with_negative") and not options.get(

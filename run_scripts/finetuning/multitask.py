@@ -15,7 +15,6 @@ from bert_tf.tasks.named import TASKS, find_task
 from bert_tf.tasks.task import Defaults, SavedTask, Task
 from bert_tf.tasks.task_flags import TaskFlags, Wanted
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import Model
 from run_scripts.finetuning.multitask_teaching import MTDNN, distillation_of, teachers_of
 
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
@@ -201,13 +200,13 @@ def _is_there(task, data_dir, split):
         return False
 
 
-def open_members(flags: MixtureFlags, job, model: Model) -> list[Member]:
+def open_members(flags: MixtureFlags, job, model) -> list[Member]:
     """The tasks, whose files were found good.
 
     Args:
         flags: `MixtureFlags`.
         job: `ModelFlags`.
-        model: the `Model` to begin with.
+        model: the `bert_tf.models.Model` to begin with.
 
     Raises:
         InputError: see `MixtureFlags.rows`; a file is absent or cannot be read, or the model was

@@ -17,7 +17,7 @@ from bert_tf.files import make_folder, write_aside, write_json
 from bert_tf.heads import HEADS
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from run_scripts.finetuning.head_masks import mask, masked_heads
-from run_scripts.finetuning.model import Model, check_task, open_model, save_task
+from run_scripts.finetuning.model import check_task, open_encoder, save_task
 from run_scripts.finetuning.multitask import (
     DEFAULTS,
     Member,
@@ -42,7 +42,7 @@ class MultiTaskRun:
     Attributes:
         members: the tasks.
         guest: the tasks without a training set that a head of another answers too.
-        model: the `Model` to begin with.
+        model: the `bert_tf.models.Model` to begin with.
         sets: the `ExampleSet`s by task and split.
         predictions: what decodes, scores and writes predictions, by task and split.
         job, settings: the flags.
@@ -54,7 +54,7 @@ class MultiTaskRun:
 
     members: list[Member]
     guest: list[Member]
-    model: Model
+    model: Any
     sets: dict
     predictions: dict
     job: Any
@@ -229,7 +229,7 @@ def open_run(flags, job, settings) -> MultiTaskRun:
 
 
 def _open_model(flags, job, settings):
-    """The `Model` to begin with; the flags are checked."""
+    """The model to begin with; the flags are checked."""
     flags.rows()
     job.check(settings)
     for name, default in _OF_ONE_TASK.items():
@@ -253,7 +253,7 @@ def _open_model(flags, job, settings):
     trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
     saved = [SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained)]
     length = next((one.max_seq_length for one in saved if one), DEFAULTS.max_seq_length)
-    return open_model(job, "" if job.do_train and has_tasks else folder, length)
+    return open_encoder(job, "" if job.do_train and has_tasks else folder, length)
 
 
 def _make_records(run, strategy):

@@ -5,6 +5,7 @@ records made, trials trained, models scored, predictions written.
 import dataclasses
 import functools
 import os
+from typing import Any
 
 from bert_tf import data, objectives, training
 from bert_tf.checkpoints import keras_file
@@ -17,12 +18,11 @@ from bert_tf.tasks.task_flags import Wanted
 from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.model import (
     BALANCED,
-    Model,
     check_directions,
     check_smoothing,
     check_task,
     class_weights,
-    open_model,
+    open_encoder,
     reader_options,
     save_task,
 )
@@ -34,7 +34,7 @@ class Plan:
 
     Attributes:
         task: `Task` with its labels.
-        model: the `Model` to begin with.
+        model: the `bert_tf.models.Model` to begin with.
         options: of input and head, see `Kind.options`.
         wanted: the splits that the run needs.
         class_weights: see `finetuning.model.class_weights`.
@@ -43,7 +43,7 @@ class Plan:
     """
 
     task: Task
-    model: Model
+    model: Any
     options: dict
     wanted: Wanted
     class_weights: str | list[float] | None
@@ -82,7 +82,7 @@ def make_plan(script: str, task_flags, model_flags, settings, options: dict) -> 
     if model_flags.keep_head or not model_flags.do_train:
         model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
             model_flags.init_checkpoint, task.name))
-    model = open_model(model_flags, settings.output_dir, task.defaults.max_seq_length)
+    model = open_encoder(model_flags, settings.output_dir, task.defaults.max_seq_length)
     task = _as_trained(task, model, kinds, task_flags.names_kind)
     options = task.kind.options(options, model.saved.options if model.saved else {},
                                 model_flags.do_train, model.path)
@@ -119,7 +119,7 @@ def _as_trained(task, model, kinds, is_named):
 
     Args:
         task: the `Task` of the flags.
-        model: the `Model`.
+        model: the `bert_tf.models.Model`.
         kinds: names of the kinds that the script is for.
         is_named: whether a flag decides the kind.
 

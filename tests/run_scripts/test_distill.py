@@ -13,7 +13,6 @@ from bert_tf.compression import teachers
 from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
-from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import distill, run_classifier, run_multitask, run_squad, run_tagger
 from run_scripts.finetuning.model import ModelFlags
@@ -215,7 +214,7 @@ def test_a_model_of_several_tasks_learns_from_their_teachers(data, models, tagge
 
 def test_tinybert_learns_layers_and_then_predictions(data, models, tmp_path):
     def encoder(folder):
-        return read_finetuned(str(folder))[0].encoder.get_weights()
+        return bert_tf.open_model(str(folder), finetuned=True).learner().encoder.get_weights()
 
     layers, small = tmp_path / "layers", tmp_path / "small"
     distilled(data, models[:1], layers, {"num_train_epochs": 5.0, "iterations_per_loop": 1,
@@ -264,14 +263,14 @@ def test_a_student_finds_answers(answering, tmp_path):
     records = ExampleSet(str(tmp_path / "records" / "train.manifest.json"))
     assert records.size > 8                 # questions are cut into windows as the teacher's were
     batch = records.batch(np.arange(records.size), records.max_seq_length)
-    learner, _, _ = read_finetuned(str(answering / "teacher"))
+    learner = bert_tf.open_model(str(answering / "teacher"), finetuned=True).learner()
     expected = learner({name: tf.constant(value) for name, value in batch.items()})["answer_span"]
     found, mask = batch["teacher_logits"], batch["input_mask"][:, None] > 0
     assert found.shape == (records.size, 2, 16)
     assert np.allclose(np.where(mask, found, 0), np.where(mask, expected, 0), atol=1e-5)
     scores = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
     assert {"squad/f1", "squad/exact_match"} <= scores.keys()
-    assert read_finetuned(str(tmp_path))[0].encoder.config.depth == 1
+    assert bert_tf.open_model(str(tmp_path), finetuned=True).learner().encoder.config.depth == 1
 
 
 @pytest.mark.parametrize("changes, message", [

@@ -13,7 +13,9 @@ import bert_tf
 from bert_tf import flags
 from bert_tf.config import EncoderConfig, T5Config
 from bert_tf.errors import InputError
+from bert_tf.models import Model
 from bert_tf.tasks import SavedTask, Task
+from bert_tf.tokenization import open_tokenizer
 from run_scripts import export_model
 from run_scripts.export_model import ExportFlags
 
@@ -59,12 +61,18 @@ def test_bad_flags_leave_nothing_behind(options, message, tmp_path):
     assert not os.path.exists(tmp_path / "out") or not os.listdir(tmp_path / "out")
 
 
+def resolve(flags):
+    return export_model.resolve(flags, bert_tf.open_model(flags.init_checkpoint))
+
+
 @pytest.mark.parametrize("name", ["roberta-base", "albert"])
 def test_text_models_are_of_wordpiece(test_data, name):
     with pytest.raises(InputError, match=f"WordPiece only, .*{name}.* give --format=ids"):
-        export_model.make_module(None, ExportFlags(
-            init_checkpoint="c", output="o", task="encoder",
-            vocab_file=str(test_data / "vocabs" / name)))
+        folder = str(test_data / "vocabs" / name)
+        size = open_tokenizer(folder).vocabulary.size
+        export_model.make_module(
+            None, ExportFlags(init_checkpoint="c", output="o", task="encoder", vocab_file=folder),
+            Model("c", bert_tf.EncoderConfig.preset("tiny", vocab_size=size)))
 
 
 def test_help_names_every_flag(capsys, monkeypatch):
@@ -108,15 +116,15 @@ def test_what_a_fine_tuned_model_is_needs_no_flag(fine_tuned, tmp_path):
 def test_flags_come_before_what_was_saved(fine_tuned, tmp_path):
     folder = fine_tuned("AnswerSpan", Task("x", "span", {}), max_query_length=5,
                         max_answer_length=6)
-    saved = export_model.resolve(job(tmp_path, init_checkpoint=folder))
+    saved = resolve(job(tmp_path, init_checkpoint=folder))
     assert (saved.task, saved.max_seq_length, saved.max_query_length, saved.max_answer_length,
             saved.do_lower_case) == ("answer_span", 9, 5, 6, False)
-    given = export_model.resolve(job(
+    given = resolve(job(
         tmp_path, init_checkpoint=os.path.join(folder, "model.keras"), task="encoder",
         max_seq_length=8, max_query_length=3, do_lower_case=True, vocab_file="other.txt"))
     assert (given.task, given.max_seq_length, given.max_query_length, given.max_answer_length,
             given.do_lower_case, given.vocab_file) == ("encoder", 8, 3, 6, True, "other.txt")
-    plain = export_model.resolve(job(tmp_path))
+    plain = resolve(job(tmp_path))
     assert (plain.task, plain.max_seq_length, plain.do_lower_case) == ("encoder", 128, True)
 
 
@@ -158,8 +166,8 @@ export_model.main(flags.read(export_model.ExportFlags, FLAGS))
 def test_the_signature_for_what_the_model_was_trained_on_is_named(tmp_path, capsys, num_texts,
                                                                   said):
     task = Task("own", "classification", {}, ("no", "yes"))
-    SavedTask(task, 16, True, {}, num_texts).write(tmp_path)
-    export_model.resolve(job(tmp_path, init_checkpoint=str(tmp_path)))
+    export_model.resolve(job(tmp_path), Model("c", None, None, SavedTask(
+        task, 16, True, {}, num_texts)))
     out = capsys.readouterr().out
     assert said in out and bool(said) == bool(out)
 

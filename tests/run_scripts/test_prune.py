@@ -9,13 +9,13 @@ import types
 import numpy as np
 import pytest
 
+import bert_tf
 from benchmarks import compression
 from bert_tf.analysis import switch_off
 from bert_tf.config import EncoderConfig
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.run import save_model
 from run_scripts import prune
 from run_scripts.finetuning.head_masks import mask, masked_heads
@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_weights_not_of_the_path(model, tmp_path, eagerl
         "score": -3.0, "p": 1.0}}}))
     kept, earlier = scores()
     assert earlier == -3 and len(kept["contents"]["weights"]) == 64
-    learner = read_finetuned(str(copy))[0]
+    learner = bert_tf.open_model(copy, finetuned=True).learner()
     learner.encoder.layers_[1].attention.value.kernel.assign(
         -learner.encoder.layers_[1].attention.value.kernel)
     size = (copy / "model.keras").stat().st_size

@@ -135,10 +135,11 @@ def check_parts(whole, first):
     for name in ROWS:
         own = weights(whole / "tasks" / name)
         assert all(np.array_equal(value, first[key]) for key, value in own.items() if key in first)
+    model = bert_tf.open_model(whole / "tasks" / "same")
     job = export_model.resolve(export_model.ExportFlags(
-        init_checkpoint=str(whole / "tasks" / "same"), output="", format="ids"))
+        init_checkpoint=model.path, output="", format="ids"), model)
     assert job.task == "stochastic_answer"
-    exported = export_model.read_model(job)
+    exported = export_model.build(job, model)
     batch = {"input_ids": np.array([[2, 5, 3, 6, 3]]), "input_mask": np.ones([1, 5], int),
              "segment_ids": np.array([[0, 0, 0, 1, 1]])}
     answer = exported.objectives[0].answers(

@@ -94,7 +94,8 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, capsys):
 
 def test_what_cannot_work_is_refused(run, folder, tmp_path):
     EncoderConfig.preset("tiny", vocab_size=60).to_json_file(tmp_path / "bert.json")
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(251))]) + "\n")
     for changes, part in (
             ({"bert_config_file": str(tmp_path / "bert.json")}, "describes no decoder"),
             ({"bert_config_file": ""}, "--init_checkpoint must be given"),

@@ -6,12 +6,12 @@ import shutil
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import checkpoints
 from bert_tf.compression import theseus
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.training.finetuned import read_finetuned
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_theseus
@@ -36,7 +36,7 @@ def train(model, output, layers=0, **settings):
                      TaskFlags(task="sts-b", data_dir=str(model)),
                      FineTuneSettings(output_dir=str(output), train_batch_size=4,
                                       num_train_epochs=1.0, **settings))
-    return read_finetuned(str(output))[0].get_weights()
+    return bert_tf.open_model(output, finetuned=True).learner().get_weights()
 
 
 # What is written last is missing; an earlier version wrote no note of what a successor was made of.
@@ -61,7 +61,7 @@ def test_another_predecessor_or_size_is_refused(is_earlier, model, tmp_path):
         os.remove(os.path.join(folder, "made_of.json"))
     with pytest.raises(InputError, match="with another --successor_layers; name another --output"):
         theseus.open_successor(str(model), 1, folder)
-    learner = read_finetuned(str(model))[0]
+    learner = bert_tf.open_model(model, finetuned=True).learner()
     learner.encoder.pooler.kernel.assign(learner.encoder.pooler.kernel + 1)
     save_model(str(model), learner)
     if not is_earlier:

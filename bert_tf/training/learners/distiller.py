@@ -199,10 +199,11 @@ def load_teacher(path: str, dtype: str | None = None, predicts: bool = True) -> 
     Raises:
         InputError: it can't be read, or has no masked LM.
     """
-    config = checkpoints.read_config(path)
+    weights = checkpoints.read(path)
+    config = weights.config
     teacher = Learner(networks.build(config, dtype=dtype),
                       [objectives.MaskedLM(config, dtype=dtype)] if predicts else [])
-    missing = [name for name in checkpoints.load(path, teacher).missing
+    missing = [name for name in checkpoints.load(weights, teacher).missing
                if name.startswith("masked_lm/")]
     if missing:
         raise InputError(f"--teacher={path} has no {', '.join(missing)}: its predictions of tokens "

@@ -1,0 +1,159 @@
+"""A model of any format, opened: its configuration, its tokenizer, the task that it was fine-tuned
+for, its heads and its weights. The file's header is read once, values when a network takes them.
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf import checkpoints, networks, objectives, recipes, training
+from bert_tf.checkpoints import keras_file, quantised, task_heads
+from bert_tf.config import read_config
+from bert_tf.errors import InputError
+from bert_tf.tasks.task import TASK_FILE, SavedTask
+from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
+
+
+@dataclasses.dataclass
+class Model:
+    """A model before it is built. The tokenizer is opened when it is first asked for, with the
+    attributes of that time.
+
+    Attributes:
+        path: where its weights are, a folder or a file of any format; "" for random ones.
+        config: of its network.
+        weights: `checkpoints.Weights`, or None for random ones.
+        saved: the `SavedTask` beside the weights, or None.
+        vocab_file: the vocabulary's file; "": the one beside the weights.
+        do_lower_case: whether the tokenizer lower-cases; None: as the files show.
+        max_seq_length: S of the texts to read; 0: not decided yet.
+    """
+
+    path: str
+    config: Any
+    weights: "checkpoints.Weights | None" = None
+    saved: SavedTask | None = None
+    vocab_file: str = ""
+    do_lower_case: bool | None = None
+    max_seq_length: int = 0
+
+    @property
+    def folder(self) -> str:
+        """The folder of the weights."""
+        return folder_of(self.path)
+
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer, whose vocabulary fits the network.
+
+        Raises:
+            InputError: there is no vocabulary, or it is another than the model's.
+        """
+        own = self.weights and self.weights.vocab_file
+        path = self.vocab_file or own
+        if not path:
+            where = f"beside {self.weights.source}" if self.weights else "without --init_checkpoint"
+            raise InputError(f"--vocab_file must be given: there is no vocabulary {where}.")
+        lower = next((known for known in (
+            self.do_lower_case, self.saved and self.saved.do_lower_case,
+            self.weights and self.weights.do_lower_case) if known is not None), None)
+        recipe = recipes.RECIPES.get(self.config.model_type)
+        tokenizer = open_tokenizer(
+            path, lower, **(recipe.tokenizer_settings if recipe and not self.saved
+                            and path.endswith(".txt") else {}))
+        check_fits(tokenizer.vocabulary, self.config.vocab_size, f"--vocab_file={path}")
+        if own and path != own and (open_tokenizer(own).vocabulary.tokens
+                                    != tokenizer.vocabulary.tokens):
+            raise InputError(f"--vocab_file={path} is not the vocabulary of the model, {own}; "
+                             "leave the flag out.")
+        return tokenizer
+
+    @property
+    def heads(self) -> tuple[tuple[str, dict], ...]:
+        """The class and the arguments of each head that a file of ours describes."""
+        return self.weights.origin.objectives if self.weights and self.weights.origin else ()
+
+    def load(self, model) -> "checkpoints.Account":
+        """Gives an encoder or a Learner the weights; see `checkpoints.load`."""
+        return checkpoints.load(self.weights, model)
+
+    def network(self, dtype: str | None = None):
+        """The network with its weights."""
+        network = networks.build(self.config, dtype=dtype)
+        self.load(network)
+        return network
+
+    def learner(self, dtype: str | None = None,
+                heads: Sequence[tuple[str, dict]] | None = None) -> "training.Learner":
+        """The Learner with all its weights.
+
+        Args:
+            dtype: a Keras policy.
+            heads: class and arguments of each objective; None: `heads`.
+
+        Raises:
+            InputError: the checkpoint lacks a weight of them.
+        """
+        learner = training.Learner(networks.build(self.config, dtype=dtype), [
+            getattr(objectives, name).from_config(
+                {**options, "config": self.config.to_dict(), "dtype": dtype})
+            for name, options in (self.heads if heads is None else heads)])
+        account = self.load(learner)
+        if account.missing:
+            raise InputError(f"{account.source} has no {', '.join(account.missing)}; give a model "
+                             "that was trained for this task.")
+        return learner
+
+
+def folder_of(path: str) -> str:
+    """The folder of the checkpoint at `path`, which is that folder or a file in it."""
+    return path if os.path.isdir(path) else os.path.dirname(path)
+
+
+def open_model(path: str | os.PathLike, config_file: str | None = None,
+               vocab_file: str | None = None, do_lower_case: bool | None = None,
+               finetuned: bool = False) -> Model:
+    """The `Model` at `path`, whose tensors fit its configuration.
+
+    Args:
+        path: a folder or file of any format that `checkpoints.load` reads; "" for random weights.
+        config_file: its configuration; None: the one beside the weights.
+        vocab_file, do_lower_case: see `Model`.
+        finetuned: whether it must be a folder of a model that was fine-tuned for one task; its
+            `model.keras` counts then, not the checkpoints of the training beside it.
+
+    Raises:
+        InputError: there is no such model, or its files don't go together.
+    """
+    path = os.fspath(path)
+    file, saved = _finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))
+                                                           if path else None)
+    config: Any = read_config(config_file) if config_file else None
+    weights = None
+    if path:
+        weights = checkpoints.read_for(file, config) if config else checkpoints.read(file)
+        config = weights.config
+    elif config is None:
+        raise InputError("--init_checkpoint must be given, or --bert_config_file to begin with "
+                         "random weights.")
+    return Model(path, config, weights, saved, vocab_file or "", do_lower_case)
+
+
+def _finetuned_file(path):
+    """The file of the weights of a fine-tuned model, and its `SavedTask`."""
+    file: str | None = os.path.join(path, keras_file.NAME)
+    if not keras_file.find(str(file)):
+        file = quantised.find(path)
+    if not file:
+        raise InputError(f"there is no {keras_file.NAME} in {path}; name the --output_dir of a "
+                         "model that was fine-tuned.")
+    saved = SavedTask.read(path)
+    if not saved and task_heads.tasks_beside(path):
+        raise InputError(f"{path} holds a model of several tasks; name one of them with task=: "
+                         f"{', '.join(task_heads.tasks_beside(path))}.")
+    if not saved:
+        raise InputError(f"there is no {TASK_FILE} in {path}, so that what the model was trained "
+                         "for is not known; fine-tune it, or use Predictor.from_learner.")
+    return file, saved

@@ -1,0 +1,161 @@
+"""The one way to open a model, from every format."""
+
+import collections
+import dataclasses
+import pathlib
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints.weights import variables
+from bert_tf.compression.integers import write_integers
+from bert_tf.config import EncoderConfig, T5Config, XLNetConfig
+from bert_tf.errors import InputError
+from bert_tf.models import open_model
+from bert_tf.networks import build
+from bert_tf.tasks.task import SavedTask, Task
+from bert_tf.training.run import save_model
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
+SMALL = {"vocab_size": 31, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 16, "max_position_embeddings": 16}
+BERT = EncoderConfig(**SMALL, type_vocab_size=2)
+FORMATS = ["google", "huggingface", "model_garden", "keras_hub", "keras"]
+
+
+def write_keras(folder, model):
+    """A `.keras` file with a vocabulary."""
+    folder.mkdir()
+    model.save(folder / "model.keras")
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in VOCABULARY))
+    return folder
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Counts how often headers are read and translated."""
+    counts = collections.Counter()
+    for form in loading.FORMATS.values():
+        def read(*arguments, made=form.module.read, name=form.home):
+            counts[name] += 1
+            return made(*arguments)
+
+        monkeypatch.setattr(form.module, "read", read)
+    translate = loading.translate
+
+    def translated(*arguments):
+        counts["translated"] += 1
+        return translate(*arguments)
+
+    monkeypatch.setattr(loading, "translate", translated)
+    return counts
+
+
+def same(found, wanted):
+    found, wanted = variables(found), variables(wanted)
+    assert found.keys() == wanted.keys()
+    for name, variable in wanted.items():
+        assert np.array_equal(found[name], variable), name
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_is_opened_once(form, tmp_path, reads):
+    network = build(BERT)
+    folder = write_keras(tmp_path / "first", network)
+    if form != "keras":
+        checkpoints.convert(folder, tmp_path / form, form)
+        folder = tmp_path / form
+    reads.clear()
+    model = open_model(folder)
+    assert model.config.to_dict() == BERT.to_dict() and model.saved is None
+    assert model.tokenizer.tokens(model.tokenizer.encode("b")) == ["b"]
+    same(model.network(), network)
+    home = loading.FORMATS[form].home
+    expected = {home, "google"} if form == "model_garden" else {home}   # which know each other
+    assert reads == {**dict.fromkeys(expected, 1), "translated": 1}
+
+
+@pytest.mark.parametrize("config", [
+    T5Config(vocab_size=31, d_model=8, d_kv=3, d_ff=12, num_layers=1, num_heads=2),
+    XLNetConfig(vocab_size=31, d_model=8, n_head=2, d_head=4, d_inner=12, n_layer=1)],
+    ids=["t5", "xlnet"])
+@pytest.mark.parametrize("form", ["google", "huggingface"])
+def test_networks_with_a_module_of_their_own(config, form, tmp_path, reads):
+    network = build(config)
+    checkpoints.convert(write_keras(tmp_path / "first", network), tmp_path / form, form)
+    reads.clear()
+    model = open_model(tmp_path / form)
+    assert type(model.config) is type(config)
+    same(model.network(), network)
+    assert reads == {form: 1, "translated": 1}
+
+
+def write_finetuned(folder, objective=None):
+    learner = bert_tf.Learner(build(BERT), [objective or bert_tf.Classification(BERT, 3)])
+    folder.mkdir()
+    save_model(str(folder), learner)
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in VOCABULARY))
+    SavedTask(Task("own", "classification", {}, ("a", "b", "c")), 12, True).write(str(folder))
+    return learner
+
+
+@pytest.mark.parametrize("integers", [False, True])
+def test_a_fine_tuned_model_comes_with_its_task_and_heads(tmp_path, reads, integers):
+    learner, folder = write_finetuned(tmp_path / "tuned"), tmp_path / "tuned"
+    if integers:
+        model = open_model(folder, finetuned=True)
+        quantised = dataclasses.replace(model.config, quantisation=bert_tf.config.quantisation
+                                        .Quantisation(weight_bits=8))
+        learner = dataclasses.replace(model, config=quantised).learner()
+        folder = tmp_path / "integers"
+        folder.mkdir()
+        write_integers(str(folder), learner)
+        model.saved.write(str(folder))
+        model.tokenizer.save(str(folder))
+    reads.clear()
+    model = open_model(folder, finetuned=True)
+    assert model.saved.task.labels == ("a", "b", "c") and model.saved.max_seq_length == 12
+    assert [name for name, _ in model.heads] == ["Classification"]
+    again = model.learner()
+    if not integers:
+        same(again, learner)
+    assert reads == {"quantised" if integers else "keras_file": 1, "translated": 1}
+
+
+def test_a_classifier_that_google_names_by_no_task(tmp_path, reads):
+    """The head that is asked for decides what `output_weights` is; the header is not read again."""
+    learner = write_finetuned(tmp_path / "tuned", bert_tf.Regression(BERT))
+    checkpoints.convert(tmp_path / "tuned" / "model.keras", tmp_path / "google", "google")
+    reads.clear()
+    model = open_model(tmp_path / "google")
+    same(model.learner(heads=[("Regression", {})]), learner)
+    assert reads == {"google": 1, "translated": 2}
+
+
+def test_what_cannot_be_opened(tmp_path):
+    with pytest.raises(InputError, match="--init_checkpoint must be given, or --bert_config_file"):
+        open_model("")
+    folder = write_keras(tmp_path / "plain", build(BERT))
+    with pytest.raises(InputError, match="there is no task.json in .*plain"):
+        open_model(folder, finetuned=True)
+    (folder / "other.txt").write_text("".join(f"{token}\n" for token in [*VOCABULARY[:-1], "zz"]))
+    with pytest.raises(InputError, match="other.txt is not the vocabulary of the model"):
+        _ = open_model(folder, vocab_file=str(folder / "other.txt")).tokenizer
+    (folder / "vocab.txt").unlink()
+    (folder / "other.txt").unlink()
+    with pytest.raises(InputError, match="--vocab_file must be given: there is no vocabulary"):
+        _ = open_model(folder).tokenizer
+    with pytest.raises(InputError, match="has no classification/dense/kernel.* trained for this"):
+        open_model(folder).learner(heads=[("Classification", {"num_labels": 2})])
+
+
+def test_random_weights_need_a_configuration_alone(tmp_path):
+    BERT.to_json_file(tmp_path / "bert_config.json")
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in VOCABULARY))
+    model = open_model("", str(tmp_path / "bert_config.json"), str(tmp_path / "vocab.txt"))
+    assert model.weights is None and model.config == BERT
+    assert model.tokenizer.vocabulary.size == 31
