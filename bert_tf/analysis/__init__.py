@@ -1,4 +1,4 @@
-"""What a network's attention does, and what its vectors hold: measured as the papers measured it.
+"""Measures of a network's attention and vectors, taken as the papers took them.
 
 Shapes in this package: n real tokens of a text, N heads, L layers, H hidden, D width of a head.
 Attention maps are [..., from, to], and their rows sum to 1.

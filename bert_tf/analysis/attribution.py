@@ -1,8 +1,8 @@
-"""How much each input token contributes to each hidden token: Hidden Token Attribution by gradients
-(Brunner et al., arXiv:1908.04211, section 5).
+"""Hidden Token Attribution: each input token's contribution to each hidden token (Brunner et al.,
+arXiv:1908.04211, section 5).
 
-The contribution of token j to token i in a layer is the Frobenius norm of the Jacobian of the
-hidden vector i by the input vector j, as a share of the sum over all j.
+The contribution of token j to token i in a layer is the Frobenius norm of the Jacobian of hidden
+vector i by input vector j, as a share of the sum over all j.
 """
 
 from collections.abc import Callable
@@ -18,17 +18,16 @@ READINGS = ("jacobian", "sum")
 def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "jacobian",
                       by: str = "embeddings", projections: int | None = None, seed: int = 0,
                       progress: Callable[[], None] = lambda: None) -> np.ndarray:
-    """The contributions in every layer: float32 [L, n, n], rows hidden and columns input tokens.
+    """Returns the contributions in every layer: float32 [L, n, n], rows hidden and columns input
+    tokens.
 
     Args:
-        encoder: `BertEncoder`.
         features: integer [1, n] of one text without padding.
         reading: "jacobian", as above; "sum": the norm of the gradient of the sum of a hidden
             vector's elements, which is cheaper, and nearly 0 after a normalisation.
-        by: the input: "embeddings", what the first layer reads; "words", the word embeddings.
-        projections: if given, the Jacobian is multiplied by so many random vectors, which estimates
-            its squared norm without bias; otherwise it is exact, at the cost of H passes a token.
-        seed: of the random vectors.
+        by: the input: "embeddings" is the first layer's input, "words" the word embeddings.
+        projections: number of random vectors that multiply the Jacobian, which estimates its
+            squared norm without bias. None: exact, at the cost of H passes a token.
         progress: called after each hidden token.
     """
     width = encoder.config.hidden_size
@@ -59,8 +58,8 @@ def token_attribution(encoder, features: dict[str, np.ndarray], reading: str = "
 
 
 def _input_and_layers(encoder, features, by, count):
-    """The input vectors [1, n, H or E] of a text, and the function from `count` copies of these to
-    all outputs."""
+    """Returns a text's input vectors [1, n, H or E], and the function from `count` copies of them
+    to all outputs."""
     bias = encoder.make_bias({name: tf.repeat(tf.constant(rows), count, 0)
                               for name, rows in features.items()}, None)
     ids, segments = (tf.constant(features[name]) for name in ("input_ids", "segment_ids"))

@@ -1,4 +1,4 @@
-"""How contextual vectors are (Ethayarajh, arXiv:1909.00512), and how alike layers are (Kornblith et
+"""Contextuality of vectors (Ethayarajh, arXiv:1909.00512) and similarity of layers (Kornblith et
 al., arXiv:1905.00414).
 """
 
@@ -13,31 +13,28 @@ def _unit(vectors):
 
 
 def mean_cosine(vectors: np.ndarray) -> float:
-    """The mean cosine of each two of the vectors [n, H], of which there are at least two."""
+    """Returns the mean cosine of all pairs of the vectors [n, H], n >= 2."""
     n, total = len(vectors), _unit(vectors).sum(0)
     return float((total @ total - n) / (n * (n - 1)))
 
 
 def anisotropy(vectors: np.ndarray) -> float:
-    """The mean cosine of vectors [n, H] of random words: 0 where they point into all directions
-    alike. Other means of cosines are to be read beside it."""
+    """Returns the mean cosine of vectors [n, H] of random words: 0 where they point into all
+    directions alike. It is the baseline of other mean cosines."""
     return mean_cosine(vectors)
 
 
 def first_component(vectors: np.ndarray) -> float:
-    """The share of the variance of vectors [n, H] that their first principal component explains."""
+    """Returns the share of the variance of vectors [n, H] that their first principal component
+    explains."""
     vectors = np.asarray(vectors, np.float64)
     sizes = np.linalg.eigvalsh(np.cov(vectors.T))
     return float(sizes[-1] / sizes.sum())
 
 
 def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
-    """The mean cosine of the vectors of one word in several places, mean over the words.
-
-    Args:
-        vectors: float [n, H].
-        words: the word of each.
-    """
+    """Returns the mean cosine of one word's vectors in several places, mean over words. `words`
+    names the word of each row of `vectors`, float [n, H]."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         places.setdefault(word, []).append(place)
@@ -46,14 +43,15 @@ def self_similarity(vectors: np.ndarray, words: Sequence[str]) -> float:
 
 
 def intra_sentence_similarity(sentences: Sequence[np.ndarray]) -> float:
-    """The mean cosine of a sentence's vectors [n, H] with their mean, mean over sentences."""
+    """Returns the mean cosine of a sentence's vectors [n, H] with their mean, mean over sentences.
+    """
     return float(np.mean([(_unit(vectors) @ _unit(vectors.mean(0))).mean()
                           for vectors in sentences]))
 
 
 def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
-    """The similarity of two layers' vectors of the same words, [n, H] and [n, H2]: linear centred
-    kernel alignment, 1 if one is the other turned and scaled, 0 if they are not correlated."""
+    """Returns the linear centred kernel alignment of two layers' vectors of the same words, [n, H]
+    and [n, H2]: 1 if one is the other turned and scaled, 0 if they are not correlated."""
     a, b = (np.asarray(x, np.float64) - np.mean(x, 0, dtype=np.float64) for x in (first, second))
     return float(np.linalg.norm(a.T @ b) ** 2
                  / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b)))
@@ -61,16 +59,16 @@ def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
 
 def describe_layers(layers: Sequence[Sequence[np.ndarray]], words: Sequence[str],
                     sample: np.ndarray) -> Mapping[str, np.ndarray]:
-    """The figures of each layer.
+    """Returns the figures of each layer.
 
     Args:
-        layers: for each layer, the vectors of each sentence's words, a list of [n, H].
+        layers: for each layer, the vectors [n, H] of each sentence's words.
         words: all words, in the order of the sentences.
         sample: places in `words` of random words.
 
     Returns:
-        dict of float64 [L + 1]: `anisotropy`; `self_similarity` and `intra_sentence`, less the
-        anisotropy, as in the paper; `first_component`; and of `cka` [L + 1, L + 1].
+        float64 [L + 1]: `anisotropy`, `first_component`, and less the anisotropy, as in the paper,
+        `self_similarity` and `intra_sentence`; `cka` is [L + 1, L + 1].
     """
     whole = [np.concatenate(sentences) for sentences in layers]
     base = np.array([anisotropy(vectors[sample]) for vectors in whole])

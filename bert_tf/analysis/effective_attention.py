@@ -1,15 +1,15 @@
-"""The part of an attention map on which a head's output depends (Brunner et al., arXiv:1908.04211).
+"""The part of an attention map that a head's output depends on (Brunner et al., arXiv:1908.04211).
 
-A head gives A V W, with A [n, n] its map, V [n, D] its values and W its slice [D, H] of the output
-projection. A row of A may change by any x with x V W = 0, the left null space of T = V W, without
-any effect. It has n - rank(T) dimensions, at least n - D. Effective attention is A without its
-part in that space.
+A head gives A V W: its map A [n, n], its values V [n, D] and its slice W [D, H] of the output
+projection. Adding to a row of A any x with x V W = 0, the left null space of T = V W, has no
+effect. This space has n - rank(T) dimensions, at least n - D. Effective attention is A without its
+part in it.
 
-If the changed rows are to sum to 1 too, x is in the left null space of [T, 1], which has at least
-n - D - 1 dimensions. Effective attention without this part has rows that still sum to 1.
+If the changed rows are to sum to 1 too, x is in the left null space of [T, 1], which has at least n
+- D - 1 dimensions. Effective attention without this part has rows that still sum to 1.
 
 W has full rank in any trained network, so that V and T have one left null space; both may be given.
-All is computed in float64: in float32, rounding would decide about the smallest singular values.
+Computed in float64: in float32, rounding would decide about the smallest singular values.
 """
 
 import numpy as np
@@ -26,31 +26,28 @@ def _singular(transformed, sums_to_one, full=False):
 
 
 def numerical_rank(transformed: np.ndarray) -> int:
-    """The rank of V or T, [n, D]: how many singular values are above the largest times
-    max(n, D) times the precision of float64, as in numpy.linalg.matrix_rank."""
+    """Returns the rank of V or T, [n, D]: the singular values above the largest one times max(n, D)
+    times float64's precision, as in numpy.linalg.matrix_rank."""
     return _singular(transformed, False)[1]
 
 
 def left_null_space(transformed: np.ndarray, sums_to_one: bool = False) -> np.ndarray:
-    """An orthonormal basis of {x: x T = 0}: float64 [n - rank, n], of V or T [n, D].
-
-    With `sums_to_one` a basis of {x: x [T, 1] = 0}: changes of a row that leave its sum.
-    """
+    """Returns an orthonormal basis of {x: x T = 0}: float64 [n - rank, n], of V or T [n, D]. With
+    `sums_to_one`, a basis of {x: x [T, 1] = 0}: changes of a row that keep its sum."""
     left, rank = _singular(transformed, sums_to_one, full=True)
     return left[:, rank:].T
 
 
 def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_one: bool = False
                         ) -> tuple[np.ndarray, int]:
-    """A without its part in the left null space of T, and the rank of T.
+    """Returns A without its part in the left null space of T, and the rank of T.
 
     The product with T stays the same; rows need not sum to 1, and weights may be negative.
 
     Args:
         attention: float [..., n, n], maps of one head.
-        transformed: float [n, D], the values V or T, without padding: the values of padding would
-            change the result.
-        sums_to_one: takes the null space and the rank of [T, 1] instead, so that rows sum to 1.
+        transformed: float [n, D], V or T, without padding, whose values would change the result.
+        sums_to_one: takes the null space and the rank of [T, 1], so that rows sum to 1.
     """
     left, rank = _singular(transformed, sums_to_one)
     kept = left[:, :rank]
@@ -59,16 +56,8 @@ def effective_attention(attention: np.ndarray, transformed: np.ndarray, sums_to_
 
 def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool = False
                    ) -> tuple[np.ndarray, np.ndarray]:
-    """`effective_attention` of every head of a text.
-
-    Args:
-        attention: float [L, N, n, n].
-        values: float [L, N, n, D].
-        sums_to_one: see `effective_attention`.
-
-    Returns:
-        float64 [L, N, n, n] and the ranks, int [L, N].
-    """
+    """Returns `effective_attention` of every head of a text, float64 [L, N, n, n], and the ranks,
+    int [L, N]. `attention` is [L, N, n, n], `values` [L, N, n, D]."""
     heads = attention.shape[:2]
     found = np.zeros(attention.shape)
     ranks = np.zeros(heads, int)
@@ -79,8 +68,8 @@ def effective_maps(attention: np.ndarray, values: np.ndarray, sums_to_one: bool 
 
 
 def correlation(attention: np.ndarray, effective: np.ndarray) -> np.ndarray:
-    """The Pearson correlation of the weights of two maps, float [...], over their last two axes;
-    0 where one is constant."""
+    """Returns Pearson's correlation of the weights of two maps, float [...], over their last two
+    axes; 0 where one is constant."""
     a, b = (np.reshape(np.asarray(x, np.float64), (*x.shape[:-2], -1))
             for x in (attention, effective))
     a, b = (x - x.mean(-1, keepdims=True) for x in (a, b))

@@ -1,8 +1,7 @@
-"""How much the loss depends on single attention weights (Clark et al., arXiv:1906.04341,
-section 3.2).
+"""Derivatives of the loss by attention weights (Clark et al., arXiv:1906.04341, section 3.2).
 
-A head that looks at [SEP] while the loss does not care how much does nothing there: the gradient by
-these weights is small. The original's code of this is not public.
+A head that attends to [SEP] without effect on the loss does nothing: the gradient by these weights
+is small. The original's code for this is not public.
 """
 
 from collections.abc import Mapping
@@ -17,13 +16,13 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 def mask_tokens(features: Mapping[str, np.ndarray], vocabulary: Vocabulary, share: float,
                 rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """A batch for a masked LM: the features [B, S], with a share of the tokens of each text, one at
-    least, replaced by [MASK]; special tokens stay."""
+    """Returns a masked LM's batch: features [B, S] with a share of each text's ordinary tokens, at
+    least one, replaced by [MASK]."""
     ids = features["input_ids"].copy()
     special = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id]
     ordinary = ~np.isin(ids, special) & (features["input_mask"] > 0)
     count = max(int(share * ordinary.sum(1).max()), 1)
-    # The least of random numbers, in each row; those that are not chosen have weight 0.
+    # The smallest random numbers of each row; tokens that are not chosen have weight 0.
     order = np.argsort(np.where(ordinary, rng.random(ids.shape), 2.0), 1)[:, :count]
     weights = np.take_along_axis(ordinary, order, 1)
     labels = np.take_along_axis(ids, order, 1)
@@ -36,18 +35,15 @@ def mask_tokens(features: Mapping[str, np.ndarray], vocabulary: Vocabulary, shar
 
 def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
                         ) -> tuple[np.ndarray, np.ndarray]:
-    """The attention weights, and the derivatives of the mean loss by them.
+    """Returns the attention weights, and the derivatives of the mean loss by them: float32 [L, B,
+    N, S, S], 0 in rows and columns of padding.
 
-    By the weight of j for i, this is the derivative by what head i gives, times the value vector of
-    j. The softmax is not part of it: the weights count as free.
+    The derivative by token i's weight of token j is the derivative by the head's output at i, times
+    j's value vector. The softmax is not part of it: the weights count as free.
 
     Args:
-        encoder: `BertEncoder`.
         objective: an objective on `sequence_output`, such as `MaskedLM`.
-        batch: features [B, S] and what the objective reads.
-
-    Returns:
-        Two float32 [L, B, N, S, S]; 0 in rows and columns of padding.
+        batch: features [B, S] and the objective's labels.
     """
     heads, size = encoder.config.num_attention_heads, encoder.config.head_size
     mask = tf.constant(batch["input_mask"])

@@ -1,21 +1,21 @@
-"""How alike heads are, as three studies measure it.
+"""Similarity of heads, as three studies measure it.
 
-The distances are those of Clark et al. (arXiv:1906.04341, head_distances.py), divergence, agreement
-and distance of the maximum those of Michel et al. (arXiv:1905.10650, examples/util.py), the cosine
-that of Kovaleva et al. (arXiv:1908.08593).
+Distances: Clark et al. (arXiv:1906.04341, head_distances.py). Divergence, agreement and distance of
+the maximum: Michel et al. (arXiv:1905.10650, examples/util.py). Cosine: Kovaleva et al.
+(arXiv:1908.08593).
 """
 
 import numpy as np
 
 
 def _entropy(p):
-    """In nats, with 0 log 0 = 0, over the last axis."""
+    """Returns the entropy in nats, with 0 log 0 = 0, over the last axis."""
     return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
 
 
 def jensen_shannon(attention: np.ndarray) -> np.ndarray:
-    """The Jensen-Shannon divergence of each two heads, in nats, summed over the rows of a text:
-    from [L, N, n, n] to [L * N, L * N]. Sum it over texts too, as the original does.
+    """Returns the Jensen-Shannon divergence of each two heads, in nats, summed over a text's rows:
+    [L, N, n, n] -> [L * N, L * N]. The original sums it over texts too.
 
     Rows are smoothed to 0.999 a + 0.001 / n.
     """
@@ -30,7 +30,7 @@ def jensen_shannon(attention: np.ndarray) -> np.ndarray:
 
 
 def scale(distances: np.ndarray) -> np.ndarray:
-    """Points in the plane, [M, 2], whose distances are near those given, [M, M]: classical
+    """Returns points in the plane, [M, 2], whose distances are near those given, [M, M]: classical
     multidimensional scaling."""
     squares = np.asarray(distances, np.float64) ** 2
     centred = squares - squares.mean(0) - squares.mean(1, keepdims=True) + squares.mean()
@@ -39,8 +39,8 @@ def scale(distances: np.ndarray) -> np.ndarray:
 
 
 def pairwise_divergence(attention: np.ndarray) -> np.ndarray:
-    """The Kullback-Leibler divergence of head j from head i of each layer, row by row:
-    from [L, N, n, n] to [L, N, N, n]; log 0 counts as -40."""
+    """Returns the Kullback-Leibler divergence of head j from head i of a layer, row by row: [L, N,
+    n, n] -> [L, N, N, n]. log 0 counts as -40."""
     attention = np.asarray(attention, np.float64)
     logs = np.where(attention > 0, np.log(np.where(attention > 0, attention, 1.0)), -40.0)
     cross = -np.einsum("lirc,ljrc->lijr", attention, logs)
@@ -48,35 +48,34 @@ def pairwise_divergence(attention: np.ndarray) -> np.ndarray:
 
 
 def agreement(rows: np.ndarray) -> np.ndarray:
-    """The product of the rows of two heads, summed over rows, mean over all pairs of heads of a
-    layer, each with itself too: from [L, N, n, ...] to [L].
+    """Returns the product of two heads' rows, summed over rows, mean over all pairs of a layer's
+    heads, each with itself too: [L, N, n, ...] -> [L].
 
-    The original calls it disagreement. Give attention maps, or outputs scaled to the length 1.
+    The original calls it disagreement. Give attention maps, or outputs scaled to length 1.
     """
     mean = np.asarray(rows, np.float64).mean(1)
     return (mean ** 2).sum((-1, -2))
 
 
 def distance_of_maximum(attention: np.ndarray) -> np.ndarray:
-    """How far from itself a token looks: |row - column of the largest weight|, mean over rows,
-    from [..., n, n] to [...]."""
+    """Returns |row - column of the largest weight|, mean over rows: [..., n, n] -> [...]."""
     rows = np.arange(attention.shape[-1])
     return np.abs(attention.argmax(-1) - rows).mean(-1)
 
 
 def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The cosine of the flattened maps of each head in two networks: from [..., n, n] to [...]."""
+    """Returns the cosine of each head's flattened maps in two networks: [..., n, n] -> [...]."""
     a, b = (np.reshape(maps, (*maps.shape[:-2], -1)).astype(np.float64)
             for maps in (first, second))
     return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
 
 
 def largest_to(attention: np.ndarray, columns: list[int]) -> np.ndarray:
-    """The weight on each of some columns, mean over rows, and the largest of these: Kovaleva's
-    attention to a set of tokens. From [..., n, n] to [...]."""
+    """Returns Kovaleva's attention to a set of tokens: the weight on each column, mean over rows,
+    and the largest of these means: [..., n, n] -> [...]."""
     return attention[..., columns].mean(-2).max(-1)
 
 
 def largest_between(attention: np.ndarray, sources: list[int], targets: list[int]) -> np.ndarray:
-    """The largest single weight from a source to its target: from [..., n, n] to [...]."""
+    """Returns the largest single weight from a source to its target: [..., n, n] -> [...]."""
     return attention[..., sources, targets].max(-1)

@@ -13,12 +13,12 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 
 def compare_maps(readings: Iterable[Reading], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-    """Raw beside effective attention, means over texts: dict of float64 [L, N].
+    """Compares raw with effective attention, means over texts: float64 [L, N] each.
 
-    `correlation` is Pearson's of all weights of a map, `null_space` the dimensions n - rank; with
-    `sums_to_one` before the name, rows sum to 1. `raw KIND` and `effective KIND`, for each of
-    `statistics.KINDS`, are the weight on these tokens, mean over rows; `share KIND` is the share
-    of the magnitudes of effective weights, which may be negative.
+    `correlation` is Pearson's over all weights of a map, `null_space` the dimensions n - rank; with
+    `sums_to_one` before the name, rows sum to 1. For each of `statistics.KINDS`, `raw KIND` and
+    `effective KIND` are the weight on these tokens, mean over rows. `share KIND` is the share of
+    the magnitudes of effective weights, which may be negative.
     """
     sums: dict[str, np.ndarray] = {}
     count = 0
@@ -46,11 +46,11 @@ class Identification:
     """The share of tokens that each reading identifies in each layer.
 
     Attributes:
-        shares: {"cosine", "l2", "linear", "mlp": float [L + 1]}; the first is that of the input
-            itself, and "mlp" is there if it was asked for.
-        tokens: how many tokens there are; of a probe, in the texts that it is tested on.
-        across: float [L + 1, L + 1], the share that the linear probe of a layer (row) identifies
-            from the vectors of each (column).
+        shares: {"cosine", "l2", "linear", and if asked for "mlp": float [L + 1]}, from the input
+            itself to the last layer.
+        tokens: number of tokens; for a probe, in its test texts.
+        across: float [L + 1, L + 1], the share that a layer's linear probe (row) identifies from
+            each layer's vectors (column).
     """
 
     shares: dict[str, np.ndarray]
@@ -60,12 +60,12 @@ class Identification:
 
 def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
              progress: Callable[[], None] = lambda: None) -> Identification:
-    """Nearest neighbours in all texts; and in the last 15% of them, 1 at least, after probes that
-    learned from the first 70%. Those between are what the epoch of the MLP is chosen by.
+    """Finds nearest neighbours in all texts, and in the last 15% of them, at least 1, after probes
+    trained on the first 70%. The texts between choose the epoch of the MLP.
 
     Args:
         readings: with `hidden`, 3 or more.
-        mlp_epochs: of the MLP; there is none if 0.
+        mlp_epochs: 0: no MLP.
         progress: called after each layer.
     """
     learned, tested = _split(len(readings))
@@ -95,13 +95,13 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
 
 
 def _split(count):
-    """How many texts are learned from, and where those begin that probes are tested on."""
+    """Returns the number of training texts, and the first text that probes are tested on."""
     learned = max(min(int(0.7 * count), count - 2), 1)
     return learned, min(max(int(0.85 * count), learned + 1), count - 1)
 
 
 def _tested(probe, pairs):
-    """The share of tokens that are nearest to what a probe makes of their hidden vectors."""
+    """Returns the share of tokens that are nearest to a probe's output for their hidden vectors."""
     return _share(identified(probe(hidden), inputs) for hidden, inputs in pairs)
 
 
@@ -111,16 +111,16 @@ def _share(found):
 
 def summarize_attribution(contributions: Sequence[np.ndarray], reach: int = 10
                           ) -> dict[str, np.ndarray]:
-    """Means over tokens but for the first and last of each text, which are [CLS] and [SEP].
+    """Returns means over tokens without the first and last of each text, [CLS] and [SEP].
 
     Args:
-        contributions: what `attribution.token_attribution` gives for each text, [L, n, n].
+        contributions: [L, n, n] of each text, from `attribution.token_attribution`.
         reach: the longest distance.
 
     Returns:
-        `own` [L], what a token contributes to itself; `own_largest` [L], the share of tokens to
-        which none contributes more; `by_distance` [L, 2 * reach + 1], what the token at a distance
-        from -reach to reach contributes, mean over the tokens that have one there.
+        `own` [L], a token's contribution to itself; `own_largest` [L], the share of tokens for
+        which that is the largest; `by_distance` [L, 2 * reach + 1], the contribution of the token
+        at a distance from -reach to reach, mean over tokens that have one there.
     """
     own, largest = [], []
     layers = len(contributions[0])

@@ -1,8 +1,8 @@
-"""Whether a hidden vector still says which token it came from (Brunner et al., arXiv:1908.04211).
+"""Identification of a hidden vector's own token (Brunner et al., arXiv:1908.04211).
 
 A token is identified if, of all input vectors x_j of its text, its own is the nearest to its hidden
-vector, or to what a probe makes of that. The input vectors are the output of the embeddings, which
-the first layer reads; in every text its tokens are compared with each other only.
+vector, or to a probe's output for that. The input vectors are the embeddings that the first layer
+reads. A text's tokens are compared with each other only.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ MEASURES = ("cosine", "l2")
 
 
 def identified(hidden: np.ndarray, inputs: np.ndarray, measure: str = "cosine") -> np.ndarray:
-    """Whether the nearest input vector of each token is its own: bool [n].
+    """Returns whether each token's nearest input vector is its own: bool [n].
 
     Args:
-        hidden: float [n, H], the hidden vectors of a text, or a probe's outputs.
+        hidden: float [n, H], a text's hidden vectors, or a probe's outputs.
         inputs: float [n, H], its input vectors.
         measure: "cosine" or "l2".
     """
@@ -30,17 +30,8 @@ def identified(hidden: np.ndarray, inputs: np.ndarray, measure: str = "cosine") 
 
 
 class MlpProbe:
-    """A network with one hidden layer from hidden vectors to others, trained on their cosine.
-
-    `fit` may be called again and begins anew.
-
-    Args:
-        width: H.
-        targets: T, the width of the others.
-        units: of the hidden layer.
-        epochs: how often it sees the vectors to learn from.
-        seed: of its weights and of the order of the vectors.
-    """
+    """A network with one hidden layer of `units` from hidden vectors [H] to others [T], trained on
+    their cosine. `fit` begins anew each time."""
 
     _BATCH = 256
 
@@ -74,12 +65,8 @@ class MlpProbe:
 
     def fit(self, train: Sequence[tuple[np.ndarray, np.ndarray]],
             validation: Sequence[tuple[np.ndarray, np.ndarray]]) -> "MlpProbe":
-        """Learns from texts, and keeps the weights of the epoch after which it identifies most
-        tokens of others; returns itself.
-
-        Args:
-            train, validation: of each text, the vectors [n, H] and [n, T].
-        """
+        """Trains on texts, and keeps the weights of the epoch that identifies most tokens of the
+        validation texts. Each text is vectors [n, H] and [n, T]. Returns itself."""
         variables = (*self._model.variables, *self._optimizer.variables)
         for variable, value in zip(variables, self._initial):
             variable.assign(value)
@@ -98,19 +85,15 @@ class MlpProbe:
         return self
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
-        """From float [n, H] to float32 [n, T]."""
+        """float [n, H] -> float32 [n, T]."""
         return np.asarray(self._model(np.asarray(hidden, np.float32)))
 
 
 class LinearProbe:
-    """The affine map from hidden vectors to others with the least squared error.
+    """The affine map from hidden vectors [H] to others [T] with the least squared error.
 
-    Solved from sums over texts, so that any number of them can be added in one pass.
-
-    Args:
-        width: H.
-        targets: T, the width of the others.
-        ridge: what is added to the diagonal of the covariance, as a share of its mean.
+    It is solved from sums over texts, so any number of texts can be added in one pass. `ridge` is
+    added to the diagonal of the covariance, as a share of its mean.
     """
 
     def __init__(self, width: int, targets: int, ridge: float = 1e-4):
@@ -119,13 +102,13 @@ class LinearProbe:
         self._ridge = ridge
 
     def add(self, hidden: np.ndarray, targets: np.ndarray) -> None:
-        """Adds vectors [n, H] and [n, T] to learn from."""
+        """Adds training vectors [n, H] and [n, T]."""
         rows = _with_one(hidden)
         self._products += rows.T @ rows
         self._targets += rows.T @ np.asarray(targets, np.float64)
 
     def solve(self) -> "LinearProbe":
-        """Finds the map; returns itself."""
+        """Solves for the map and returns itself."""
         share = self._ridge * np.diag(self._products)[:-1].mean()
         penalty = share * np.eye(len(self._products))
         penalty[-1, -1] = 0.0
@@ -133,7 +116,7 @@ class LinearProbe:
         return self
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
-        """From float [n, H] to float64 [n, T]."""
+        """float [n, H] -> float64 [n, T]."""
         return _with_one(hidden) @ self._map
 
 

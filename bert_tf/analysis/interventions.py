@@ -1,6 +1,6 @@
-"""Heads and feed-forward units that are switched off, to see what they are for.
+"""Switches off attention heads and feed-forward units.
 
-Only weights are changed, and they are put back: compiled functions of the network need no change.
+Only weights are changed, and restored: compiled functions of the network need no change.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ FORMS = ("uniform", "zero")
 @contextlib.contextmanager
 def disabled(encoder, heads: Collection[tuple[int, int]] = (), form: str = "uniform",
              units: Collection[tuple[int, int]] = ()) -> Iterator[None]:
-    """Switches parts of an encoder off inside the block; takes what `switch_off` takes."""
+    """Switches parts of an encoder off inside the block; see `switch_off`."""
     saved = [(weight, weight.numpy()) for weight, *_ in _places(encoder, heads, form, units)]
     try:
         switch_off(encoder, heads, form, units)
@@ -31,16 +31,15 @@ def switch_off(encoder, heads: Collection[tuple[int, int]] = (), form: str = "ze
     """Switches parts of an encoder off for good.
 
     Args:
-        encoder: `BertEncoder`.
-        heads: pairs (layer, head), from 0, heads by their original numbers.
-        form: "uniform": the head looks at all tokens alike (Kovaleva et al., arXiv:1908.08593), as
-            it does without queries; "zero": it gives nothing (Michel et al., arXiv:1905.10650), as
-            it does without values.
-        units: pairs (layer, unit of its feed-forward network), from 0, which give nothing.
+        heads: pairs (layer, head) from 0, by the heads' original numbers.
+        form: "uniform": the head attends to all tokens alike (Kovaleva et al., arXiv:1908.08593),
+            as without queries; "zero": its output is 0 (Michel et al., arXiv:1905.10650), as
+            without values.
+        units: pairs (layer, feed-forward unit) from 0; their output becomes 0.
 
     Raises:
-        InputError: layers share the part and it is not to be off in all of them, or a head is not
-            there or has no queries.
+        InputError: only some of the layers that share a part are named, or a head is absent or has
+            no queries.
     """
     for weight, columns in _places(encoder, heads, form, units):
         values = weight.numpy()
@@ -49,7 +48,7 @@ def switch_off(encoder, heads: Collection[tuple[int, int]] = (), form: str = "ze
 
 
 def _places(encoder, heads, form, units):
-    """The (weight, its part to be 0) of each head and unit."""
+    """Returns each head's and unit's weight and the part of it to set to 0."""
     _check_shared(sharing(encoder), heads, "attention", "head")
     _check_shared(_sharing(encoder, "output_"), units, "feed-forward network", "unit")
     config, found = encoder.config, []
@@ -83,7 +82,7 @@ def _check_shared(groups, parts, what, each):
 
 
 def _sharing(encoder, part):
-    """The layers, from 0, that have one `part` in common: a list for each."""
+    """Groups the layers, from 0, that share one `part`."""
     groups: dict[int, list[int]] = {}
     for number, layer in enumerate(encoder.layers_):
         groups.setdefault(id(getattr(layer, part)), []).append(number)
@@ -91,11 +90,11 @@ def _sharing(encoder, part):
 
 
 def sharing(encoder) -> list[list[int]]:
-    """The layers, from 0, that have one attention in common: a list for each attention."""
+    """Groups the layers, from 0, that share one attention."""
     return _sharing(encoder, "attention")
 
 
 def all_heads(encoder, layer: int) -> list[tuple[int, int]]:
-    """The heads of a layer, for `disabled`."""
+    """Returns a layer's heads, for `disabled`."""
     config = encoder.config
     return [(layer, head) for head in config.kept_heads(config.layer_weights[layer][0])]

@@ -1,4 +1,4 @@
-"""One self-contained HTML page with the maps of all heads, over whose tokens one can hover."""
+"""One self-contained HTML page with the maps of all heads, whose tokens react to the mouse."""
 
 import base64
 import importlib.resources
@@ -13,20 +13,14 @@ from bert_tf.analysis.words import names, pieces
 from bert_tf.files import write_aside
 from bert_tf.tokenization import Tokenizer
 
-# What is said of each head on the page.
+# The figures that the page shows for each head.
 _FIGURES = ("cls", "sep", "punctuation", "left", "right", "entropy")
 
 
 def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: Tokenizer) -> None:
-    """Writes the page of some texts.
+    """Writes the page of some texts, read with attention.
 
-    Weights are kept as round(255 * sqrt(a)), so that an error is at most 0.4% of the weight's root.
-
-    Args:
-        path: of the HTML file.
-        title: its heading.
-        readings: with attention.
-        tokenizer: names the tokens.
+    Weights are stored as round(255 * sqrt(a)): an error is at most 0.4% of the weight's root.
     """
     template = importlib.resources.files("bert_tf.analysis") / "page.html"
     layers, heads = readings[0].attention.shape[:2]
@@ -39,7 +33,7 @@ def write_page(path: str, title: str, readings: Sequence[Reading], tokenizer: To
 
 
 def _text(reading: Reading, tokenizer: Tokenizer) -> Mapping:
-    """What the page knows of one text."""
+    """Returns the page's data of one text."""
     statistics = Statistics()
     statistics.add(reading.attention, token_kinds(reading.input_ids, tokenizer.vocabulary))
     found = statistics.result()

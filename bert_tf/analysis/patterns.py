@@ -1,15 +1,15 @@
 """The five classes of attention maps of Kovaleva et al. (arXiv:1908.08593), by a stated rule, and a
 small network that learns them from the picture alone.
 
-The original's labels and network are not public. Here, a map is described by three numbers:
+The original's labels and network are not public. Here three numbers describe a map:
 
 - vertical: the weight on special tokens, [CLS] and [SEP], mean over rows;
 - diagonal: the weight on the tokens before and after, divided by n;
-- block: of the weight between ordinary tokens that are at least n / 4 apart, how much more stays in
-  the own segment than if it were spread evenly, as a share of what is possible: 0 if even, 1 if
-  none leaves it. Nearer tokens do not count: a broad diagonal is no block.
+- block: the weight that stays in the own segment, beyond an even spread and as a share of the
+possible: 0 if even, 1 if none leaves it. Only ordinary tokens at least n / 4 apart count, so that a
+broad diagonal is no block.
 
-The first class of this list that fits is that of the map:
+A map's class is the first that fits:
 
 1. vertical + diagonal: vertical and diagonal are each at least 0.25.
 2. vertical: vertical is at least 0.5.
@@ -28,13 +28,8 @@ _SIDE = 32      # width and height of the pictures that the network sees
 
 
 def describe(attention: np.ndarray, special: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    """The numbers vertical, diagonal and block of maps: from [..., n, n] to float64 [..., 3].
-
-    Args:
-        attention: float [..., n, n].
-        special: bool [n], where [CLS] and [SEP] are.
-        segments: int [n], 0 or 1.
-    """
+    """Returns the numbers vertical, diagonal and block of maps: [..., n, n] -> float64 [..., 3].
+    `special`, bool [n], marks [CLS] and [SEP]; `segments`, int [n], is 0 or 1."""
     attention = np.asarray(attention, np.float64)
     n = attention.shape[-1]
     vertical = attention[..., special].sum((-1, -2)) / n
@@ -52,7 +47,7 @@ def describe(attention: np.ndarray, special: np.ndarray, segments: np.ndarray) -
 
 
 def classify(numbers: np.ndarray) -> np.ndarray:
-    """The places in `CLASSES` of what `describe` gives: from [..., 3] to int [...]."""
+    """Returns the places in `CLASSES` for the numbers of `describe`: [..., 3] -> int [...]."""
     vertical, diagonal, block = np.moveaxis(numbers, -1, 0)
     conditions = [(vertical >= _BOTH) & (diagonal >= _BOTH), vertical >= _VERTICAL,
                   diagonal >= _DIAGONAL, block >= _BLOCK]
@@ -60,13 +55,13 @@ def classify(numbers: np.ndarray) -> np.ndarray:
 
 
 def shares(classes: np.ndarray) -> np.ndarray:
-    """The share of each of `CLASSES`: float64 [5]."""
+    """Returns the share of each of `CLASSES`: float64 [5]."""
     return np.bincount(np.ravel(classes), minlength=len(CLASSES)) / np.size(classes)
 
 
 def synthesize(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Maps that were made to be of a class, `count` of each, as pictures: float32 [5 * count, S, S]
-    and their classes, int. Texts have 24 to 64 tokens in two segments."""
+    """Makes `count` maps of each class in texts of 24 to 64 tokens and two segments. Returns their
+    pictures, float32 [5 * count, S, S], and their classes, int."""
     pictures, classes = [], []
     for label in range(len(CLASSES)):
         for _ in range(count):
@@ -78,7 +73,7 @@ def synthesize(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nda
 
 
 def _synthetic(label: int, n: int, middle: int, rng: np.random.Generator) -> np.ndarray:
-    """A map [n, n] of a class, whose special tokens are 0, `middle` and n - 1."""
+    """Makes a map [n, n] of a class, whose special tokens are 0, `middle` and n - 1."""
     noise = rng.dirichlet(np.full(n, rng.uniform(0.1, 2)), n)
     if label in (0, 2):     # one of the special tokens, or both kinds
         columns = [[0], [middle, n - 1], [0, middle, n - 1]][rng.integers(3)]
@@ -105,8 +100,8 @@ def _synthetic(label: int, n: int, middle: int, rng: np.random.Generator) -> np.
 
 
 def picture(attention: np.ndarray, side: int = _SIDE) -> np.ndarray:
-    """A map [..., n, n] as a square picture of a fixed size, float32 [..., S, S]: the root of the
-    largest weight of each cell, so that a line stays a line."""
+    """Returns a map [..., n, n] as a square picture of fixed size, float32 [..., S, S]: the root of
+    each cell's largest weight, which keeps lines visible."""
     n = attention.shape[-1]
     edges = np.arange(side) * n // side
     for axis in (-1, -2):
@@ -118,7 +113,7 @@ def picture(attention: np.ndarray, side: int = _SIDE) -> np.ndarray:
 
 
 class PatternNetwork:
-    """A convolutional network that tells the classes apart from the picture of a map alone, without
+    """A convolutional network that tells the classes apart from a map's picture alone, without
     knowing which tokens are special."""
 
     def __init__(self, seed: int = 0):
@@ -139,7 +134,7 @@ class PatternNetwork:
             keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 
     def fit(self, pictures: np.ndarray, classes: np.ndarray, epochs: int = 10) -> "PatternNetwork":
-        """Learns from pictures [M, S, S] and their classes [M]; returns itself."""
+        """Trains on pictures [M, S, S] and their classes [M]; returns itself."""
         counts = np.bincount(classes, minlength=len(CLASSES))
         weights = (len(classes) / len(CLASSES) / np.maximum(counts, 1)) ** 0.5
         self._model.fit(pictures[..., None], classes, 32, epochs, verbose=0,
@@ -147,11 +142,11 @@ class PatternNetwork:
         return self
 
     def predict(self, pictures: np.ndarray) -> np.ndarray:
-        """The classes of pictures [M, S, S]: int [M]."""
+        """Returns the classes of pictures [M, S, S]: int [M]."""
         return self._model.predict(pictures[..., None], verbose=0).argmax(-1)
 
 
 def macro_f1(labels: Sequence[int], predictions: Sequence[int]) -> float:
-    """The mean F1 of the classes that occur among the labels."""
+    """Returns the mean F1 of the classes that occur among the labels."""
     from sklearn.metrics import f1_score
     return float(f1_score(labels, predictions, labels=np.unique(labels), average="macro"))

@@ -1,4 +1,4 @@
-"""Pictures of what the other files of this package measure, as PNG."""
+"""PNG pictures of this package's measures."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,15 +33,12 @@ def draw_identifiability(path: str, title: str, head_size: int,
                          by_length: Mapping[int, Mapping[str, np.ndarray]],
                          identification: Identification, attribution: Mapping[str, np.ndarray]
                          ) -> None:
-    """Correlation and attention by length, tokens identified by layer, contributions.
+    """Draws correlation and attention by length, tokens identified by layer, and contributions.
 
     Args:
-        path: of the file.
-        title: of the whole.
-        head_size: D, above which attention is not identifiable.
-        by_length: {n: what `identifiability.compare_maps` gives}.
-        identification: `identifiability.Identification`.
-        attribution: what `identifiability.summarize_attribution` gives.
+        head_size: D; longer texts' attention is not identifiable.
+        by_length: {n: figures of `identifiability.compare_maps`}.
+        attribution: figures of `identifiability.summarize_attribution`.
     """
     with picture(path, 2, 4, (4.4, 3.6)) as (figure, axes):
         figure.suptitle(title)
@@ -111,26 +108,24 @@ def _draw_distances(axis, by_distance):
 
 
 def _ramp(count: int) -> Sequence:
-    """Colours from dark to light."""
+    """Returns colours from dark to light."""
     from matplotlib import colormaps
     return [colormaps["viridis"](0.9 * i / max(count - 1, 1)) for i in range(count)]
 
 
 def _plain_ticks(axis, values):
-    """Marks an axis in logarithms with these numbers as they are written."""
+    """Marks a logarithmic axis with these numbers as they are written."""
     axis.set_xticks(values, [str(value) for value in values], fontsize=7)
     axis.minorticks_off()
 
 
 def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
                     uniform_entropy: float) -> None:
-    """Where each head looks, by layer: a point a head, and a line through the layers' means.
+    """Draws each head's attention by layer: a point a head, and a line through the layers' means.
 
     Args:
-        path: of the file.
-        title: of the whole.
-        statistics: what `statistics.Statistics.result` gives.
-        uniform_entropy: of a head that looks at all tokens alike.
+        statistics: figures of `statistics.Statistics.result`.
+        uniform_entropy: entropy of a head that attends to all tokens alike.
     """
     groups = (("cls", "sep", "punctuation"), ("self", "left", "right"), ("entropy",))
     names = ("attention to kinds of tokens", "attention to itself and its neighbours",
@@ -153,8 +148,8 @@ def draw_statistics(path: str, title: str, statistics: Mapping[str, np.ndarray],
 
 
 def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
-    """The map of every head of a text, float [L, N, n, n]: a row a layer, rows look at columns. A
-    cell shows the root of the largest of the weights that share it."""
+    """Draws the map of every head of a text, float [L, N, n, n]: a row a layer; rows attend to
+    columns. A cell shows the root of its largest weight."""
     layers, heads = attention.shape[:2]
     side = max(1.1, 6 / heads)      # wide enough for the title
     with picture(path, layers, heads, (side, side + 0.05)) as (figure, axes):
@@ -170,14 +165,8 @@ def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
 
 def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[str, np.ndarray]
                ) -> None:
-    """Heads as points whose distances are those of their maps, coloured as in the original.
-
-    Args:
-        path: of the file.
-        title: of the picture.
-        points: float [L * N, 2].
-        statistics: what `statistics.Statistics.result` gives.
-    """
+    """Draws heads as points, float [L * N, 2], whose distances are those of their maps, coloured as
+    in the original by `Statistics.result`."""
     layers, heads = statistics["entropy"].shape
     rules = (("entropy", 3.8, "broad", "#9498a0"), ("right", 0.5, "next", "#4269d0"),
              ("left", 0.5, "previous", "#3ca951"), ("sep", 0.6, "[SEP]", "#efb118"),

@@ -1,4 +1,4 @@
-"""One pass over texts: the attention maps, vectors and values of each, without padding."""
+"""One pass over texts: each text's attention maps, vectors and values, without padding."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -7,19 +7,18 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-# What a `Reading` may hold beside the ids.
+# The parts that a `Reading` may hold in addition to the ids.
 PARTS = ("attention", "hidden", "values")
 
 
 @dataclasses.dataclass
 class Reading:
-    """What a network did with one text of n tokens.
+    """A network's activations for one text of n tokens; parts that were not asked for are None.
 
     Attributes:
-        input_ids: int32 [n].
-        segment_ids: int32 [n].
-        attention: float32 [L, N, n, n], the probabilities; None if not asked for, as the next.
-        hidden: float32 [L + 1, n, H]: what the first layer reads, then the output of each layer.
+        input_ids, segment_ids: int32 [n].
+        attention: float32 [L, N, n, n], probabilities.
+        hidden: float32 [L + 1, n, H]: the first layer's input, then each layer's output.
         values: float32 [L, N, n, D], the heads' value vectors, with their bias.
     """
 
@@ -35,7 +34,6 @@ def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ..
     """Yields the `Reading` of each text, without dropout. One batch is in memory at a time.
 
     Args:
-        encoder: `BertEncoder`.
         batches: dicts of input_ids, input_mask and segment_ids, integer [B, S], as
             `bert_tf.data.text.vectors.Texts` packs them.
         parts: some of `PARTS`.
@@ -52,8 +50,8 @@ def read(encoder, batches: Iterable[dict[str, np.ndarray]], parts: tuple[str, ..
 
 
 def compile_parts(encoder, parts):
-    """The compiled function from features [B, S] to a dict of `parts`, stacked over layers:
-    attention [L, B, N, S, S], hidden [L + 1, B, S, H], values [L, B, N, S, D], all float32."""
+    """Compiles the function from features [B, S] to `parts` stacked over layers, float32: attention
+    [L, B, N, S, S], hidden [L + 1, B, S, H], values [L, B, N, S, D]."""
     def stacked(tensors):
         return ops.cast(ops.stack(tensors), "float32")
 
@@ -76,13 +74,14 @@ def compile_parts(encoder, parts):
 
 
 def first_states(encoder, embeddings):
-    """What the first layer reads [B, S, H], from the output of the embeddings [B, S, E]."""
+    """Returns the first layer's input [B, S, H], from the embeddings' output [B, S, E]."""
     project = encoder.embeddings_project
     return project(embeddings) if project else embeddings
 
 
 def head_values(encoder, layer, x):
-    """The value vectors [B, N, S, D] of a layer's heads, from what the layer reads [B, S, H]."""
+    """Returns the value vectors [B, N, S, D] of a layer's heads, from the layer's input [B, S, H].
+    """
     heads, size = encoder.config.num_attention_heads, encoder.config.head_size
     values = encoder.layers_[layer].attention.value(x)
     values = ops.reshape(values, (*ops.shape(x)[:2], heads, size))

@@ -1,4 +1,4 @@
-"""Whether two models' answers to the same examples differ by more than chance."""
+"""Significance of the difference between two models' answers to the same examples."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,11 @@ _RESAMPLES = 999
 
 
 def p_value(labels: Sequence, first: Sequence, second: Sequence, metric: str = "accuracy") -> float:
-    """The probability of a difference as large as that found, if both models were equally good.
+    """Returns the probability of a difference at least as large, if both models were equally good.
 
-    Numbers are compared by a permutation test: the two answers to an example change places at
-    random. All others by a sign test on the examples that one model alone answers correctly.
-
-    Args:
-        labels: the right answers to N examples.
-        first, second: the answers of two models.
-        metric: of numbers: "pearson" or "spearman".
+    Numbers are compared with a permutation test: the two answers to an example are exchanged at
+    random. Other answers are compared with a sign test on the examples that exactly one model
+    answers correctly. `metric`, "pearson" or "spearman", is for numbers.
     """
     if np.asarray(first[0]).dtype.kind == "f":
         return _permutation(np.asarray(labels, float), np.asarray(first, float),
@@ -33,8 +29,7 @@ def p_value(labels: Sequence, first: Sequence, second: Sequence, metric: str = "
 
 
 def _permutation(labels, first, second, by_rank):
-    """As both correlations are free of scale, answers are brought to one scale before they change
-    places."""
+    """Brings answers to one scale, as both correlations are free of scale, then exchanges them."""
     def standard(values):
         values = _scipy.stats.rankdata(values) if by_rank else values
         values = values - values.mean()

@@ -1,5 +1,5 @@
-"""Where the heads look, as clarkkev/attention-analysis measures it (Clark et al., arXiv:1906.04341;
-General_Analysis.ipynb).
+"""Attention of heads to kinds of tokens, as in clarkkev/attention-analysis (Clark et al.,
+arXiv:1906.04341; General_Analysis.ipynb).
 """
 
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ import numpy as np
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 KINDS = ("cls", "sep", "punctuation", "rest")
-# What to call the columns of a table of `Statistics.result`.
+# Titles for the columns of `Statistics.result`.
 TITLES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": ". ,", "rest": "rest", "self": "itself",
           "left": "previous", "right": "next", "entropy": "entropy",
           "entropy_from_cls": "entropy [CLS]", "sep_from_sep": "[SEP] to [SEP]",
           "sep_from_rest": "rest to [SEP]"}
-# Marks of the beginning of a word: SentencePiece's and byte-level BPE's.
+# Marks of a word's beginning: SentencePiece's and byte-level BPE's.
 _MARKS = "\u2581\u0120"
 
 
 def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-    """Which tokens are of each of `KINDS`: bool [n]. Punctuation is "." and "," alone."""
+    """Returns {kind: bool [n]} for `KINDS`. Punctuation is "." and "," alone."""
     ids = np.asarray(ids)
     marks = [index for index in set(ids.tolist())
              if vocabulary.tokens[index].lstrip(_MARKS) in (".", ",")]
@@ -29,18 +29,18 @@ def token_kinds(ids: Sequence[int], vocabulary: Vocabulary) -> dict[str, np.ndar
 
 
 def attention_to(attention: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The weight on some columns, mean over the n rows: from [..., n, n] and bool [n] to [...]."""
+    """Returns the weight on the columns, bool [n], mean over rows: [..., n, n] -> [...]."""
     return attention[..., columns].sum((-1, -2)) / attention.shape[-1]
 
 
 def entropy(attention: np.ndarray) -> np.ndarray:
-    """The entropy of each row in nats, [..., n], of rows smoothed to 0.9999 a + 0.0001 / n."""
+    """Returns each row's entropy in nats, [..., n], after smoothing to 0.9999 a + 0.0001 / n."""
     rows = 0.9999 * attention + 0.0001 / attention.shape[-1]
     return -(rows * np.log(rows)).sum(-1)
 
 
 class Statistics:
-    """Means over texts, of each head.
+    """Each head's means over texts.
 
     Neighbours are divided by n, as in the original, although n - 1 tokens have one.
     """
@@ -50,12 +50,7 @@ class Statistics:
         self._uniform, self.texts = 0.0, 0
 
     def add(self, attention: np.ndarray, kinds: dict[str, np.ndarray]) -> None:
-        """Adds a text.
-
-        Args:
-            attention: float [L, N, n, n].
-            kinds: what `token_kinds` gives for it.
-        """
+        """Adds a text: `attention`, float [L, N, n, n], and its `token_kinds`."""
         attention = np.asarray(attention, np.float64)
         n, sep = attention.shape[-1], kinds["sep"]
         from_sep = attention[..., sep, :][..., sep].sum((-1, -2))
@@ -78,10 +73,10 @@ class Statistics:
         self.texts += 1
 
     def result(self) -> dict[str, np.ndarray]:
-        """Float64 [L, N] by the names of `TITLES`."""
+        """Returns float64 [L, N] by the names of `TITLES`."""
         return {name: value / self.texts for name, value in self._sums.items()}
 
     @property
     def uniform_entropy(self) -> float:
-        """The mean entropy of a head that looks at all tokens alike."""
+        """Returns the mean entropy of a head that attends to all tokens alike."""
         return float(self._uniform / self.texts)

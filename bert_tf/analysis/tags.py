@@ -1,5 +1,6 @@
-"""What layers and heads know about tagged words: probes of each layer, and heads that look from a
-word to the last one of its chunk."""
+"""Knowledge of tagged words: probes of each layer, and heads that attend from a word to its chunk's
+last word.
+"""
 
 import collections
 from collections.abc import Sequence
@@ -12,18 +13,18 @@ from bert_tf.analysis.identification import LinearProbe
 
 def probe_layers(train: Sequence[Sequence[np.ndarray]], train_tags: Sequence[Sequence[str]],
                  held_out: Sequence[Sequence[np.ndarray]]) -> list[list[list[str]]]:
-    """The tags that a linear probe of each layer predicts.
+    """Predicts tags with a linear probe of each layer.
 
-    A probe is the affine map with the least squared error to one number a tag; the largest one
-    decides. Its vectors are those of the words' first sub-words.
+    A probe is the affine map with the least squared error to one number a tag; the largest number
+    decides. It reads the vector of a word's first sub-word.
 
     Args:
-        train: for each layer, the vectors of each sentence's words, a list of [n, H].
+        train: for each layer, the vectors [n, H] of each sentence's words.
         train_tags: the tags of each sentence.
         held_out: as `train`.
 
     Returns:
-        For each layer, the tags of each held-out sentence.
+        for each layer, the tags of each held-out sentence.
     """
     names = sorted({tag for tags in train_tags for tag in tags})
     places = {tag: place for place, tag in enumerate(names)}
@@ -39,8 +40,8 @@ def probe_layers(train: Sequence[Sequence[np.ndarray]], train_tags: Sequence[Seq
 
 def most_frequent(train_words: Sequence[Sequence[str]], train_tags: Sequence[Sequence[str]],
                   words: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The most frequent tag of each word, of all words for one that was not seen: what a probe has
-    to do better than."""
+    """Returns each word's most frequent tag, or all words' most frequent tag for a new word: the
+    baseline of a probe."""
     counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
     total: collections.Counter = collections.Counter()
     for sentence, tags in zip(train_words, train_tags):
@@ -53,11 +54,12 @@ def most_frequent(train_words: Sequence[Sequence[str]], train_tags: Sequence[Seq
 
 
 class ChunkHeads:
-    """How often a head's strongest weight leads from a word to the last word of its chunk, as Clark
-    et al. (arXiv:1906.04341) ask for dependencies: [CLS], [SEP] and the word itself do not count.
+    """How often a head's strongest weight leads from a word to its chunk's last word, measured as
+    Clark et al. (arXiv:1906.04341) do for dependencies: [CLS], [SEP] and the word itself do not
+    count.
 
     Attributes:
-        totals: {type of chunk: words that are not the last of theirs}.
+        totals: {type of chunk: number of words that are not its last}.
     """
 
     def __init__(self):
@@ -66,12 +68,8 @@ class ChunkHeads:
         self.totals: collections.Counter = collections.Counter()
 
     def add(self, attention: np.ndarray, tags: Sequence[str]) -> None:
-        """Adds a sentence.
-
-        Args:
-            attention: float [L, N, w, w] between its words alone.
-            tags: the chunk tag of each, in IOB1 or BIO.
-        """
+        """Adds a sentence: `attention`, float [L, N, w, w] between its words alone, and the words'
+        chunk tags in IOB1 or BIO."""
         others = np.where(np.eye(len(tags), dtype=bool), -1.0, attention)
         # From a word, and to it: [2, L, N, w].
         strongest = np.stack([others.argmax(-1), others.argmax(-2)])
@@ -84,10 +82,11 @@ class ChunkHeads:
                 self.totals[kind] += 1
 
     def scores(self, kind: str) -> np.ndarray:
-        """The shares that are right: [2, L, N], by attention from the word and to it."""
+        """Returns the shares that are right: [2, L, N], by attention from the word and to it."""
         return self._right[kind] / self.totals[kind]
 
     def best_offset(self, kind: str) -> tuple[int, float]:
-        """The distance to the last word that is right most often, and how often."""
+        """Returns the distance to the last word that is right most often, and the share that it is.
+        """
         offset, count = self._offsets[kind].most_common(1)[0]
         return offset, count / self.totals[kind]

@@ -14,17 +14,8 @@ from bert_tf.tokenization.base import Tokenizer
 
 def encode_documents(path: str, tokenizer: Tokenizer, most: int | None = None
                      ) -> list[list[list[int]]]:
-    """The ids of the lines of each document of a text file: a line a sentence or paragraph, a blank
-    line after each document.
-
-    Args:
-        path: the file, plain or gzip.
-        tokenizer: `Tokenizer`.
-        most: how many lines to read; all if None.
-
-    Raises:
-        InputError: it can't be read, is not UTF-8, or holds no text.
-    """
+    """Returns the ids of each document's lines. In the file, plain or gzip, a line is a sentence or
+    paragraph, and a blank line ends a document. `most` limits the lines read."""
     with open_unpacked(path) as file:
         content = file.read() if most is None else b"".join(
             line for _, line in zip(range(most), file))
@@ -44,11 +35,8 @@ def encode_documents(path: str, tokenizer: Tokenizer, most: int | None = None
 
 def windows(documents: Sequence, length: int, count: int, tokenizer: Tokenizer
             ) -> dict[str, np.ndarray]:
-    """Sequences of exactly `length` tokens, [CLS] and [SEP] included, each from one document.
-
-    Returns:
-        dict of input_ids, input_mask and segment_ids, int32 [up to count, length].
-    """
+    """Cuts documents into sequences of exactly `length` tokens, [CLS] and [SEP] included. Returns
+    input_ids, input_mask and segment_ids, int32 [up to count, length]."""
     room = tokenizer.vocabulary.layout.room(length, False)
     runs = []
     for document in documents:
@@ -63,8 +51,8 @@ def windows(documents: Sequence, length: int, count: int, tokenizer: Tokenizer
 
 
 def pack(pairs: Sequence[tuple[list, list]], tokenizer: Tokenizer) -> dict[str, np.ndarray]:
-    """The features of pairs of lists of tokens, int32 [B, S], padded to the longest; a text alone
-    has an empty list as its second."""
+    """Returns the features of pairs of token lists, int32 [B, S], padded to the longest. A single
+    text has an empty second list."""
     lengths = np.array([[len(a), len(b)] for a, b in pairs]).reshape(-1)
     starts = np.cumsum(lengths) - lengths
     (a_start, b_start), (a_length, b_length) = starts.reshape(-1, 2).T, lengths.reshape(-1, 2).T
@@ -77,11 +65,11 @@ def pack(pairs: Sequence[tuple[list, list]], tokenizer: Tokenizer) -> dict[str, 
 
 def clark_segments(documents: Sequence[Sequence[list]], max_length: int, count: int,
                    rng: random.Random) -> list[tuple[list, list]]:
-    """Pairs (A, B) of lists of tokens, as clarkkev/attention-analysis makes them
-    (preprocess_unlabeled.py): the first `count` of the text, shuffled.
+    """Returns the first `count` pairs (A, B) of token lists, shuffled, made as in
+    clarkkev/attention-analysis (preprocess_unlabeled.py).
 
     Lines are gathered until they hold `max_length` - 3 tokens; A is a random number of them, B the
-    others. If one of them is empty, the rest of the document is left out.
+    others. If one is empty, the rest of the document is dropped.
     """
     pairs: list[tuple[list, list]] = []
     for document in documents:
@@ -94,7 +82,6 @@ def clark_segments(documents: Sequence[Sequence[list]], max_length: int, count: 
 
 
 def _pairs_of(document, target, rng):
-    """The pairs of one document."""
     pairs, gathered = [], []
     for number, line in enumerate(document, 1):
         gathered.append(line)
@@ -111,7 +98,7 @@ def _pairs_of(document, target, rng):
 
 
 def _truncate(a, b, most, rng):
-    """Removes tokens of the longer, from its front or its end, until both fit."""
+    """Removes tokens of the longer list, from its front or its end, until both fit."""
     while len(a) + len(b) > most:
         longer = a if len(a) > len(b) else b
         if rng.random() < 0.5:

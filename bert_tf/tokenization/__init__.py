@@ -2,9 +2,8 @@
 
 import lazy_loader
 
-# All tokenizers: class -> (module, how the names of its vocabularies end, the names that they have
-# in a folder). The first whose ending fits and that `reads` a file reads it; a new tokenizer is a
-# file and a row.
+# class -> (module, endings of its vocabulary files, names of these files in a folder). The first
+# row whose ending fits and whose class `reads` a file opens it.
 TOKENIZERS = {
     "GptTokenizer": ("gpt_bpe", (".json",), ("encoder_bpe_40000.json",)),
     "ByteBpeTokenizer": ("byte_bpe", (".json",), ("vocab.json", "encoder.json")),

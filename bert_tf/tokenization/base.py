@@ -1,4 +1,4 @@
-"""What all tokenizers have in common, and how one is opened."""
+"""The base class of tokenizers, and `open_tokenizer`."""
 
 import functools
 import glob
@@ -15,22 +15,21 @@ from bert_tf.options import read_json
 from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
 
 MODEL_FILE = "spiece.model"
-# The settings of a tokenizer that has saved itself, where they are not the default.
+# Settings of a saved tokenizer that are not at their defaults.
 SETTINGS_FILE = "tokenizer_settings.json"
 
 
 class Tokenizer:
-    """From text to ids. Other processes get the same tokenizer by pickling.
+    """Text -> ids. Tokenizers can be pickled.
 
     Attributes:
         name: the kind of tokenizer, as recipes and `describe` give it.
-        vocabulary: the `Vocabulary`.
         do_lower_case: whether text is lower-cased and stripped of accents.
-        settings: further settings of this kind of tokenizer that are not at their defaults.
+        settings: further settings that are not at their defaults.
         setting_names: the names that `settings` can have.
-        word_prefix: what a word has before it when it is encoded alone, so that it gets the tokens
+        word_prefix: the text put before a word that is encoded alone, so that it gets the tokens
             that it has after a space.
-        blank: the character that tokens have for a space; empty if they have none.
+        blank: the character that stands for a space in tokens; empty if there is none.
     """
 
     name = word_prefix = blank = ""
@@ -47,58 +46,41 @@ class Tokenizer:
 
     @classmethod
     def reads(cls, path: str) -> bool:
-        """Whether a file whose ending fits is of this kind, where several have that ending."""
+        """Whether this class reads the file, where several classes share its ending."""
         del path
         return True
 
     @staticmethod
     def read_vocabulary(path: str) -> Vocabulary:
-        """The vocabulary in a file of this kind of tokenizer.
-
-        Raises:
-            InputError: the file can't be read or is of another kind.
-        """
+        """Reads the vocabulary from a file of this kind of tokenizer."""
         raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`, without special tokens."""
+        """Returns the ids of `text`, without special tokens."""
         raise NotImplementedError
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of many lines at once.
-
-        Args:
-            lines: list of str.
-
-        Returns:
-            ids: int32 [sum of lengths], those of all lines one after another.
-            lengths: int32 [len(lines)], how many each line has.
+        """Returns the ids of all lines, int32 [sum of lengths], and their lengths, int32 [lines].
         """
         raise NotImplementedError
 
     def encode_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """`encode_lines` of words, or runs of words, that follow a space in their text."""
+        """`encode_lines` for words, or runs of words, that follow a space in their text."""
         return self.encode_lines([self.word_prefix + word for word in words]
                                  if self.word_prefix else words)
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of `text` and where each comes from.
-
-        Returns:
-            ids: list of int, those of `encode`.
-            offsets: list of (start, end), so that `text[start:end]` reaches from the first to the
-                last character that went into the token, without blanks around.
-        """
+        """Returns the ids of `text`, and the (start, end) of each token in `text`, without blanks
+        around it."""
         raise NotImplementedError
 
     def excerpt(self, words: Sequence[str], ids: Sequence[int], before: int, after: int) -> str:
-        """The part of a text that some of its tokens come from.
+        """Returns the part of a text that some of its tokens come from.
 
         Args:
-            words: the words that the tokens are part of, as `encode_words` got them.
-            ids: the tokens.
-            before: how many tokens of the first word come before them.
-            after: how many tokens of the last word come after them.
+            words: the words that hold the tokens, as given to `encode_words`.
+            before: number of tokens of the first word that precede them.
+            after: number of tokens of the last word that follow them.
         """
         first, last = (self.encode_with_offsets(self.word_prefix + word)[1]
                        for word in (words[0], words[-1]))
@@ -107,31 +89,22 @@ class Tokenizer:
         return text[max(first[before][0] - shift, 0):len(text) - rest]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The tokens of `ids`."""
         return [self.vocabulary.tokens[index] for index in ids]
 
     def tokenize(self, text: str) -> list[str]:
-        """The tokens of `text`."""
         return self.tokens(self.encode(text))
 
     @functools.cached_property
     def continues(self) -> np.ndarray:
-        """bool [V]: whether each token goes on with the word of the token before it."""
+        """bool [V]: whether each token continues the word of the token before it."""
         special = set(self.vocabulary.special.values())
         return np.array([token not in special and self._continues(token)
                          for token in self.vocabulary.tokens], bool)
 
     def continuations(self, lines: Sequence[str], ids: np.ndarray,
                       lengths: np.ndarray) -> np.ndarray:
-        """Whether each token of a text goes on with the word of the token before it.
-
-        Args:
-            lines: the lines of the text.
-            ids, lengths: what `encode_lines` gives for them.
-
-        Returns:
-            bool [sum of lengths].
-        """
+        """Returns whether each token continues the word of the token before it: bool [sum of
+        lengths]. `ids` and `lengths` are those that `encode_lines` returns for the lines."""
         return self.continues[ids]
 
     def is_blank(self, line: str) -> bool:
@@ -142,12 +115,12 @@ class Tokenizer:
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
-        """The tokenizer's name and settings as a JSON value, for manifests and task.json."""
+        """Returns name and settings as a JSON value, for manifests and task.json."""
         return {"name": self.name, "do_lower_case": self.do_lower_case, **self.settings}
 
     def save(self, folder: str) -> None:
-        """Writes the files of the vocabulary into `folder`, byte for byte as they were read, and
-        `settings`, if there are any; `open_tokenizer` reads them there."""
+        """Writes the vocabulary's files as they were read, and `settings` if there are any.
+        `open_tokenizer` reads the folder."""
         for name, content in self.vocabulary.files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
                 file.write(content)
@@ -156,8 +129,8 @@ class Tokenizer:
 
 
 def find_vocabulary(folder: str) -> str | None:
-    """The file of the vocabulary in a folder, or None if there is none."""
-    # A vocab.txt comes first: where there are several, it is what earlier versions read.
+    """Returns the vocabulary's file in a folder, or None."""
+    # A vocab.txt comes first: earlier versions read it where there are several.
     for _, _, names in reversed(tokenization.TOKENIZERS.values()):
         for name in names:
             found = sorted(glob.glob(os.path.join(glob.escape(folder), name)))
@@ -167,21 +140,21 @@ def find_vocabulary(folder: str) -> str | None:
 
 
 def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any) -> Tokenizer:
-    """The tokenizer of a vocabulary, whose kind is seen from its file.
+    """Opens the tokenizer that fits a vocabulary file.
 
     Args:
-        path: a vocab.txt (WordPiece); a spiece.model or other file that ends in .model
-            (SentencePiece of ALBERT or T5); a vocab.json with a merges.txt beside it (byte-level
-            BPE, or GPT's where tokens end in "</w>"; also encoder.json with vocab.bpe, and with
-            fairseq's dict.txt); or a folder that holds one of these.
-        do_lower_case: whether to lower-case text; as the vocabulary's tokens suggest if None.
-            Byte-level BPE and T5 never do.
-        settings: further ones of the tokenizer, such as WordPiece's `strip_accents`; those that a
-            tokenizer has saved beside the vocabulary if there are none.
+        path: a vocab.txt (WordPiece); a file that ends in .model (SentencePiece of ALBERT, XLNet or
+            T5); a vocab.json beside a merges.txt (byte-level BPE, or GPT's where tokens end in
+            "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); or a folder that
+            holds one of these.
+        do_lower_case: None: as the vocabulary's tokens suggest. Byte-level BPE and T5 never
+            lower-case.
+        settings: further settings, such as WordPiece's `strip_accents`; by default those saved
+            beside the vocabulary.
 
     Raises:
-        InputError: there is no vocabulary at `path`, it can't be read, or its kind of tokenizer has
-            no such setting.
+        InputError: no readable vocabulary at `path`, or a setting that this kind of tokenizer
+            lacks.
     """
     if os.path.isdir(path):
         found = find_vocabulary(path)

@@ -1,6 +1,4 @@
-"""How all tokenizers encode much text: lines in blocks of a bounded size, and the ids of words only
-once, as text repeats its words.
-"""
+"""Encoding of much text: lines in blocks of bounded size, and each word's ids computed once."""
 
 import array
 import re
@@ -15,8 +13,8 @@ BLOCK_CHARS = 1 << 20
 
 
 def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
-    """Cuts a long text at matches of `boundary`, so that each part has about `BLOCK_CHARS`
-    characters; a match begins the next part."""
+    """Cuts a long text at matches of `boundary` into parts of about `BLOCK_CHARS` characters. A
+    match begins the next part."""
     start = 0
     while len(text) - start > BLOCK_CHARS:
         found = boundary.search(text, start + BLOCK_CHARS)
@@ -30,17 +28,14 @@ def slices(text: str, boundary: re.Pattern) -> Iterator[str]:
 def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
                   encode: Callable[[list[str]], tuple[np.ndarray, np.ndarray]]
                   ) -> tuple[np.ndarray, np.ndarray]:
-    """Encodes lines some at a time and long lines in slices, so that what is held beside the ids
-    does not grow with the text.
+    """Encodes lines in blocks and long lines in slices, so that memory grows with the ids only.
 
     Args:
-        lines: list of str.
         boundary: where a line may be cut without changing its ids, see `slices`.
         encode: the function from a list of texts to their ids and lengths.
 
     Returns:
-        ids: int32 [T], those of all lines one after another.
-        lengths: int32 [len(lines)], how many each line has.
+        the ids of all lines, int32 [T], and their lengths, int32 [lines].
     """
     ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
 
@@ -68,12 +63,12 @@ def encode_blocks(lines: Sequence[str], boundary: re.Pattern,
 
 
 def pack(ids: Iterable[int]) -> bytes:
-    """Ids as the bytes of int32."""
+    """Returns ids as the bytes of int32."""
     return array.array("i", ids).tobytes()
 
 
 def unpack(packed: bytes) -> list[int]:
-    """The ids in the bytes that `pack` gives."""
+    """Inverts `pack`."""
     return memoryview(packed).cast("i").tolist()
 
 

@@ -1,9 +1,8 @@
-"""The byte-level BPE of GPT-2 and RoBERTa (arXiv:1907.11692), exactly as fairseq's
-gpt2_bpe_utils.py cuts text.
+"""Byte-level BPE of GPT-2 and RoBERTa (arXiv:1907.11692), cutting text exactly as fairseq's
+gpt2_bpe_utils.py.
 
-Text is neither cleaned nor lower-cased and nothing is unknown: every word is a sequence of bytes,
-and pairs of neighbours are merged, the pair learned first before the others. As in `wordpiece`, the
-ids of words are remembered.
+Text is neither cleaned nor lower-cased, and nothing is unknown: a word is a sequence of bytes, and
+neighbours are merged in the order in which the pairs were learned.
 """
 
 import functools
@@ -23,7 +22,7 @@ from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 from bert_tf.tokenization.wordpiece import members
 
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-# The same two files under GPT-2's own names, and the list of fairseq that orders the ids anew.
+# The same two files under GPT-2's names, and fairseq's list that gives the order of the ids.
 _GPT2_FILES = ("encoder.json", "vocab.bpe")
 _FAIRSEQ_FILE = "dict.txt"
 ROBERTA_ROLES = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
@@ -42,7 +41,7 @@ _LINE_START = "\ud800"      # no valid text holds a surrogate
 
 
 def byte_characters() -> list[str]:
-    """The printable character by which files write each of the 256 bytes."""
+    """Returns the printable character by which files write each of the 256 bytes."""
     own = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte if byte in own else next(others)) for byte in range(256)]
@@ -55,7 +54,7 @@ _BLANK = _CHARACTERS[ord(" ")]
 
 @functools.cache
 def _any_word():
-    """The regular expression of a word, for text that is not ASCII."""
+    """Returns the regular expression of a word for text that is not ASCII."""
     def of_category(first):
         codes = [ord(char) for char in members(lambda c: unicodedata.category(c)[0] == first)]
         known = set(codes)
@@ -68,12 +67,12 @@ def _any_word():
 
 
 def find_words(text: str) -> Iterator[re.Match]:
-    """The words of `text`, which make up all of it; most begin with the blank before them."""
+    """Finds the words of `text`, which make up all of it. Most begin with the blank before them."""
     return (_ASCII_WORD if text.isascii() else _any_word()).finditer(text)
 
 
 def spell(word: str) -> list[str]:
-    """The bytes of a word as printable characters; half a surrogate pair becomes U+FFFD."""
+    """Returns the bytes of a word as printable characters; half a surrogate pair becomes U+FFFD."""
     try:
         content = word.encode("utf-8")
     except UnicodeEncodeError:
@@ -82,19 +81,12 @@ def spell(word: str) -> list[str]:
 
 
 class ByteBpeTokenizer(Tokenizer):
-    """Text -> ids of byte-level BPE.
-
-    "<mask>" and the like are plain text here and never become the special token.
-    """
+    """Text -> ids of byte-level BPE. Special tokens such as "<mask>" are plain text here."""
 
     name, word_prefix, blank = "byte_bpe", " ", _BLANK
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
-        """
-        Args:
-            vocabulary: `Vocabulary` whose files hold a merges.txt.
-            do_lower_case: has no effect: text is never lower-cased.
-        """
+        """`do_lower_case` has no effect: text is never lower-cased."""
         del do_lower_case
         super().__init__(vocabulary)
         special = set(vocabulary.special.values())
@@ -107,15 +99,8 @@ class ByteBpeTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a vocab.json with a merges.txt beside it, or GPT-2's encoder.json with a vocab.bpe.
-        Where fairseq's dict.txt is beside encoder.json, ids are in the order of dict.txt.
-
-        Args:
-            path: the file that holds the ids.
-
-        Raises:
-            InputError: a file can't be read or does not fit the other.
-        """
+        """Reads a vocab.json beside a merges.txt, or GPT-2's encoder.json beside a vocab.bpe. If
+        fairseq's dict.txt is there too, it gives the order of the ids."""
         folder, name = os.path.split(path)
         merges = os.path.join(folder, _GPT2_FILES[1] if name == _GPT2_FILES[0] else MERGES_FILE)
         ordered = os.path.join(folder, _FAIRSEQ_FILE)
@@ -140,13 +125,8 @@ class ByteBpeTokenizer(Tokenizer):
         return encode_blocks(lines, BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text, trim=True):
-        """See `Tokenizer`. A token covers every character of which it holds at least one byte, so
-        that the offsets of two tokens may overlap.
-
-        Args:
-            text: str.
-            trim: whether the blanks with which a token begins are left out.
-        """
+        """See `Tokenizer`. A token covers every character that it holds a byte of, so offsets may
+        overlap. `trim` leaves out the blanks before a token."""
         ids, offsets = [], []
         for word in find_words(text):
             pieces = unpack(self._words[word.group()])
@@ -180,9 +160,8 @@ class ByteBpeTokenizer(Tokenizer):
         return ids[ids >= 0], np.diff(starts, append=len(ids)).astype(np.int32) - 1
 
     def _encode_chunk(self, chunk):
-        """The packed ids of a part of a line: the text from one single blank to the next, or, after
-        a mark that becomes -1, a line or its beginning.
-        """
+        """Returns the packed ids of the text from one single blank to the next. After a mark that
+        becomes -1, the text is a line or its beginning."""
         if chunk.startswith(_LINE_START):
             return pack([-1]) + self._encode_words(chunk[1:])
         return self._encode_words(f" {chunk}")
@@ -196,12 +175,7 @@ class ByteBpeTokenizer(Tokenizer):
 
 def merge_pairs(symbols: list[str], ranks: Mapping[tuple[str, ...], int]) -> list[str]:
     """Merges the pair of the lowest rank, at all places from left to right, until no pair has a
-    rank.
-
-    Args:
-        symbols: the pieces to begin with; it is changed.
-        ranks: {pair: rank}.
-    """
+    rank. Changes `symbols`."""
     count = len(symbols)
     before, after = list(range(-1, count - 1)), list(range(1, count + 1))
     heap = [(ranks[pair], place) for place, pair in enumerate(zip(symbols, symbols[1:]))
@@ -230,16 +204,12 @@ def merge_pairs(symbols: list[str], ranks: Mapping[tuple[str, ...], int]) -> lis
 
 
 def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: bytes) -> Vocabulary:
-    """The `Vocabulary` of a byte-level BPE.
-
-    Args:
-        tokens: the tokens in the order of their ids.
-        source: how errors name it.
-        ids, merges: the contents of vocab.json and merges.txt.
+    """Makes the vocabulary from the contents of vocab.json (`ids`) and merges.txt. `source` names
+    it in errors.
 
     Raises:
-        InputError: it has the special tokens of neither RoBERTa nor GPT-2, or lacks a byte or what
-            a merge gives.
+        InputError: it has the special tokens of neither RoBERTa nor GPT-2, or lacks a byte or the
+            result of a merge.
     """
     known = set(tokens)
     kinds = [kind for kind in _KINDS if known.issuperset(kind[0].values())]
@@ -263,14 +233,15 @@ def _read(path):
 
 
 def _read_merges(content):
-    """The pairs of merges.txt, the first of which is merged first."""
+    """Returns the pairs of merges.txt in the order of merging."""
     lines = content.decode("utf-8", "replace").split("\n")
     return [tuple(line.split()) for line in lines[lines[0].startswith("#version"):]
             if len(line.split()) == 2]
 
 
 def _fairseq_tokens(tokens, path):
-    """The tokens in the order of fairseq's dict.txt, whose lines are "id of GPT-2" "count"."""
+    """Returns the tokens in the order of fairseq's dict.txt, whose lines are "GPT-2's id" "count".
+    """
     listed = []
     for number, line in enumerate(_read(path).decode("utf-8", "replace").splitlines(), 1):
         name = line.rpartition(" ")[0]

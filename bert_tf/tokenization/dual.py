@@ -1,4 +1,4 @@
-"""Texts in which each word is split with one of two vocabularies (arXiv:1909.11687, section 3.1).
+"""Texts whose words are each split with one of two vocabularies (arXiv:1909.11687, section 3.1).
 
 Shapes: T tokens, W words.
 """
@@ -13,17 +13,13 @@ from bert_tf.tokenization.base import Tokenizer, open_tokenizer
 from bert_tf.tokenization.vocabulary import VOCAB_FILE, Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer, split_words
 
-# What the names of the second vocabulary's tokens begin with.
+# The prefix of the second vocabulary's tokens.
 _SECOND = "second:"
 
 
 class DualVocabulary(Vocabulary):
-    """The tokens of two vocabularies, those of the second after those of the first, which has the
-    special tokens of a sequence.
-
-    Args:
-        parts: the two.
-    """
+    """Two vocabularies joined: the tokens of the first, which has the special tokens, then the
+    second."""
 
     def __init__(self, parts: Sequence[Vocabulary]):
         first, second = self.parts = tuple(parts)
@@ -34,18 +30,10 @@ class DualVocabulary(Vocabulary):
 
 
 class DualTokenizer(Tokenizer):
-    """WordPiece in which each word of a text is split with the second of two vocabularies with some
-    probability, and else with the first.
+    """WordPiece that splits each word with the second of two vocabularies with probability
+    `second_share`.
 
     The draws are a function of the lines that are encoded together.
-
-    Args:
-        vocabulary: `DualVocabulary`.
-        do_lower_case: for both.
-        second_share: the probability.
-
-    Raises:
-        InputError: it is none.
     """
 
     name = "dual_wordpiece"
@@ -61,11 +49,7 @@ class DualTokenizer(Tokenizer):
     @classmethod
     def open(cls, path: str, second: str, do_lower_case: bool, second_share: float
              ) -> "DualTokenizer":
-        """The tokenizer of two files.
-
-        Raises:
-            InputError: one is no vocabulary of WordPiece.
-        """
+        """Opens the tokenizer of two vocab.txt files."""
         parts = []
         for flag, name in (("vocab_file", path), ("second_vocab_file", second)):
             found = open_tokenizer(name, do_lower_case)

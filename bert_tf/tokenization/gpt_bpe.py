@@ -1,10 +1,10 @@
-"""The byte pair encoding of GPT (openai/finetune-transformer-lm, text_utils.py).
+"""Byte pair encoding of GPT (openai/finetune-transformer-lm, text_utils.py).
 
 Text is standardised, cut into words, and lower-cased; the last piece of a word ends in "</w>". The
-original repairs text by ftfy and cuts it by spaCy's English rules. Here curled quotes and
-ligatures are replaced as ftfy does, and the main ones of those rules are followed: punctuation
-around a word, hyphens within it, contractions, usual abbreviations. Text that ftfy would repair in
-another way, and rare abbreviations, emoticons and addresses, may give other tokens.
+original repairs text with ftfy and cuts it with spaCy's English rules. Here curled quotes and
+ligatures are replaced as ftfy does. Of spaCy's rules those for punctuation around a word, hyphens
+within it, contractions and usual abbreviations are followed. Other repairs of ftfy, and rare
+abbreviations, emoticons and addresses, may give other tokens.
 """
 
 import functools
@@ -42,7 +42,7 @@ _KEPT = frozenset(
 
 
 def _spans(text):
-    """Where the words of a run without blanks begin and end: list of (start, end)."""
+    """Returns the (start, end) of each word of a run without blanks."""
     found = []
     for part in _RUN.split(text):
         start = found[-1][1] if found else 0
@@ -53,7 +53,7 @@ def _spans(text):
 
 
 def _cut(text, start, end):
-    """The words between two marks, as spaCy cuts them."""
+    """Cuts the text between two marks into words, as spaCy does."""
     first, last = [], []
     while start < end and text[start:end].lower() not in _KEPT:
         prefix = _PREFIX.match(text, start, end)
@@ -81,11 +81,7 @@ class GptTokenizer(Tokenizer):
     name = "gpt_bpe"
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = True):
-        """
-        Args:
-            vocabulary: `Vocabulary` whose files hold a merges.txt.
-            do_lower_case: has no effect: text is always lower-cased.
-        """
+        """`do_lower_case` has no effect: text is always lower-cased."""
         del do_lower_case
         super().__init__(vocabulary, True)
         lines = vocabulary.files[MERGES_FILE].decode("utf-8").split("\n")
@@ -97,7 +93,7 @@ class GptTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        """Whether the file holds tokens that end words."""
+        """Whether the file holds tokens that end in "</w>"."""
         try:
             with open(path, "rb") as file:
                 return f'{END}"'.encode() in file.read()
@@ -106,12 +102,8 @@ class GptTokenizer(Tokenizer):
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a vocab.json with a merges.txt beside it, or encoder_bpe_40000.json with
-        vocab_40000.bpe; the three special tokens are added unless it has them.
-
-        Raises:
-            InputError: a file can't be read, or is no vocabulary.
-        """
+        """Reads a vocab.json beside a merges.txt, or encoder_bpe_40000.json beside vocab_40000.bpe.
+        Absent special tokens are added."""
         folder, name = os.path.split(path)
         beside = _ORIGINAL_FILES[1] if name == _ORIGINAL_FILES[0] else MERGES_FILE
         try:
@@ -159,7 +151,7 @@ class GptTokenizer(Tokenizer):
 
     @functools.cached_property
     def _ends(self):
-        """bool [V]: whether each token ends a word; an unknown one is taken to."""
+        """bool [V]: whether each token ends a word. An unknown token counts as one that does."""
         return np.array([token.endswith(END) or index == self.vocabulary.unk_id
                          for index, token in enumerate(self.vocabulary.tokens)], bool)
 
@@ -168,8 +160,8 @@ class GptTokenizer(Tokenizer):
 
     @staticmethod
     def _cut_chunk(chunk):
-        """The words of a run without blanks, lower-cased, each with the places of its characters:
-        list of (str, list of int)."""
+        """Returns the lower-cased words of a run without blanks, and the places of each word's
+        characters."""
         pairs = [(char, place) for place, given in enumerate(chunk)
                  for char in _REPLACED.get(given, given)]
         text = "".join(char for char, _ in pairs)
@@ -187,5 +179,5 @@ class GptTokenizer(Tokenizer):
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, lower-cased, whose ends get "</w>"."""
+    """Returns the lower-cased words of a text, without "</w>"."""
     return [word for chunk in text.split() for word, _ in GptTokenizer._cut_chunk(chunk)]

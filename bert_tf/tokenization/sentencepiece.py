@@ -1,8 +1,7 @@
-"""SentencePiece as ALBERT, XLNet and T5 use it: each prepares text in its own way, then the library
-cuts.
+"""SentencePiece of ALBERT, XLNet and T5: each prepares text in its own way, then the library cuts.
 
-ALBERT is google-research/albert, tokenization.py (preprocess_text, encode_pieces); XLNet is
-zihangdai/xlnet, prepro_utils.py (the same functions); T5 is seqio's SentencePieceVocabulary.
+Originals: google-research/albert, tokenization.py (preprocess_text, encode_pieces);
+zihangdai/xlnet, prepro_utils.py; seqio's SentencePieceVocabulary (T5).
 """
 
 import dataclasses
@@ -26,25 +25,24 @@ _BOUNDARY = re.compile(" ")
 _CHARACTER, _QUOTED = re.compile(r"."), re.compile("``|''|.")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _USER_DEFINED = 4               # the type of such a piece in the model's protocol buffer
-# What _is_start_piece_sp of ALBERT's create_pretraining_data.py counts as marks: not ' < = >.
+# The punctuation of _is_start_piece_sp in ALBERT's create_pretraining_data.py lacks ' < = >.
 _MARKS = frozenset(string.punctuation) - frozenset("'<=>")
 _INSIDE = _MARKS | frozenset(string.ascii_letters)
 
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """What a model that uses SentencePiece adds to it.
+    """A model's own conventions around SentencePiece.
 
     Attributes:
         roles: {role: piece} of the special tokens.
-        layout: `Layout` of sequences.
-        prepares: whether text is prepared and numbers before commas are cut apart, as in ALBERT.
-        strips: whether such a number loses the blank that it gets when it is cut alone, where the
-            piece has none (ALBERT's code for it has no effect in Python 3).
+        prepares: whether text is prepared, and numbers are cut off before commas, as in ALBERT.
+        strips: whether such a number loses the blank that cutting it alone adds (XLNet; ALBERT's
+            code for it has no effect in Python 3).
         quotes: whether two backquotes, or two apostrophes, become one quotation mark.
-        by_letters: whether a piece that has a character that is no mark and no letter begins a
+        by_letters: whether a piece with a character that is neither a mark nor a letter begins a
             word.
-        extra_ids: pieces <extra_id_0>, ... that are added after those of the file, the last first.
+        extra_ids: number of pieces <extra_id_0>, ... that follow the file's, the last one first.
     """
 
     roles: dict
@@ -56,7 +54,7 @@ class Style:
     extra_ids: int = 0
 
     def continues(self, piece: str) -> bool:
-        """Whether a piece goes on with a word."""
+        """Whether a piece continues a word."""
         if not self.prepares:
             return not piece.startswith(BLANK)
         return not (piece.startswith((BLANK, "<")) or piece in _MARKS
@@ -74,8 +72,8 @@ _STYLES = {"ALBERT": ALBERT, "XLNet": XLNET, "T5": T5}
 
 
 def prepare(text: str, lower: bool, quotes: bool = False) -> str:
-    """ALBERT's preprocess_text: joins blanks, drops accents after NFKD, lower-cases if wanted.
-    XLNet's replaces double `quotes` of two characters before that."""
+    """Joins blanks, drops accents after NFKD, and lower-cases if wanted (ALBERT's preprocess_text).
+    `quotes` first joins two-character quotation marks (XLNet)."""
     text = " ".join(text.split())
     if quotes:
         text = text.replace("``", '"').replace("''", '"')
@@ -86,7 +84,7 @@ def prepare(text: str, lower: bool, quotes: bool = False) -> str:
 
 
 def _prepare_with_spans(text, lower, quotes):
-    """What `prepare` gives, and where each of its characters comes from, (start, end)."""
+    """Returns `prepare`'s text, and the (start, end) that each of its characters comes from."""
     chars, spans = [], []
     for word in re.finditer(r"\S+", text):
         if chars:
@@ -105,18 +103,14 @@ def _prepare_with_spans(text, lower, quotes):
 class SentencepieceTokenizer(Tokenizer):
     """Text -> ids of SentencePiece.
 
-    "[MASK]", "</s>" and the like are plain text and never become the special token; "<extra_id_0>"
-    at the beginning of a word becomes the sentinel of T5, as in the original.
+    Special tokens such as "[MASK]" are plain text. "<extra_id_0>" at the beginning of a word
+    becomes T5's sentinel, as in the original.
     """
 
     name, blank = "sentencepiece", BLANK
 
     def __init__(self, vocabulary: Vocabulary, do_lower_case: bool = False):
-        """
-        Args:
-            vocabulary: `Vocabulary` whose files hold a spiece.model.
-            do_lower_case: whether text is lower-cased; without effect for T5's style.
-        """
+        """`do_lower_case` has no effect for T5."""
         self._style = _style_of(vocabulary.tokens)
         super().__init__(vocabulary, do_lower_case and self._style.prepares)
         self._model = _load(vocabulary.files[MODEL_FILE], self._style.extra_ids)
@@ -148,13 +142,13 @@ class SentencepieceTokenizer(Tokenizer):
         return encode_blocks(lines, _BOUNDARY, self._encode_block)
 
     def encode_with_offsets(self, text):
-        """See `Tokenizer`. A character that the model's own normalization spreads over several
-        pieces is covered by each of them."""
+        """See `Tokenizer`. Several pieces may cover one character, where the model's normalization
+        splits it."""
         ids, _, offsets = self._pieces(text)
         return ids, offsets
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens up to the first that ends one (seqio's `Vocabulary.decode`)."""
+        """Returns the text of the tokens up to the first </s> (seqio's `Vocabulary.decode`)."""
         vocabulary, ids = self.vocabulary, list(ids)
         if vocabulary.sep_id in ids:
             ids = ids[:ids.index(vocabulary.sep_id) + 1]
@@ -163,18 +157,18 @@ class SentencepieceTokenizer(Tokenizer):
 
     @property
     def prepares(self) -> bool:
-        """Whether text is prepared and cut as ALBERT does."""
+        """Whether text is prepared and cut as in ALBERT."""
         return self._style.prepares
 
     def encode_with_surfaces(self, text: str) -> tuple[list[int], list[str]]:
-        """The ids of `text`, and each token as the model wrote it, unknown ones too, with a blank
-        where a word begins."""
+        """Returns the ids of `text` and each token's text, unknown tokens too, with a blank where a
+        word begins."""
         ids, pieces, _ = self._pieces(text)
         return ids, [piece.replace(BLANK, " ") for piece in pieces]
 
     def word_starts(self, text: str) -> list[bool]:
-        """Whether each token of `text` begins a word. An unknown token is judged by its text, as
-        ALBERT does, not by the id of <unk>, as `continues` must."""
+        """Returns whether each token of `text` begins a word. Judges an unknown token by its text,
+        as ALBERT does; `continues` knows only the id of <unk>."""
         return [not self._continues(piece) for piece in self._pieces(text)[1]]
 
     def continuations(self, lines, ids, lengths):
@@ -210,7 +204,7 @@ class SentencepieceTokenizer(Tokenizer):
         return ids, lengths
 
     def _run(self, texts, return_type):
-        """The library's answer for a text or a list of texts."""
+        """Calls the library with a text or a list of texts."""
         try:
             return self._model.encode(texts, return_type=return_type, num_threads=1)
         except (RuntimeError, TypeError):       # half of a surrogate pair
@@ -219,7 +213,7 @@ class SentencepieceTokenizer(Tokenizer):
             return self._model.encode(whole, return_type=return_type, num_threads=1)
 
     def _pieces(self, text):
-        """The ids of a text, its pieces (those of unknown tokens as written) and their offsets."""
+        """Returns a text's ids, its pieces (unknown ones as written) and their offsets."""
         prepared, spans = (_prepare_with_spans(text, self.do_lower_case, self._style.quotes)
                            if self._style.prepares else
                            (text, [(index, index + 1) for index in range(len(text))]))
@@ -240,7 +234,8 @@ class SentencepieceTokenizer(Tokenizer):
         return ids, pieces, offsets
 
     def _cut_before_commas(self):
-        """{id: pieces}: pieces that end in a digit and a comma become the number and the comma."""
+        """{id: pieces} of the pieces that end in a digit and a comma: the number, then the comma.
+        """
         def cut(token):
             pieces = self._model.encode(token[:-1].replace(BLANK, ""), out_type=str)
             if self._style.strips and not token.startswith(BLANK):
@@ -252,15 +247,11 @@ class SentencepieceTokenizer(Tokenizer):
 
 
 def make_vocabulary(content: bytes, source: str) -> Vocabulary:
-    """The `Vocabulary` of a model.
-
-    Args:
-        content: the model's file.
-        source: how errors name it.
+    """Makes the vocabulary of a model file's `content`. `source` names it in errors.
 
     Raises:
-        InputError: it has the special tokens of none of the models in `_STYLES`.
-        RuntimeError: it is no model of SentencePiece.
+        InputError: it has the special tokens of none of `_STYLES`.
+        RuntimeError: it is no SentencePiece model.
     """
     model = _load(content)
     tokens = [model.id_to_piece(index) for index in range(model.get_piece_size())]
@@ -274,13 +265,13 @@ def make_vocabulary(content: bytes, source: str) -> Vocabulary:
 
 
 def _style_of(tokens):
-    """The first style whose special tokens are all among `tokens`, or None."""
+    """Returns the first style whose special tokens are all among `tokens`, or None."""
     return next((style for style in _STYLES.values()
                  if set(tokens).issuperset(style.roles.values())), None)
 
 
 def _load(content, extra_ids=0):
-    """The model in the bytes of its file, with sentinels added as user-defined pieces."""
+    """Loads a model from its file's bytes, with sentinels added as user-defined pieces."""
     for number in reversed(range(extra_ids)):
         # Fields of a protocol buffer: ModelProto.pieces (1) with piece (1), score (2), type (3).
         name = f"{BLANK}<extra_id_{number}>".encode()

@@ -1,4 +1,4 @@
-"""Tokens and their ids, which of them are special, and the places of those in a sequence."""
+"""Tokens and ids, the special tokens, and their places in a sequence."""
 
 import dataclasses
 import hashlib
@@ -19,20 +19,20 @@ _MOST_PADDING_ROWS = 127
 class Layout:
     """The places of the special tokens in a sequence of one or two texts A and B.
 
-    BERT is [CLS] A [SEP] B [SEP]: (1, 1, 1). RoBERTa has two separators between the texts:
-    (1, 2, 1). XLNet is A <sep> B <sep> <cls>: (0, 1, 2) with `cls_last`.
+    BERT is [CLS] A [SEP] B [SEP]: (1, 1, 1). RoBERTa has two separators between the texts: (1, 2,
+    1). XLNet is A <sep> B <sep> <cls>: (0, 1, 2) with `cls_last`.
 
-    The methods do arithmetic only: lengths are ints, NumPy arrays or tensors, and `pair` is 0 or 1
-    (or False or True, except in tensors) for one text or two.
+    The methods do arithmetic only: lengths are ints, arrays or tensors; `pair` is 1 for two texts,
+    0 for one (also a bool, but not in tensors).
 
     Attributes:
         before: special tokens before A.
         between: separators between A and B.
         after: special tokens after the last text.
-        cls_last: whether the last token of the sequence is the class token, not a separator.
+        cls_last: whether the sequence ends with the class token, not with a separator.
         halves: whether each of two texts may have half of a sequence, less two tokens (GPT).
-        pads_left: whether texts to classify are padded on the left, so that the class token is the
-            last of each sequence (XLNet).
+        pads_left: whether texts to classify are padded on the left, so that the class token is last
+            (XLNet).
         pad_segment: the segment of padding.
     """
 
@@ -45,19 +45,18 @@ class Layout:
     pad_segment: int = 0
 
     def special(self, pair):
-        """The number of special tokens."""
         return self.before + self.after + self.between * pair
 
     def room(self, max_seq_length, pair):
-        """How many tokens of text fit into `max_seq_length`."""
+        """Returns how many tokens of text fit into `max_seq_length`."""
         return max_seq_length - self.special(pair)
 
     def length(self, a_length, b_length):
-        """The length of a whole sequence; `b_length` is 0 where there is no B."""
+        """Returns the length of a whole sequence; `b_length` is 0 where there is no B."""
         return a_length + b_length + self.special(b_length > 0)
 
     def b_offset(self, a_length):
-        """The position of B's first token; A's first token is at `before`."""
+        """Returns the position of B's first token; A's first token is at `before`."""
         return self.before + a_length + self.between
 
 
@@ -65,19 +64,16 @@ class Vocabulary:
     """Tokens and their ids.
 
     Attributes:
-        tokens: list of str; `tokens[id]` is the token.
-        ids: dict from token to id.
-        size: number of tokens.
-        files: {file name: bytes}, the files that the vocabulary is kept in.
-        hash: hex SHA-256 of these bytes, to recognise the vocabulary in manifests.
-        special: {role: token} of the special tokens that there are.
-        unk_id, cls_id, sep_id, mask_id: ids of the tokens of these roles; None where the vocabulary
-            has no such token.
-        start_id: that of the first token of a sequence: of the role start, else cls.
-        pad_id: the id that fills sequences up; 0 where no token has the role pad.
-        special_ids: `pad_id` and the ids of all special tokens but that of mask (a list).
-        layout: `Layout` of sequences.
-        further_features: names of features that a token is besides its id; none but in ELMo's.
+        tokens: `tokens[id]` is the token.
+        ids: {token: id}.
+        files: {name: content} of the files that store the vocabulary.
+        hash: hex SHA-256 of these contents, which identifies the vocabulary in manifests.
+        special: {role: token}, without roles that have no token.
+        unk_id, cls_id, sep_id, mask_id: the ids of these roles, or None.
+        start_id: the first token's id in a sequence: role start, else cls.
+        pad_id: the padding's id; 0 where no token has the role pad.
+        special_ids: `pad_id` and all special tokens' ids but `mask_id`.
+        further_features: names of a token's features beside its id (ELMo).
         parts: the vocabularies that it joins, if it does.
     """
 
@@ -89,15 +85,13 @@ class Vocabulary:
                  roles: Mapping[str, str] = BERT_ROLES, layout: Layout = Layout()):
         """
         Args:
-            tokens: the tokens in the order of their ids.
-            source: how errors name the vocabulary.
-            files: the content of the files; a vocab.txt with one token a line if None.
+            tokens: in the order of their ids.
+            source: names the vocabulary in errors.
+            files: None: a vocab.txt with one token a line.
             roles: {role: token}; the roles are unk, cls, sep, mask and pad.
-            layout: the places of the special tokens.
 
         Raises:
-            InputError: a special token other than that of padding is missing, or the vocabulary
-                holds a token twice.
+            InputError: a special token other than padding is missing, or a token occurs twice.
         """
         self.tokens = list(tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
@@ -118,13 +112,8 @@ class Vocabulary:
     @classmethod
     def from_file(cls, path: str) -> "Vocabulary":
         """Reads the vocab.txt of a WordPiece tokenizer: one token a line, whose id is the line's
-        number from 0 (google-research/bert, tokenization.py, load_vocab). In ERNIE's files that
-        number follows the token, after a tab.
-
-        Raises:
-            InputError: `path` can't be read, is empty, is not UTF-8, has a token on two lines, or
-                lacks one of [UNK], [CLS], [SEP], [MASK].
-        """
+        number from 0 (google-research/bert, tokenization.py, load_vocab). In ERNIE's files the
+        number follows the token after a tab."""
         try:
             with open(path, "rb") as file:
                 content = file.read()
@@ -150,8 +139,7 @@ class Vocabulary:
                    {VOCAB_FILE: content})
 
     def describe(self) -> dict:
-        """Its size and hash, and whether the class token is the last, for the manifests of tasks.
-        """
+        """Returns size, hash, and whether the class token is last, for manifests of tasks."""
         return {"size": self.size, "sha256": self.hash,
                 **({"cls_last": True} if self.layout.cls_last else {})}
 
@@ -162,31 +150,28 @@ class Vocabulary:
             raise InputError(f"{source} has no {', '.join(missing)} among its {self.size} lines; "
                              "give a WordPiece vocab.txt of BERT.")
         for index, token in enumerate(self.tokens):
-            # An empty line is a token that no text reaches; the released Chinese one has such.
+            # An empty line is a token that no text reaches; the released Chinese vocabulary has
+            # one.
             if token and self.ids[token] != index:
                 raise InputError(f"{source} has {token!r} on line {index + 1} and again on line "
                                  f"{self.ids[token] + 1}; keep one of them.")
 
 
 def is_unused(token: str) -> bool:
-    """Whether a token is a slot that Google's vocabularies keep for words of one's own."""
+    """Whether a token is a free slot of Google's vocabularies, such as "[unused1]"."""
     return re.fullmatch(r"\[unused\d+\]", token) is not None
 
 
 def looks_lower_case(vocabulary: Vocabulary) -> bool:
-    """Whether no token but the special ones has a capital letter."""
+    """Whether no token has a capital letter, special tokens aside."""
     special = set(vocabulary.special.values())
     return all(token == token.lower() or token.startswith("[") or token in special
                for token in vocabulary.tokens)
 
 
 def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> None:
-    """Checks, as far as the tokens show it, that text is lower-cased for a lower-case vocabulary
-    and kept for a cased one.
-
-    Raises:
-        InputError: it is the other way round.
-    """
+    """Refuses a cased vocabulary for lower-cased text, and a lower-case one for cased text, where
+    the tokens show it."""
     # A SentencePiece token that begins a word has a mark before the word.
     cased = any("A" <= token.lstrip("\u2581")[:1] <= "Z" for token in vocabulary.tokens)
     if cased and do_lower_case:
@@ -199,16 +184,12 @@ def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> 
 
 
 def check_fits(vocabulary: Vocabulary, vocab_size: int, source: str = "the vocabulary") -> None:
-    """Checks that a model has a row for every token, and at most 127 more, as tables have that are
-    padded to a multiple of 128.
+    """Refuses a vocabulary that a model was not trained with: the model must have a row for every
+    token and at most 127 more, as tables padded to a multiple of 128 have.
 
     Args:
-        vocabulary: `Vocabulary`.
-        vocab_size: V, the rows of the model's table of embeddings.
-        source: how the error names the vocabulary, such as "--vocab_file=vocab.txt".
-
-    Raises:
-        InputError: the vocabulary is that of another model.
+        vocab_size: V, the rows of the model's embedding table.
+        source: names the vocabulary in the error, such as "--vocab_file=vocab.txt".
     """
     if not vocab_size - _MOST_PADDING_ROWS <= vocabulary.size <= vocab_size:
         raise InputError(f"{source} has {vocabulary.size:,} tokens, the model {vocab_size:,}; give "

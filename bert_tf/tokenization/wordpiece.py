@@ -1,8 +1,7 @@
-"""WordPiece, exactly as the original tokenizes (google-research/bert, tokenization.py).
+"""WordPiece, exactly as in google-research/bert, tokenization.py.
 
-It is fast because text repeats its words: the ids of a space-separated word are remembered, and
-so are those of its parts between punctuation. A block of lines then is one split, one dictionary
-look-up a word and one join of bytes.
+The ids of each space-separated word, and of its parts between punctuation, are remembered. A block
+of lines then takes one split, one dictionary look-up a word and one join of bytes.
 """
 
 import itertools
@@ -28,43 +27,44 @@ _IS_CJK = re.compile(f"[{_CJK_BLOCKS}]").match
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
-# What the original does to single characters, by the classes of the running Python's unicodedata.
+# The original's classes of characters, by the running Python's unicodedata.
 
 def is_deleted(char: str) -> bool:
-    """Whether cleaning drops `char`: controls, formats, U+FFFD; not tab and line ends."""
+    """Whether cleaning drops `char`: controls, formats and U+FFFD, but not tabs and line ends."""
     return char == "\ufffd" or (unicodedata.category(char) in ("Cc", "Cf")
                                 and char not in "\t\n\r")
 
 
 def is_category_c(char: str) -> bool:
     """Whether ELECTRA's cleaning drops `char` (google-research/electra, model/tokenization.py):
-    all that `is_deleted` names, and private, unassigned and surrogate code points."""
+    `is_deleted`, and private, unassigned and surrogate code points."""
     return is_deleted(char) or (unicodedata.category(char).startswith("C")
                                 and char not in "\t\n\r")
 
 
 def is_cjk(char: str) -> bool:
-    """Whether `char` is an ideograph, each of which is a word of its own."""
+    """Whether `char` is an ideograph, which is a word of its own."""
     return _IS_CJK(char) is not None
 
 
 def is_punctuation(char: str) -> bool:
-    """Whether words are cut before and after `char`: ASCII symbols and every category P."""
+    """Whether words end before and after `char`: ASCII symbols and all of category P."""
     return char in _ASCII_PUNCTUATION or unicodedata.category(char).startswith("P")
 
 
 def is_mark(char: str) -> bool:
-    """Whether `char` is an accent that lower-casing vocabularies drop after NFD."""
+    """Whether `char` is an accent, which lower-casing vocabularies drop after NFD."""
     return unicodedata.category(char) == "Mn"
 
 
 def members(predicate: Callable[[str], bool]) -> list[str]:
-    """The characters that satisfy `predicate`, in order (a tenth of a second or more)."""
+    """Returns the characters that satisfy `predicate`, in order. Takes a tenth of a second or more.
+    """
     return [char for char in map(chr, range(sys.maxunicode + 1)) if predicate(char)]
 
 
 class _Table(dict):
-    """Code point -> text in its place, for `str.translate`; filled as characters are met."""
+    """Code point -> replacement for `str.translate`, filled when first met."""
 
     def __init__(self, deleted, isolated):
         super().__init__()
@@ -81,18 +81,16 @@ CLEAN = _Table(is_deleted, is_cjk)
 CLEAN_MORE = _Table(is_category_c, is_cjk)
 SPLIT_CASED = _Table(lambda char: False, is_punctuation)
 SPLIT_LOWER = _Table(is_mark, is_punctuation)
-# All of str.split()'s separators lie below U+3001; those that are controls are deleted, not cut at.
+# All of str.split()'s separators are below U+3001. Those that are controls are deleted, not cut at.
 SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not is_deleted(c))
 _DELETED_SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and is_deleted(c))
-# Cutting the text before any of these changes no word.
+# Cutting text before any of these changes no word.
 BOUNDARY = re.compile(f"[{re.escape(SPACES)}{_CJK_BLOCKS}]")
 
 
 def split_chunks(text: str) -> list[str]:
-    """The parts of `text` between spaces, not yet cleaned.
-
-    `str.split()`, but not at the controls that cleaning deletes and so joins what is around them.
-    """
+    """Splits `text` at spaces, before cleaning. Controls are deleted, not cut at as in
+    `str.split()`."""
     for char in _DELETED_SPACES:
         text = text.replace(char, "")
     return text.split()
@@ -100,14 +98,12 @@ def split_chunks(text: str) -> list[str]:
 
 def split_words(text: str, lower: bool, strip_accents: bool = True,
                 drop_category_c: bool = False) -> list[str]:
-    """The words of `text`, each a run of letters or one symbol: cleaned, lower-cased, cut at
-    punctuation (the original's BasicTokenizer).
+    """Returns the words of `text`, each a run of letters or one symbol: cleaned, lower-cased, cut
+    at punctuation (the original's BasicTokenizer).
 
     Args:
-        text: str.
-        lower: whether to lower-case.
         strip_accents: whether lower-casing drops accents too.
-        drop_category_c: whether to drop what `is_category_c` names.
+        drop_category_c: whether to drop `is_category_c` (ELECTRA).
     """
     is_plain = text.isascii() and text.isprintable()
     if is_plain and text.isalnum():
@@ -115,8 +111,8 @@ def split_words(text: str, lower: bool, strip_accents: bool = True,
     if not is_plain:
         text = text.translate(CLEAN_MORE if drop_category_c else CLEAN)
     if lower:
-        # No letter or mark has to do with one beyond a space, such as a final sigma has with those
-        # around it.
+        # Lower-casing depends on context (final sigma), but never across a space: the text is
+        # lower-cased at once.
         text = text.lower()
     if not (lower and strip_accents):
         return text.translate(SPLIT_CASED).split()
@@ -125,12 +121,7 @@ def split_words(text: str, lower: bool, strip_accents: bool = True,
 
 def aligned_words(text: str, lower: bool, strip_accents: bool = True,
                   drop_category_c: bool = False) -> Iterator[tuple[str, Sequence[int]]]:
-    """The words of `split_words`, and where in `text` each of their characters comes from.
-
-    Yields:
-        word: the normalised word, without spaces.
-        positions: sequence of int [len(word)].
-    """
+    """Yields the words of `split_words`, each with its characters' positions in `text`."""
     strips = lower and strip_accents
     table = SPLIT_LOWER if strips else SPLIT_CASED
     clean = CLEAN_MORE if drop_category_c else CLEAN
@@ -151,7 +142,7 @@ def aligned_words(text: str, lower: bool, strip_accents: bool = True,
 
 
 def _word_pairs(pairs, table):
-    """Pairs (character, position), translated by a table and cut at spaces."""
+    """Translates pairs (character, position) with a table and cuts them at spaces."""
     pairs = [(new, position) for char, position in pairs for new in table[ord(char)]]
     for is_space, group in itertools.groupby(pairs, lambda pair: pair[0] == " "):
         if not is_space:
@@ -159,7 +150,7 @@ def _word_pairs(pairs, table):
 
 
 def _decompose(pairs):
-    """NFD: each character decomposed, then every run of marks sorted by combining class."""
+    """NFD: decomposes each character, then sorts every run of marks by combining class."""
     parts = [(part, position) for char, position in pairs
              for part in unicodedata.normalize("NFD", char)]
     return [pair for _, run in itertools.groupby(
@@ -168,16 +159,13 @@ def _decompose(pairs):
 
 
 def project(text: str, original: str, lower: bool, **settings: bool) -> str:
-    """The part of `original` that is `text` before it was normalised (get_final_text).
+    """Returns the part of `original` whose normal form is `text` (get_final_text), or all of
+    `original` where characters can't be matched one to one.
 
     Args:
-        text: words of WordPiece joined by spaces, lower-cased where the vocabulary is.
-        original: the words of the paragraph that hold it, joined by spaces.
-        lower: whether the tokenizer lower-cases.
+        text: WordPiece words joined by spaces, lower-cased where the vocabulary is.
+        original: the paragraph's words that hold it, joined by spaces.
         settings: of `split_words`.
-
-    Returns:
-        str; all of `original` where characters can't be matched one to one.
     """
     normal = " ".join(split_words(original, lower, **settings))
     start = normal.find(text)
@@ -192,9 +180,8 @@ def project(text: str, original: str, lower: bool, **settings: bool) -> str:
 class WordpieceTokenizer(Tokenizer):
     """Text -> WordPiece ids, as the original's FullTokenizer.
 
-    "[MASK]" and the like are plain text here and never become the special token. With
-    `drop_category_c` it is the tokenizer of google-research/electra, which also knows
-    `strip_accents` (see `split_words`).
+    Special tokens such as "[MASK]" are plain text here. `drop_category_c` gives the tokenizer of
+    google-research/electra, which also knows `strip_accents` (see `split_words`).
     """
 
     name = "wordpiece"
@@ -233,8 +220,7 @@ class WordpieceTokenizer(Tokenizer):
         return ids, offsets
 
     def excerpt(self, words, ids, before, after):
-        """See `Tokenizer`; found as the original finds the text of an answer (google-research/bert
-        run_squad.py)."""
+        """See `Tokenizer`; finds an answer's text as google-research/bert run_squad.py does."""
         tokens = " ".join(self.tokens(ids)).replace(" ##", "").replace("##", "")
         return project(" ".join(tokens.split()), " ".join(words), self.do_lower_case,
                        **self.settings)
@@ -253,25 +239,27 @@ class WordpieceTokenizer(Tokenizer):
         return ids[ids >= 0], np.diff(ends, prepend=-1).astype(np.int32) - 1
 
     def _encode_chunk(self, chunk):
-        """The packed ids of a part of the text between spaces."""
+        """Returns the packed ids of a part of the text between spaces."""
         words = split_words(chunk, self.do_lower_case, **self.settings)
         return b"".join(map(self._words.__getitem__, words))
 
     def _piece_offsets(self, pieces, positions):
-        """(start, end) of each piece of a word whose characters come from `positions`."""
+        """Returns the (start, end) of each piece of a word whose characters come from `positions`.
+        """
         if pieces == [self.vocabulary.unk_id]:
             return [(min(positions), max(positions) + 1)]
         offsets, end = [], 0
         for index in pieces:
             start = end
             end += len(self.vocabulary.tokens[index]) - (2 if start else 0)
-            # Marks may have changed places, so the outermost need not be at the ends.
+            # Marks may have changed places, so the outermost characters need not be at the ends.
             part = positions[start:end]
             offsets.append((min(part), max(part) + 1))
         return offsets
 
     def _match(self, word):
-        """The packed ids of a word's longest pieces from left to right; [UNK] if any fails."""
+        """Returns the packed ids of a word's longest pieces from left to right; [UNK] if none fits.
+        """
         length = len(word)
         pieces, ids, start = self.vocabulary.ids, [], 0
         while start < length <= MAX_WORD_CHARS:

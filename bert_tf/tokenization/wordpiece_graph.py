@@ -1,7 +1,7 @@
 """WordPiece inside a TensorFlow graph, for exported models that take text.
 
-The same steps as `wordpiece.WordpieceTokenizer`, on batches of UTF-8 strings. tensorflow-text's own
-normaliser is not used: it folds characters (ß, full-width forms, ™) that the original keeps.
+The same steps as `wordpiece.WordpieceTokenizer`, on batches of UTF-8 strings. The normaliser of
+tensorflow-text is not used: it folds characters (ß, full-width forms, ™) that the original keeps.
 """
 
 import functools
@@ -16,20 +16,21 @@ from bert_tf.tokenization import wordpiece
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS, split_words
 
 _UNKNOWN_WORD = "\0"    # in the place of words that are too long: cleaned text does not hold it
-# The characters that text is made of: of the planes left out, none is assigned but private ones;
-# ideographs have no case, and most are made of nothing else.
+# The characters that text is made of. The planes left out hold only private and unassigned ones.
+# Ideographs have no case, and most have no decomposition.
 _NOT_ASCII = [char for char in map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x32000),
                                          *range(0xE0000, 0xE0200)))
               if unicodedata.decomposition(char) or not wordpiece.is_cjk(char)]
 
 
 def valid(strings):
-    """string [B] without the bytes that are not UTF-8, which the original drops."""
+    """Drops bytes that are not UTF-8 from string [B], as the original does."""
     return tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="ignore")
 
 
 def refuse(wrong, text, reason):
-    """`text` (string [B]), with an error that names those for which `wrong` (bool [B]) holds."""
+    """Returns `text`, string [B], with an assertion that names the rows where `wrong`, bool [B],
+    holds."""
     message = f"{reason}; leave it out or use the Python model"
     check = tf.debugging.Assert(~tf.reduce_any(wrong), [message, tf.boolean_mask(text, wrong)])
     with tf.control_dependencies([check]):
@@ -37,22 +38,21 @@ def refuse(wrong, text, reason):
 
 
 class WordsGraph:
-    """Valid UTF-8, string [B] -> string [B], normalised, with a space around every word.
+    """Valid UTF-8, string [B] -> normalised string [B], with a space around every word.
 
-    Character classes are Python's, but `tf.strings.lower` knows Unicode 13 only, and NFD that of
-    tensorflow-text. What follows from that, for letters and marks that they and Python don't all
-    know:
+    Character classes are Python's. `tf.strings.lower` knows Unicode 13 only, and NFD is
+    tensorflow-text's. For letters and marks that these and Python do not all know:
 
-    - a younger capital is not lower-cased, which makes a difference only if the vocabulary holds
-      its small form;
+    - a younger capital is not lower-cased, which matters only if the vocabulary holds its small
+    form;
     - a younger accent may stay, or change places with another;
-    - a capital sigma with a younger letter or mark beside it may become the other of σ and ς.
+    - a capital sigma beside a younger letter or mark may become the other one of σ and ς.
 
-    `is_unsure` finds the strings that hold such things.
+    `is_unsure` finds such strings.
     """
 
     def __init__(self, lower, strip_accents=True, drop_category_c=False):
-        """The arguments are those of `wordpiece.split_words`."""
+        """Takes the settings of `wordpiece.split_words`."""
         self._lower, self._strips = lower, lower and strip_accents
         self._settings = {"strip_accents": strip_accents, "drop_category_c": drop_category_c}
         self._deleted = _regex(
@@ -74,7 +74,7 @@ class WordsGraph:
         return replace(text, self._spaces, " ")
 
     def is_unsure(self, text):
-        """Whether string [B] holds characters of which Python could make other words (bool [B])."""
+        """Whether Python might make other words from a string [B]: bool [B]."""
         if not self._lower:
             return tf.zeros_like(text, tf.bool)
         with tf.init_scope():
@@ -88,9 +88,8 @@ class WordsGraph:
 
     @functools.cached_property
     def _unsure_characters(self):
-        """Two classes of characters, found by asking Python: those of which it makes other words,
-        and those of which it does if a capital sigma is near.
-        """
+        """Returns two character classes, found by asking Python: characters that give other words,
+        and those that do so near a capital sigma."""
         def differ(*contexts):
             found = set()
             for context in contexts:
@@ -107,25 +106,25 @@ class WordsGraph:
 
 
 def _lines(words):
-    """The lines of which these words are, from the words with a "0" between lines."""
+    """Returns the lines from the words of all lines, joined with a "0" between lines."""
     return [line.strip() for line in re.split(r"(?<!\S)0(?!\S)", " ".join(words))]
 
 
 @functools.cache
 def words_graph(lower, **settings):
-    """The one `WordsGraph`, which is slow to make, for these settings."""
+    """Returns the one `WordsGraph` of these settings; it is slow to make."""
     return WordsGraph(lower, **settings)
 
 
 @functools.cache
 def _regex(predicate):
-    """An RE2 class of the characters that satisfy `predicate`; surrogates, no UTF-8, left out."""
+    """Returns an RE2 class of the characters that satisfy `predicate`, without surrogates."""
     return _character_class([ord(char) for char in wordpiece.members(predicate)
                              if not 0xD800 <= ord(char) < 0xE000])
 
 
 def _character_class(codes):
-    """An RE2 class of sorted code points."""
+    """Returns an RE2 class of sorted code points."""
     ranges = []
     for _, run in itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
         run = [code for _, code in run]
@@ -135,20 +134,15 @@ def _character_class(codes):
 
 
 class WordpieceGraph(tf.Module):
-    """UTF-8 strings -> WordPiece ids, equal to `WordpieceTokenizer.encode`, bytes that are not
-    UTF-8 being dropped.
+    """UTF-8 strings -> WordPiece ids, equal to `WordpieceTokenizer.encode`. Bytes that are not
+    UTF-8 are dropped.
 
-    Lower-casing vocabularies and young letters are the exception (see `WordsGraph`); `checked`
-    refuses strings that hold such.
+    Ids may differ for young letters and lower-casing vocabularies (see `WordsGraph`); `checked`
+    refuses such strings.
     """
 
     def __init__(self, vocabulary, do_lower_case=True, **settings):
-        """
-        Args:
-            vocabulary: a `Vocabulary`.
-            do_lower_case: whether text is lower-cased and stripped of accents.
-            settings: of the `WordpieceTokenizer`.
-        """
+        """Takes the settings of `WordpieceTokenizer`."""
         super().__init__()
         self._words = words_graph(do_lower_case, **settings)
         self._starts_word = tf.constant([not t.startswith("##") for t in vocabulary.tokens])
@@ -158,41 +152,36 @@ class WordpieceGraph(tf.Module):
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, strings):
-        """From string [B] to RaggedTensor int32 [B, pieces]."""
+        """string [B] -> RaggedTensor int32 [B, pieces]."""
         return self.ids(valid(strings))
 
     def checked(self, strings):
-        """The valid UTF-8 in string [B].
+        """Returns the valid UTF-8 in string [B].
 
         Raises:
-            tf.errors.InvalidArgumentError: of a string the ids could be others than Python's.
+            tf.errors.InvalidArgumentError: a string's ids might differ from Python's.
         """
         text = valid(strings)
         return refuse(self._words.is_unsure(text), text, "a letter or an accent here is younger "
                       "than the Unicode of this TensorFlow, which can't lower-case it")
 
     def ids(self, text):
-        """From valid UTF-8, string [B], to RaggedTensor int32 [B, pieces]."""
+        """Valid UTF-8, string [B] -> RaggedTensor int32 [B, pieces]."""
         return self._pieces(tf.strings.split(self._words(text)))[0].merge_dims(-2, -1)
 
     def with_offsets(self, text):
-        """Tokenizes a batch and finds where each piece comes from.
-
-        Args:
-            text: string [B], valid UTF-8.
-
-        Returns:
-            RaggedTensors int32 [B, pieces], as of `WordpieceTokenizer.encode_with_offsets`: the
-            ids; the first byte of the text that went into each; the byte after the last.
+        """Returns the ids of valid UTF-8, string [B], and each piece's first byte and the byte
+        after its last, as `WordpieceTokenizer.encode_with_offsets`: RaggedTensors int32 [B,
+        pieces].
 
         Raises:
-            tf.errors.InvalidArgumentError: marks change places, so that bytes are not Python's.
+            tf.errors.InvalidArgumentError: marks change places, so that bytes differ from Python's.
         """
         words = tf.strings.split(self._words(text))
         ids, first, last = self._pieces(words)
 
-        # What a character becomes may depend on its neighbours, but never how many bytes it
-        # becomes. So the words, one after another, are as many bytes as the characters one by one.
+        # A character's result may depend on its neighbours, but not its number of bytes. So the
+        # words, one after another, have as many bytes as the characters one by one.
         chars = tf.strings.unicode_split(text, "UTF-8")
         alone = tf.strings.regex_replace(self._words(chars.values), " ", "")
         exchanged = _joined(words) != _joined(chars.with_values(alone))
@@ -210,11 +199,12 @@ class WordpieceGraph(tf.Module):
         return ids, ids.with_values(first), ids.with_values(last)
 
     def starts_word(self, ids):
-        """Whether pieces (int32) begin a word and don't continue it; bool of the same shape."""
+        """Whether pieces (int32) begin a word; bool of the same shape."""
         return tf.gather(self._starts_word, ids)
 
     def _pieces(self, words):
-        """From string [B, words] to the ids [B, words, pieces] and their bytes in the word."""
+        """string [B, words] -> ids [B, words, pieces], and each piece's first and last byte in its
+        word."""
         too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > MAX_WORD_CHARS
         known = words.with_values(tf.where(too_long, _UNKNOWN_WORD, words.values))
         ids, first, last = self._wordpiece.tokenize_with_offsets(known)
@@ -227,5 +217,5 @@ class WordpieceGraph(tf.Module):
 
 
 def _joined(words):
-    """From string [B, words] to string [B]; both small sigmas are one."""
+    """Joins string [B, words] to string [B]; both small sigmas become one."""
     return tf.strings.regex_replace(tf.strings.reduce_join(words, axis=-1), "ς", "σ")

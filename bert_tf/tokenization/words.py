@@ -1,5 +1,5 @@
-"""Whole words as tokens: those of ELMo, which also have characters (allenai/bilm-tf, bilm/data.py),
-and those of semi-supervised sequence learning (tensorflow/models research/adversarial_text).
+"""Whole words as tokens: ELMo's, which also have characters (allenai/bilm-tf, bilm/data.py), and
+those of semi-supervised sequence learning (tensorflow/models research/adversarial_text).
 """
 
 import os
@@ -21,11 +21,7 @@ _LOOKED_AT = 1 << 16
 
 
 def _read_lines(path):
-    """The lines of a vocabulary.
-
-    Raises:
-        InputError: it can't be read.
-    """
+    """Returns a vocabulary's content and its lines."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -37,7 +33,7 @@ def _read_lines(path):
 
 
 def _looks(path, wanted):
-    """Whether some of the first lines, or the last one, are the wanted tokens."""
+    """Whether the first lines and the last one hold all wanted tokens."""
     try:
         with open(path, "rb") as file:
             first = file.read(_LOOKED_AT)
@@ -50,14 +46,12 @@ def _looks(path, wanted):
 
 
 class SpelledVocabulary(Vocabulary):
-    """A vocabulary that is open: a word that it lacks has an id from `size` on, by which it can be
-    spelled, until it becomes a feature; there its id is that of <UNK>.
-
-    `tokens` and `ids` grow with such words.
+    """An open vocabulary: a word that it lacks gets an id from `size` on, which grows `tokens` and
+    `ids`. The id keeps the spelling until `features` replaces it by <UNK>.
 
     Attributes:
         max_characters: W, the most characters of a word, its marks included.
-        further_features: the names of the features that a word's characters are.
+        further_features: names of the features that hold a word's characters.
     """
 
     def __init__(self, *args, max_characters: int = MAX_CHARACTERS, **kwargs):
@@ -70,7 +64,7 @@ class SpelledVocabulary(Vocabulary):
         return _remake, (self.tokens[:self.size], self.files, self.max_characters)
 
     def id_of(self, word: str) -> int:
-        """The id of a word, from `size` on if it is none of the vocabulary's."""
+        """Returns a word's id, from `size` on if the vocabulary lacks the word."""
         found = self.ids.get(word)
         if found is None:
             found = self.ids[word] = len(self.tokens)
@@ -78,12 +72,8 @@ class SpelledVocabulary(Vocabulary):
         return found
 
     def features(self, ids: np.ndarray, is_token: np.ndarray) -> dict[str, np.ndarray]:
-        """`input_ids` and the packed characters, int32 [...], 0 where `is_token` is not.
-
-        Args:
-            ids: int [...], of `id_of`.
-            is_token: bool [...].
-        """
+        """Returns `input_ids` and the packed characters of ids from `id_of`, int32 [...]; 0 where
+        `is_token`, bool [...], is false."""
         known = len(self._spelled)
         if known < len(self.tokens):
             rows = [spell(word, self.max_characters) for word in self.tokens[known:]]
@@ -102,7 +92,7 @@ def _remake(tokens, files, max_characters):
 
 
 class ElmoTokenizer(Tokenizer):
-    """Words between white space, whose case counts, as text."""
+    """Words between white space, with their case."""
 
     name = "elmo_words"
     setting_names = ("max_characters",)
@@ -112,12 +102,8 @@ class ElmoTokenizer(Tokenizer):
                  max_characters: int = MAX_CHARACTERS):
         """
         Args:
-            vocabulary: of `read_vocabulary`.
             do_lower_case: has no effect: case is always kept.
-            max_characters: of a word, its marks of begin and end included.
-
-        Raises:
-            InputError: a word would have no room for a character.
+            max_characters: of a word, its marks of begin and end included; at least 3.
         """
         del do_lower_case
         if max_characters < 3:
@@ -128,16 +114,12 @@ class ElmoTokenizer(Tokenizer):
 
     @classmethod
     def reads(cls, path):
-        """Whether the file has the special tokens."""
+        """Whether the file has ELMo's special tokens."""
         return _looks(path, ELMO_ROLES.values())
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a file with a word a line, most frequent first, as allenai/bilm-tf has it.
-
-        Raises:
-            InputError: it can't be read, has a word twice or lacks <S>, </S> or <UNK>.
-        """
+        """Reads a file with a word a line, most frequent first, as allenai/bilm-tf has it."""
         content, lines = _read_lines(path)
         tokens = [token for line in lines if (token := line.strip()) != _LEFT_OUT]
         return SpelledVocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content}, ELMO_ROLES,
@@ -164,28 +146,24 @@ class ElmoTokenizer(Tokenizer):
 
 
 def split_sequence(text: str, do_lower_case: bool) -> list[str]:
-    """The words of a text, without what is between them."""
+    """Returns the words of a text, without the characters between them."""
     return _WORDS.findall(text.lower() if do_lower_case else text)
 
 
 class SequenceTokenizer(Tokenizer):
-    """Runs of letters, digits and underscores; everything between them is gone, and so are words
+    """Runs of letters, digits and underscores. Everything between them is dropped, and so are words
     that the vocabulary lacks."""
 
     name = "sequence_words"
 
     @classmethod
     def reads(cls, path):
-        """Whether the file's last token ends a text."""
+        """Whether the file's last token is </s>."""
         return _looks(path, SEQUENCE_ROLES.values()) and not ElmoTokenizer.reads(path)
 
     @staticmethod
     def read_vocabulary(path):
-        """Reads a file with a word a line, most frequent first, and </s> last.
-
-        Raises:
-            InputError: it can't be read, has a word twice or lacks </s>.
-        """
+        """Reads a file with a word a line, most frequent first, and </s> last."""
         content, lines = _read_lines(path)
         return Vocabulary([line.strip() for line in lines], f"vocabulary {path!r}",
                           {VOCAB_FILE: content}, SEQUENCE_ROLES, Layout(0, 1, 1))
