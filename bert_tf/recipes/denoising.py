@@ -19,13 +19,13 @@ class Denoising:
     """An objective: how documents are cut into sequences, and what of these is input and target.
 
     Attributes:
-        noise: a key of `data.denoising.noise_masks.NOISE_MASKS`; empty: no noise, and
+        noise: a key of `data.denoising.noise.NOISE_MASKS`; empty: no noise, and
             there is no input (language models).
         noise_density: share of them.
         mean_noise_span_length: mean length of a span, with random spans.
         random_roll: whether masks are turned by a random offset; not so in T5.
         inputs, targets: what is made of the text and the noise, keys of
-            `data.denoising.noise_functions.NOISE_FUNCTIONS`.
+            `data.denoising.noise.NOISE_FUNCTIONS`.
         most_tokens: of a longer document only a random piece of so many is used; 0: all of it.
         concatenated: how many documents follow each other without a mark between them; 0: each is
             cut by itself.

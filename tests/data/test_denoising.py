@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from bert_tf.data.denoising import inputs_and_targets as denoising
-from bert_tf.data.denoising import noise_masks, text_pairs
-from bert_tf.data.denoising.noise_functions import NOISE_FUNCTIONS
+from bert_tf.data.denoising import noise as noise_masks
+from bert_tf.data.denoising import text_pairs
+from bert_tf.data.denoising.noise import NOISE_FUNCTIONS
 from bert_tf.errors import InputError
 from bert_tf.recipes.denoising import OBJECTIVES, Denoising, spans_lengths
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.data.segments import sequences
+from bert_tf.data.segments import row_streams as sequences
 from bert_tf.data.segments.row_streams import sentence_rows, text_rows
 from bert_tf.data.text.corpus import tokenize_documents
 from bert_tf.tokenization import open_tokenizer

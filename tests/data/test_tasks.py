@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf import recipes
-from bert_tf.data.batches.task_schedule import TABLES, TaskSchedule, continual
+from bert_tf.data.batches.task_mixture import TABLES, TaskSchedule, continual
 from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.segments.paragraphs import ORDERS, permutation
 from bert_tf.data.text import corpus, units

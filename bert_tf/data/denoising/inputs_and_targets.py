@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from bert_tf.data.denoising import noise_masks
-from bert_tf.data.denoising.noise_functions import NOISE_FUNCTIONS
+from bert_tf.data.denoising.noise import NOISE_FUNCTIONS, NOISE_MASKS, roll
 from bert_tf.data.text import stateless_random
 from bert_tf.recipes.denoising import Denoising, spans_lengths
 
@@ -136,11 +135,11 @@ def corrupt(tokens: np.ndarray, objective: Denoising, seeds: np.ndarray, vocab_s
         M pairs of int arrays.
     """
     children = stateless_random.split(seeds, _SEEDS)
-    noise = noise_masks.NOISE_MASKS[objective.noise](
+    noise = NOISE_MASKS[objective.noise](
         children[:, :2], tokens.shape[1], objective.noise_density,
         objective.mean_noise_span_length)
     if objective.random_roll:
-        noise = noise_masks.roll(noise, children[:, :2])
+        noise = roll(noise, children[:, :2])
     sides = []
     for name, own in ((objective.inputs, children[:, 2:4]), (objective.targets, children[:, 4:])):
         values, kept = NOISE_FUNCTIONS[name](tokens, noise, own, vocab_size)

@@ -1,21 +1,72 @@
-"""Texts in rows that are read side by side: row r of each batch goes on where row r of the batch
-before ended.
+"""Texts in rows that are read side by side: row r of each batch continues row r of the last batch.
 
-Shapes: R rows, S steps of a batch, M records: R for each batch, in their order.
+Sequences follow semi-supervised sequence learning (tensorflow/models research/adversarial_text,
+data/data_utils.py), and ELMo's sentences. Shapes: N tokens of a text, its end included; T steps of
+a sequence; R rows, S steps of a batch, M records: R for each batch, in their order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.data.segments import sequences
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.recipes.corruption import Segments
 from bert_tf.spelling import spelling_names
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.words import MAX_CHARACTERS, ElmoTokenizer, SpelledVocabulary
+
+
+class TokenSequence(NamedTuple):
+    """A text as T steps.
+
+    Attributes:
+        ids: int [T], the tokens that are read.
+        labels: int [T], what is predicted.
+        weights: float32 [T], what each prediction counts.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+def reverse(ids: np.ndarray) -> np.ndarray:
+    """The tokens from right to left; the end of the text stays last."""
+    return np.concatenate([ids[:-1][::-1], ids[-1:]])
+
+
+def language_model(ids: np.ndarray) -> TokenSequence:
+    """Each token predicts the next; the last predicts itself and does not count."""
+    weights = np.ones(len(ids), np.float32)
+    weights[-1] = 0
+    return TokenSequence(ids, np.append(ids[1:], ids[-1]), weights)
+
+
+def autoencoder(ids: np.ndarray) -> TokenSequence:
+    """The text is read, then read again and predicted: 2 N - 1 steps, of which the last N count."""
+    count = len(ids)
+    labels = np.concatenate([np.zeros(count - 1, ids.dtype), ids])
+    weights = np.repeat(np.array([0, 1], np.float32), [count - 1, count])
+    return TokenSequence(np.concatenate([ids, ids[:-1]]), labels, weights)
+
+
+def classification(ids: np.ndarray, label: int, label_gain: bool = False) -> TokenSequence:
+    """The label of a text is predicted at its last token; with a gain at all, with weights that
+    rise from 0 to 1."""
+    weights = np.zeros(len(ids), np.float32)
+    if label_gain:
+        weights = np.linspace(0, 1, len(ids), dtype=np.float32)
+    weights[-1] = 1
+    labels = np.full(len(ids), label if label_gain else 0)
+    labels[-1] = label
+    return TokenSequence(ids, labels, weights)
+
+
+def bidirectional(ids: np.ndarray) -> np.ndarray:
+    """int [N, 2]: at each step the token of the text and that of its reverse."""
+    return np.stack([ids, reverse(ids)], axis=1)
 
 
 def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
@@ -98,7 +149,7 @@ def texts_of(documents: Documents, end_id: int, by_line: bool) -> list[np.ndarra
     return [np.append(documents.tokens[start:end], end_id) for start, end in bounds if end > start]
 
 
-def text_rows(texts: Iterator[sequences.Sequence], rows: int, steps: int
+def text_rows(texts: Iterator[TokenSequence], rows: int, steps: int
               ) -> dict[str, np.ndarray]:
     """The records of texts that may be longer than a batch: each is cut into parts, which follow
     each other in one row. A row whose text has ended takes the next one.
@@ -184,6 +235,6 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
             found[f"{prefix}next_token_ids"] = following
         return found
     texts = texts_of(documents, vocabulary.sep_id, segments.pairing == "line_texts")
-    make = sequences.autoencoder if segments.autoencoder else sequences.language_model
-    return text_rows((make(sequences.reverse(texts[i]) if segments.reverse else texts[i])
+    make = autoencoder if segments.autoencoder else language_model
+    return text_rows((make(reverse(texts[i]) if segments.reverse else texts[i])
                       for i in shuffled(len(texts))), rows, steps)
