@@ -1,5 +1,8 @@
 """The one kind of error that the user can fix."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """A bad file, line, flag, tensor or configuration.
@@ -7,3 +10,18 @@ class InputError(ValueError):
     The message is one sentence that names what is wrong and says what to do. Scripts print it
     without a traceback and exit with status 1; library users may catch it as a ValueError.
     """
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Returns what similar name of `known` is meant by a wrong one, "" where none is similar."""
+    names = {str(other).lower(): str(other) for other in known}
+    return next((names[found] for found in difflib.get_close_matches(str(name).lower(), names, 1)),
+                "")
+
+
+def choose_from(name: str, known: Iterable[str]) -> str:
+    """Returns the end of a message on a wrong name: the name that is meant, and all there are."""
+    known = list(known)
+    meant = nearest(name, known)
+    return (f"did you mean {meant}? The choices are" if meant else "choose from"
+            ) + f" {', '.join(map(str, known))}."

@@ -1,6 +1,7 @@
 """How programs end on Ctrl-C (SIGINT) or SIGTERM: with one line, and nothing half-written."""
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+_AGAIN_SECONDS = 0.05
 
 
 class Terminated(BaseException):
@@ -16,6 +18,35 @@ class Terminated(BaseException):
 
 def _raise(number: int, _: FrameType | None) -> None:
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def _number(error: BaseException | None) -> signal.Signals | None:
+    """The signal that an exception stands for."""
+    return (signal.SIGTERM if isinstance(error, Terminated) else
+            signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
+
+
+@contextlib.contextmanager
+def _lost_signals_come_again() -> Iterator[None]:
+    """In the block, a signal arrives once more if its exception was raised where Python drops
+    exceptions, such as in a `__del__` or a callback of a weak reference."""
+    before = sys.unraisablehook
+
+    def send_again(unraisable: "sys.UnraisableHookArgs") -> None:
+        number = _number(unraisable.exc_value)
+        if number is None:
+            before(unraisable)
+            return
+        # Later and from another thread: here the exception would be dropped again.
+        timer = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), number))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = send_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextlib.contextmanager
@@ -30,9 +61,10 @@ def ending() -> Iterator[None]:
         return
     before = {number: signal.signal(number, _raise) for number in STATUS}
     try:
-        yield
+        with _lost_signals_come_again():
+            yield
     except (KeyboardInterrupt, Terminated) as error:
-        number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
+        number = _number(error)
         # A second signal ends what is left of the program at once.
         before = dict.fromkeys(STATUS, signal.SIG_DFL)
         print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)

@@ -124,12 +124,13 @@ def test_the_rooms_of_data_import_one_way(path):
 def test_only_flags_and_dataclasses_of_flags_know_flags():
     """The settings are dataclasses that library users fill themselves; `option` is their help."""
     library = sources("bert_tf")
-    assert {str(p.relative_to(ROOT)) for p in library if "absl" in roots(p)} == {"bert_tf/flags.py"}
-    users = {path for path in library if "flags" in parts_used(path)}
+    assert {str(p.relative_to(ROOT)) for p in library if "absl" in roots(p)} == {
+        f"bert_tf/flags/{name}.py" for name in ("help", "parsing", "program")}
+    users = {path for path in library if "flags" in parts_used(path) - {part(path)}}
     assert users == {ROOT / name for name in SETTINGS}
     for path in users:
         assert {name for name in imports(path) if name.startswith("bert_tf.flags")} <= {
-            "bert_tf.flags.REQUIRED", "bert_tf.flags.option"}
+            f"bert_tf.flags.{name}" for name in ("REQUIRED", "Scope", "check", "option")}
 
 
 @pytest.mark.parametrize("path", sources("data_prep"), ids=lambda p: p.name)

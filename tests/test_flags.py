@@ -1,15 +1,18 @@
 """From a dataclass to flags and back, and what a program says of wrong ones."""
 
+import contextlib
 import dataclasses
+import os
 import subprocess
 import sys
+import types
 
 import pytest
 from absl import flags as absl_flags
 
 from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, Scope, option
 
 
 @dataclasses.dataclass
@@ -112,8 +115,12 @@ from bert_tf import errors, flags
 @dataclasses.dataclass
 class Job:
     """Its flags."""
-    number: int = flags.option(flags.REQUIRED, "A number.")
-    kind: str = flags.option("x", "Which.", choices=("x", "y"))
+    number: int = flags.option(flags.REQUIRED, "A number.", least=0)
+    kind: str = flags.option("x", "Which.", choices=("x", "y", "zebra"))
+    deep: int = flags.option(0, "How deep.", for_=flags.Scope(
+        "--kind=zebra", "zebra".__eq__, "kind"))
+    fast: bool = flags.option(False, "Whether to be fast.", rare=True)
+    words: list[str] = flags.option([], "Some words.", rare=True)
     file: str = dataclasses.field(default="", repr=False,
                                   metadata=flags.option("", "A file.").metadata)
 
@@ -126,7 +133,9 @@ def main(job):
         os.kill(os.getpid(), signal.SIGTERM)
     if job.number == 15:
         raise OSError(28, "No space left on device")
-    print(job)
+    if job.number == 17:
+        flags.keep(job.file)
+    print(job.number, job.kind, *job.words)
 
 def defaults(given):
     return "kind y", {"number": 8} if given.get("kind") == "y" else {}
@@ -142,9 +151,9 @@ def fixture_run(tmp_path_factory):
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "flags.txt").write_text("--number=8\n--kind=y\n", encoding="utf-8")
 
-    def run(*arguments):
-        done = subprocess.run([sys.executable, "program.py", *arguments], cwd=folder,
-                              capture_output=True, text=True, check=False)
+    def run(*arguments, stdout=subprocess.PIPE):
+        done = subprocess.run([sys.executable, "program.py", *arguments], cwd=folder, stdout=stdout,
+                              stderr=subprocess.PIPE, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
     return run
@@ -153,10 +162,16 @@ def fixture_run(tmp_path_factory):
 @pytest.mark.parametrize("arguments, status, message", [
     (["--number=13"], 1, "error: 13 is unlucky; take another number.\n"),
     ([], 1, "error: --number must be given: A number.\n"),
-    (["--numbr=1"], 1, "error: Unknown command line flag 'numbr'. Did you mean: number; --help "
-                       "lists the flags.\n"),
+    (["--numbr=1"], 1, "error: there is no flag --numbr; did you mean --number? --helpfull lists "
+                       "all.\n"),
+    (["--wrong=1"], 1, "error: there is no flag --wrong; --helpfull lists all.\n"),
+    (["--nofaast"], 1, "did you mean --fast?"),
     (["--number=one"], 1, "--number=one"),
-    (["--number=1", "--kind=z"], 1, "should be one of <x|y>"),
+    (["--number=1", "--kind=z"], 1, "--kind=z: choose from x, y, zebra;"),
+    (["--number=1", "--kind=zebr"], 1, "did you mean zebra? The choices are x, y, zebra;"),
+    (["--number=-1"], 1, "error: --number is -1; it must be at least 0.\n"),
+    (["--number=1", "--kind=x", "--deep=2"], 1,
+     "error: --deep=2 is for --kind=zebra; leave it out.\n"),
     (["--number=1", "more"], 1, "error: unexpected argument 'more'"),
     (["--flagfile=absent.txt"], 1, "absent.txt"),
     (["--number=14"], 130, "interrupted\n"),
@@ -172,18 +187,102 @@ def test_what_is_wrong_is_said_in_one_line(run, arguments, status, message):
 
 
 def test_flags_come_from_a_file_too(run):
-    assert run("--flagfile=flags.txt", "--kind=x") == (0, "Job(number=8, kind='x')\n", "")
+    assert run("--flagfile=flags.txt", "--kind=x") == (0, "8 x\n", "")
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help(run, flag):
     status, out, err = run(flag, "--number=x")
-    assert status == 0 and not err and out.startswith("A program.\n") and "--kind={x,y}" in out
+    assert status == 0 and not err and out.startswith("A program.\n") and "--kind={x,y,zebra}" in out
 
 
 def test_defaults_of_another_flag_are_printed_and_shown_by_help(run):
     assert run("--kind=y") == (
-        0, "defaults from kind y: --number=8\nJob(number=8, kind='y')\n", "")
-    assert run("--kind=y", "--number=2") == (0, "Job(number=2, kind='y')\n", "")
+        0, "defaults from kind y: --number=8\n8 y\n", "")
+    assert run("--kind=y", "--number=2") == (0, "2 y\n", "")
     assert "--number=int   (default: 8, from kind y)" in run("--kind=y", "--help")[1]
     assert "--number=int   (required)" in run("--help")[1]
+
+
+def test_help_shows_what_applies_and_counts_the_rest(run):
+    _, short, _ = run("--help")
+    assert "--deep" not in short and "--[no]fast" not in short and short.endswith(
+        "\n3 more: --helpfull\n")
+    assert "--flagfile=FILE" in short and "\nIts flags.\n" in short
+    assert "--deep=int" in run("--help", "--kind=zebra")[1]
+    _, full, _ = run("--helpfull")
+    assert "--deep=int" in full and "--[no]fast" in full and "more:" not in full
+
+
+def test_a_run_keeps_the_flags_that_it_was_given(run, tmp_path):
+    given = ["--number=17", "--kind=y", "--fast", '--words="a,b",c', f"--file={tmp_path}"]
+    first = run(*given)
+    assert first == (0, "17 y a,b c\n", "")
+    kept = tmp_path / "flags.txt"
+    lines = kept.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# program.py") and sorted(lines[1:]) == sorted(given)
+    kept.rename(tmp_path / "moved.txt")
+    assert run(f"--flagfile={tmp_path / 'moved.txt'}") == first and sorted(
+        kept.read_text(encoding="utf-8").splitlines()) == sorted(lines)
+    _, out, _ = run("--number=17", "--file=a\nb")
+    assert out.startswith("warning: flags.txt is not written: no flagfile can hold '--file=")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--number=1"]])
+def test_output_that_nobody_reads_or_that_has_no_room(run, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe, open("/dev/full", "wb") as full:
+        assert run(*arguments, stdout=pipe) == (141, None, "")
+        status, _, err = run(*arguments, stdout=full)
+    assert status == 1 and err.startswith("error: [Errno 28]") and err.count("\n") == 1
+
+
+# Values of options, which Python users give too
+
+@dataclasses.dataclass
+class Values:
+    """Options with bounds."""
+
+    share: float = option(0.5, "A share.", least=0, below=1)
+    rate: float | None = option(None, "A rate.", above=0, below=float("inf"))
+    sizes: list[str] = option([], "Sizes.", items=int, least=1)
+    words: list[str] = option(["a"], "Words.", choices=("a", "bird"))
+    deep: int = option(0, "How deep.", for_=Scope("fast recipes", lambda recipe: recipe.fast))
+    teacher: str = option("", "A teacher.")
+    student: bool | None = option(None, "A student.", for_=Scope("--teacher", bool, "teacher"))
+
+    def __post_init__(self):
+        flags.check(self)
+
+
+@pytest.mark.parametrize("values, message", [
+    ({"share": 1}, "--share is 1; it must be from 0 to below 1."),
+    ({"share": float("nan")}, "--share is nan; it must be from 0 to below 1."),
+    ({"rate": 0.0}, "--rate is 0.0; it must be above 0 and finite."),
+    ({"rate": float("inf")}, "--rate is inf; it must be above 0 and finite."),
+    ({"sizes": ["3", "x"]}, "--sizes is 3,x; each must be a whole number at least 1."),
+    ({"sizes": ["3", "0"]}, "--sizes is 3,0; each must be a whole number at least 1."),
+    ({"words": ["a", "birt"]},
+     "--words is a,birt; there is no birt: did you mean bird? The choices are a, bird."),
+    ({"student": True}, "--student=true is for --teacher; leave it out."),
+])
+def test_values_that_can_not_be(values, message):
+    with pytest.raises(InputError) as error:
+        Values(**values)
+    assert str(error.value) == message
+
+
+def test_values_that_can_be():
+    Values(share=0, rate=1e-9, sizes=["1", "12"], words=["bird", "a"], student=False)
+    Values(teacher="t", student=True)
+
+
+@pytest.mark.parametrize("values, is_fast, defaults, is_refused", [
+    ({"deep": 2}, False, {}, True), ({"deep": 2}, True, {}, False), ({}, False, {}, False),
+    ({"deep": 2}, False, {"deep": 2}, False)])
+def test_options_of_other_recipes_are_refused(values, is_fast, defaults, is_refused):
+    recipe = types.SimpleNamespace(name="slow", fast=is_fast, defaults=defaults)
+    with (pytest.raises(InputError, match="^--deep=2 is for fast recipes; leave it out with "
+                        "--recipe=slow.$") if is_refused else contextlib.nullcontext()):
+        flags.check(Values(**values), recipe)

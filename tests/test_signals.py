@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -45,3 +46,26 @@ def test_handlers_are_put_back():
     with signals.ending():
         assert [signal.getsignal(number) for number in signals.STATUS] != before
     assert [signal.getsignal(number) for number in signals.STATUS] == before
+
+
+class Dying:
+    """Is sent a signal while it is removed, when Python drops exceptions."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __del__(self):
+        os.kill(os.getpid(), self.number)
+        for _ in range(1000):       # the handler runs in here
+            pass
+
+
+@pytest.mark.parametrize("number", signals.STATUS)
+def test_a_signal_that_a_destructor_drops_ends_the_block_too(number, capsys):
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as error, signals.ending():
+        Dying(number)
+        threading.Event().wait(10)
+    assert error.value.code == 128 + number
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    signal.signal(number, before)

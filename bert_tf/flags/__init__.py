@@ -1,0 +1,36 @@
+"""From a dataclass to absl flags and back: the only package of the library that knows absl.
+
+A configuration is a dataclass whose fields carry their help, their bounds and where they apply; a
+script names the dataclasses it needs and gets them filled:
+
+    @dataclasses.dataclass
+    class Job:
+        \"\"\"The text and the seed.\"\"\"
+
+        vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")
+        random_seed: int = option(12345, "Seed of every random choice.", least=0)
+
+    def main(job: Job): ...
+
+    def run():
+        flags.run(main, Job)
+
+Each dataclass is a group in the help, under the first line of its docstring; fields that a class
+inherits are in the group of the class that declares them. `--help` leaves out options that are
+`rare`, and those that do not apply to the rest of the command line; `--helpfull` shows all.
+
+Where defaults depend on another flag, `run` takes a function that gives them: what is on the
+command line comes before these, and these come before the dataclass's own.
+
+Flags exist only while a script runs, so any number of scripts can be imported into one process.
+"""
+
+import lazy_loader
+
+# Dataclasses need options.py alone, and not absl.
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
+    "help": ["help_text"],
+    "options": ["REQUIRED", "Scope", "check", "option"],
+    "parsing": ["define", "read", "take_defaults"],
+    "program": ["FLAGFILE", "keep", "run"],
+})

@@ -1,0 +1,167 @@
+"""Options: fields of dataclasses that know their help, their values, and where they apply."""
+
+import dataclasses
+import typing
+from collections.abc import Callable, Iterable
+
+from bert_tf.errors import InputError, choose_from
+
+REQUIRED = dataclasses.MISSING
+_BOUNDS = ("least", "above", "most", "below")
+
+
+class Scope(typing.NamedTuple):
+    """Where an option applies.
+
+    Attributes:
+        what: completes "--name is for ...".
+        holds: function of the recipe; with `flag`, of the value of that field of the same object.
+        flag: a field, or "" for the recipe.
+    """
+
+    what: str
+    holds: Callable[[typing.Any], bool]
+    flag: str = ""
+
+
+def option(default, help, *, choices=None, alias=None, rare=False, for_=None, items=None,
+           **bounds):
+    """Returns a dataclass field that is also a flag.
+
+    Args:
+        default: the value when the flag is not given; `REQUIRED` makes the flag mandatory.
+        help: one or two sentences for `--help`.
+        choices: the allowed strings, if there are only some; those of each item of a list.
+        alias: another name of the same flag (an older spelling).
+        rare: whether `--helpfull` alone shows it.
+        for_: the `Scope` in which it may be given; None for all.
+        items: type of numbers that the strings of a list stand for, int or float.
+        bounds: of the number, or of each item of a list: `least` or `above`, `most` or `below`.
+    """
+    assert set(bounds) <= set(_BOUNDS), bounds
+    metadata = {"help": help, "choices": choices, "alias": alias, "rare": rare, "for": for_,
+                "items": items, "bounds": bounds}
+    if default is REQUIRED:
+        return dataclasses.field(metadata=metadata)
+    if isinstance(default, (list, tuple)):
+        return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def fields_of(config_class) -> list[dataclasses.Field]:
+    """The fields of a dataclass, or of an instance, that are options."""
+    return [field for field in dataclasses.fields(config_class) if "help" in field.metadata]
+
+
+def is_required(field) -> bool:
+    """Whether an option must be given."""
+    return (field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING)
+
+
+def default_of(field):
+    """The default of an option, None for one that must be given."""
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
+
+
+def shown(value) -> str:
+    """A value as it is written on the command line."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def check(settings, recipe=None) -> None:
+    """Raises InputError for the first option whose value it can't have, or that does not apply.
+
+    Args:
+        settings: an instance of a dataclass with options.
+        recipe: what options without a `flag` in their `Scope` apply to; None: they are not checked.
+    """
+    for field in fields_of(settings):
+        value = getattr(settings, field.name)
+        if value is not None:
+            _check_value(field, value)
+    check_scope(settings, recipe)
+
+
+def check_scope(settings, recipe=None) -> None:
+    """Raises InputError for the first option that is given where it does not apply; see `check`."""
+    for field in fields_of(settings):
+        scope, value = field.metadata["for"], getattr(settings, field.name)
+        if not scope or not (scope.flag or recipe) or _says_nothing(field, value, recipe):
+            continue
+        if not applies(scope, getattr(settings, scope.flag) if scope.flag else recipe):
+            raise InputError(f"--{field.name}={shown(value)} is for {scope.what}; leave it out"
+                             + ("." if scope.flag else f" with --recipe={recipe.name}."))
+
+
+def applies(scope, value) -> bool:
+    """Whether the `Scope` includes a recipe, or the value of its flag."""
+    return bool(scope.holds(value))
+
+
+def _says_nothing(field, value, recipe):
+    """Whether a value is the default of an option, of the recipe, or not to use it."""
+    default = default_of(field)
+    return (value in (default, None, "", [], ()) or (value is False and default is None)
+            or value == getattr(recipe, "defaults", {}).get(field.name, default))
+
+
+def _check_value(field, value):
+    metadata = field.metadata
+    several = isinstance(value, (list, tuple))
+    for item in value if several else (value,):
+        if metadata["choices"] and item not in metadata["choices"]:
+            raise InputError(f"--{field.name} is {shown(value)}; " + (
+                f"there is no {item}: " if several else "") + choose_from(
+                    item, metadata["choices"]))
+        if not (metadata["bounds"] or metadata["items"]):
+            continue
+        try:
+            number = metadata["items"](item) if metadata["items"] else item
+        except ValueError:
+            number = float("nan")
+        if not is_within(number, **metadata["bounds"]):
+            must = "each must be" if several else "it must be"
+            raise InputError(f"--{field.name} is {shown(value)}; {must} {_kind(metadata)}"
+                             f"{_range(**metadata['bounds'])}.")
+
+
+def is_within(number, least=None, above=None, most=None, below=None) -> bool:
+    """Whether a number is within bounds; NaN is not."""
+    return (number == number and (least is None or number >= least)
+            and (above is None or number > above)
+            and (most is None or number <= most) and (below is None or number < below))
+
+
+def _kind(metadata):
+    if not metadata["items"]:
+        return ""
+    return ("a whole number " if metadata["items"] is int else "a number ")[
+        :None if metadata["bounds"] else -1]
+
+
+def _range(least=None, above=None, most=None, below=None):
+    """Completes "it must be ..."."""
+    upper = ([f"at most {most}"] if most is not None else
+             ["finite"] if below == float("inf") else
+             [f"below {below}"] if below is not None else [])
+    if least is not None and upper and upper != ["finite"]:
+        return f"from {least} to {upper[0].removeprefix('at most ')}"
+    lower = ([f"at least {least}"] if least is not None else
+             [f"above {above}"] if above is not None else [])
+    return " and ".join(lower + upper)
+
+
+def group_of(config_class, name) -> type:
+    """The class that declares a field."""
+    return next(kind for kind in config_class.__mro__
+                if name in vars(kind).get("__annotations__", {}))
+
+
+def given_in(config_classes: Iterable[type]) -> list[str]:
+    """The names of all options of some dataclasses."""
+    return [field.name for kind in config_classes for field in fields_of(kind)]

@@ -1,0 +1,103 @@
+"""absl's flags for the options of dataclasses, and instances of these from parsed flags."""
+
+import typing
+
+from absl import flags as absl_flags
+
+from bert_tf.errors import InputError, choose_from
+from bert_tf.files import PATH_FLAGS, check_decodable, check_local
+from bert_tf.flags.options import check, default_of, fields_of, given_in, is_required
+
+
+class _Choice(absl_flags.ArgumentParser):
+    """Takes one of some strings, and names the nearest where it is given another."""
+
+    def __init__(self, choices):
+        super().__init__()
+        self._choices = list(choices)
+
+    def parse(self, argument):
+        if argument not in self._choices:
+            raise ValueError(choose_from(argument, self._choices))
+        return argument
+
+
+def types_of(config_class) -> dict[str, type]:
+    """The type of each option's flag: `int` for `int | None`; `list` for `list[str]`."""
+    hints = typing.get_type_hints(config_class)
+    return {field.name: _plain_type(hints[field.name]) for field in fields_of(config_class)}
+
+
+def _plain_type(annotation):
+    options = [t for t in typing.get_args(annotation) if t is not type(None)]
+    if typing.get_origin(annotation) is list:
+        return list
+    return options[0] if options else annotation
+
+
+def define(config_class, flag_values):
+    """Defines one absl flag for each `option` of `config_class` in `flag_values`."""
+    types = types_of(config_class)
+    for field in fields_of(config_class):
+        name, kind, metadata = field.name, types[field.name], field.metadata
+        arguments = {"name": name, "default": default_of(field), "help": metadata["help"],
+                     "flag_values": flag_values}
+        if metadata["choices"] and kind is str:
+            absl_flags.DEFINE(_Choice(metadata["choices"]), **arguments,
+                              serializer=absl_flags.ArgumentSerializer())
+        else:
+            {bool: absl_flags.DEFINE_bool, int: absl_flags.DEFINE_integer,
+             float: absl_flags.DEFINE_float, str: absl_flags.DEFINE_string,
+             list: absl_flags.DEFINE_list}[kind](**arguments)
+        if metadata["alias"]:
+            absl_flags.DEFINE_alias(metadata["alias"], name, flag_values=flag_values)
+
+
+def read(config_class, flag_values):
+    """An instance of `config_class` filled from parsed flags.
+
+    Raises:
+        InputError: a required flag was not given, or a value can't be.
+    """
+    values = {}
+    for field in fields_of(config_class):
+        value = getattr(flag_values, field.name)
+        if is_required(field) and value in (None, "", []):
+            raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
+        parts = value if isinstance(value, list) else [value]
+        check_decodable(parts, f"--{field.name}")
+        if PATH_FLAGS.fullmatch(field.name):
+            check_local(parts, f"--{field.name}: ")
+        values[field.name] = value
+    config = config_class(**values)
+    check(config)
+    return config
+
+
+def given_in_flags(config_classes, flag_values):
+    """{name: value} of the options that the command line gives."""
+    # An alias counts as an occurrence of the flag itself, which still calls itself a default.
+    return {name: getattr(flag_values, name) for name in given_in(config_classes)
+            if flag_values[name].present}
+
+
+def take_defaults(defaults, config_classes, flag_values):
+    """Puts other defaults in the place of the dataclasses' own.
+
+    Args:
+        defaults: function of the flags on the command line, a dict of values by name. It returns
+            (source, values): a phrase that names where the defaults come from, and a dict of them
+            by the name of their flag; names that are no flag of `config_classes` are left out.
+        config_classes: the dataclasses.
+        flag_values: the parsed flags, which are changed.
+
+    Returns:
+        (source, taken): the values that are in effect now because no flag gives another.
+    """
+    names = given_in(config_classes)
+    given = given_in_flags(config_classes, flag_values)
+    source, values = defaults(given)
+    taken = {name: value for name, value in values.items() if name in names and name not in given}
+    for name, value in taken.items():
+        flag_values.set_default(name, value)
+    return source, taken

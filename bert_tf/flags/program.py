@@ -1,0 +1,136 @@
+"""Programs: flags are parsed, help is printed, and errors that users can mend are one sentence."""
+
+import contextlib
+import errno
+import os
+import select
+import sys
+
+from absl import app
+from absl import flags as absl_flags
+
+from bert_tf import signals
+from bert_tf.errors import InputError, nearest
+from bert_tf.files import write_aside
+from bert_tf.flags import help as help_pages
+from bert_tf.flags.options import given_in, shown
+from bert_tf.flags.parsing import define, given_in_flags, read, take_defaults
+
+FLAGFILE = "flags.txt"
+_given: list[str] = []      # the flags of the program that runs
+
+
+def keep(folder: str, prefix: str = "") -> None:
+    """Writes the flags that the running program was given as a flagfile; nothing outside programs.
+
+    Args:
+        folder: where `flags.txt` is written, which an earlier one is replaced by.
+        prefix: of its name, for folders that hold the output of several jobs.
+    """
+    if not _given:
+        return
+    if unkept := next((line for line in _given if line.split("\n") != [line.strip()]), None):
+        print(f"warning: {FLAGFILE} is not written: no flagfile can hold {unkept!r}", flush=True)
+        return
+    with write_aside(os.path.join(folder, prefix + FLAGFILE)) as file:
+        file.writelines(line + "\n" for line in [
+            f"# {os.path.basename(sys.argv[0])} --flagfile=THIS_FILE", *_given])
+
+
+def _report(source, taken):
+    if taken:
+        print(f"defaults from {source}: " + ", ".join(
+            f"--{name}={value if isinstance(value, bool) else shown(value)}"
+            for name, value in taken.items()), flush=True)
+
+
+@contextlib.contextmanager
+def _reaching_output():
+    """In the block, and when it ends, the program ends quietly if nobody reads its output any more,
+    and with one sentence where the output can't be written."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        is_broken = isinstance(error, BrokenPipeError) and _is_unread(sys.stdout)
+        if not is_broken and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        with contextlib.suppress(OSError):
+            if not is_broken:
+                print(f"error: {error}: make room and start the same command again.",
+                      file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:     # what is in the buffer has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The status that shells give to programs that SIGPIPE ended.
+        sys.exit(141 if is_broken else 1)
+
+
+def _is_unread(stream):
+    """Whether the pipe that a stream writes to has no reader any more."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def _parse(argv, config_classes):
+    """What absl leaves of a command line."""
+    try:
+        return absl_flags.FLAGS(argv)
+    except absl_flags.UnrecognizedFlagError as error:
+        aliases = {field.metadata["alias"] for kind in config_classes
+                   for field in help_pages.fields_of(kind)} - {None}
+        names = [*given_in(config_classes), *aliases, "flagfile", "help", "helpfull"]
+        meant = nearest(error.flagname, names) or nearest(error.flagname.removeprefix("no"), names)
+        problem = f"there is no flag --{error.flagname}" + (
+            f"; did you mean --{meant}? --helpfull lists all." if meant else
+            "; --helpfull lists all.")
+    except absl_flags.Error as error:
+        problem = str(error).removesuffix(" ?").removesuffix(".") + "; --help lists the flags."
+    print(f"error: {problem}", file=sys.stderr)
+    sys.exit(1)
+
+
+def run(main, *config_classes, defaults=None, recipe=None):
+    """Runs `main(*configs)` as a program: parses flags, prints help, exits 1 on an InputError and
+    where a disk is full.
+
+    Args:
+        main: function of one instance of each of `config_classes`.
+        defaults: see `take_defaults`; those taken are printed in one line.
+        recipe: function of the flags on the command line, a dict by name; returns the recipe whose
+            options `--help` shows.
+    """
+    # TensorFlow, which `main` may load, says much on stderr that is of no use there.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Names of files may hold bytes that no encoding can print.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    with _reaching_output():
+        if any(argument in (*help_pages.SHORT, *help_pages.FULL) for argument in sys.argv[1:]):
+            doc = sys.modules[main.__module__].__doc__ or ""
+            help_pages.print_help(doc, config_classes, defaults, recipe)
+            sys.exit(0)
+        for config_class in config_classes:
+            define(config_class, absl_flags.FLAGS)
+
+        def guarded(argv):
+            try:
+                if len(argv) > 1:
+                    raise InputError(
+                        f"unexpected argument {argv[1]!r}: flags are written --name=value.")
+                _given[:] = [absl_flags.FLAGS[name].serialize() for name in given_in_flags(
+                    config_classes, absl_flags.FLAGS)]
+                if defaults:
+                    _report(*take_defaults(defaults, config_classes, absl_flags.FLAGS))
+                main(*[read(config_class, absl_flags.FLAGS) for config_class in config_classes])
+            except InputError as error:
+                print(f"error: {error}", file=sys.stderr)
+                sys.exit(1)
+
+        with signals.ending():
+            app.run(guarded, flags_parser=lambda argv: _parse(argv, config_classes))
