@@ -1,7 +1,10 @@
-"""How programs end on Ctrl-C (SIGINT) or SIGTERM: with one line, and nothing half-written."""
+"""Ends programs on Ctrl-C (SIGINT), on SIGTERM, and where nobody reads what they print or a disk is
+full: with one line at most, and nothing half-written."""
 
 import contextlib
+import errno
 import os
+import select
 import signal
 import sys
 import threading
@@ -72,6 +75,38 @@ def ending() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def reaching_output() -> Iterator[None]:
+    """In the block, and when it ends, the program ends quietly if nobody reads its output any more,
+    and with one sentence where the output can't be written."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        is_broken = isinstance(error, BrokenPipeError) and _is_unread(sys.stdout)
+        if not is_broken and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        with contextlib.suppress(OSError):
+            if not is_broken:
+                print(f"error: {error}: make room and start the same command again.",
+                      file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:     # what is in the buffer has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The status that shells give to programs that SIGPIPE ended.
+        sys.exit(141 if is_broken else 1)
+
+
+def _is_unread(stream) -> bool:
+    """Whether the pipe that a stream writes to has no reader any more."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 @contextlib.contextmanager

@@ -5,12 +5,14 @@ they are not installed, `python -m run_scripts.commands NAME --flag=value ...` i
 """
 
 import ast
-import difflib
 import importlib
 import os
 import pathlib
 import re
 import sys
+
+from bert_tf import signals
+from bert_tf.errors import choose_from
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
@@ -94,12 +96,12 @@ def _find_program(command, package):
                  "the repository and start the command there.")
     name = sys.argv.pop(1) if len(sys.argv) > 1 else ""
     if name in _HELP:
-        _print_help(command, package, found)
+        with signals.reaching_output():
+            _print_help(command, package, found)
         sys.exit()
     if name not in found:
-        near = difflib.get_close_matches(name, found, 1)
         sys.exit(f"error: {command} needs a name as its first argument, and not {name!r}: "
-                 + (f"did you mean {near[0]}? " if near else "") + f"{', '.join(found)}.")
+                 + choose_from(name, found))
     return f"{package}.{name.replace('-', '_')}"
 
 
@@ -117,7 +119,7 @@ def run() -> None:
         name = sys.argv.pop(1)
     command, *first = OLD_NAMES.get(name, name).split() or [""]
     if command not in COMMANDS:
-        sys.exit(f"error: there is no command {name!r}; the commands are {', '.join(COMMANDS)}.")
+        sys.exit(f"error: there is no command {name!r}; {choose_from(name, COMMANDS)}")
     sys.argv[1:1] = first
     module = COMMANDS[command]
     if module in PACKAGES:

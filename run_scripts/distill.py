@@ -53,7 +53,8 @@ class DistillFlags:
         flags.REQUIRED, "JSON of the student's sizes, or the folder of a model whose weights the "
         "student begins with.")
     student_layers: list[str] = option(
-        [], "Layers that the student takes from the model in --student, from 0; default: all.")
+        [], "Layers that the student takes from the model in --student, from 0; default: all.",
+        rare=True)
     recipe: str = option(
         "soft_labels", "How to learn. " + " ".join(
             f"{row.name}: {row.paper}." for row in DISTILLATIONS.values()),
@@ -62,21 +63,25 @@ class DistillFlags:
         None, "How logits are compared. kl: the divergence from the teacher's distribution. "
         "cross_entropy: the cross-entropy of both distributions. mse: squared differences of the "
         "logits. log_mse: the form of nlp-architect, which is due to a mistake there. Default: "
-        "that of --recipe. Numbers are always compared by mse.", choices=FORMS)
+        "that of --recipe. Numbers are always compared by mse.", choices=FORMS, rare=True)
     distill_temperature: float | None = option(
         None, "Temperature by which logits are divided before they are compared (default: that of "
         "--recipe).")
     soft_weight: float | None = option(
-        None, "Weight of the loss on soft targets (default: that of --recipe).")
+        None, "Weight of the loss on soft targets (default: that of --recipe).", least=0,
+        below=float("inf"), rare=True)
     gold_weight: float | None = option(
-        None, "Weight of the loss on gold labels (default: that of --recipe).")
+        None, "Weight of the loss on gold labels (default: that of --recipe).", least=0,
+        below=float("inf"), rare=True)
     patience_weight: float | None = option(
-        None, "Weight of the loss on the [CLS] vectors of layers, in --recipe=pkd (default: 100).")
+        None, "Weight of the loss on the [CLS] vectors of layers, in --recipe=pkd (default: 100).",
+        rare=True, least=0, below=float("inf"))
     patience_layers: str | None = option(
         None, "Layers of the teacher that are compared with the student's layers below its top "
-        "one: skip, evenly spaced; last, the last ones; or numbers from 0 (default: skip).")
+        "one: skip, evenly spaced; last, the last ones; or numbers from 0 (default: skip).",
+        rare=True)
     normalize_patience: bool = option(
-        True, "Scale the [CLS] vectors of --recipe=pkd to the length 1 first.")
+        True, "Scale the [CLS] vectors of --recipe=pkd to the length 1 first.", rare=True)
     transfer_file: list[str] = option(
         [], "Texts without labels, which the teachers label: tables with the columns of the "
         "training file, or text with one sentence per line. For pairs, each line is paired with "
@@ -87,32 +92,34 @@ class DistillFlags:
         "masked_words: copies in which words are replaced by predictions of --masked_lm "
         "(arXiv:1909.10351). Default: that of --recipe.", choices=AUGMENTATIONS)
     masked_lm: str = option(
-        "", "With --augmentation=masked_words, folder of a pre-trained model with its masked LM.")
+        "", "With --augmentation=masked_words, folder of a pre-trained model with its masked LM.",
+        rare=True)
     glove_embs: str = option(
-        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, from "
-        "which words of several pieces are replaced; without it they stay.")
+        "", "With --augmentation=masked_words, a file of word vectors, such as GloVe's, from which "
+        "words of several pieces are replaced; without it they stay.", rare=True)
     augmentation_copies: int = option(
         0, "Copies of each example. 0: with random_words 20 of a text and 10 of a pair, as in "
-        "arXiv:1903.12136; with masked_words 30 of each text.")
+        "arXiv:1903.12136; with masked_words 30 of each text.", rare=True)
     ngram_prob: float = option(
         0.25, "Probability that a copy is cut to a window of 1 to 5 words; 0 in the code of "
-        "arXiv:1903.12136.")
-    augmentation_seed: int = option(0, "Seed of the augmented copies.")
+        "arXiv:1903.12136.", rare=True)
+    augmentation_seed: int = option(0, "Seed of the augmented copies.", rare=True)
     pos_tagger: str = option(
         "", "Folder of a bert-run-tagger model of parts of speech, from which --augmentation "
-        "learns which words can replace a word; without it all words count as one part of speech.")
-    train_examples: bool = option(True, "Learn from the task's training file too.")
+        "learns which words can replace a word; without it all words count as one part of speech.",
+        rare=True)
+    train_examples: bool = option(True, "Learn from the task's training file too.", rare=True)
     do_eval: bool = option(True, "Score the student, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
     vocab_file: str = option(
         "", "The student's vocabulary; default: that beside --student, else the teacher's.")
-    do_lower_case: bool | None = option(None, "Lower-case the student's text; default: as the "
-                                              "teacher's.")
+    do_lower_case: bool | None = option(
+        None, "Lower-case the student's text; default: as the teacher's.", rare=True)
     max_seq_length: int = option(
         0, "Maximum length S of the student's sequences; 0: that of the teacher.")
     records_dir: str = option(
         "", "Folder of the labelled records; default: records in --output_dir. Students with the "
-        "same tokenizer may share it.")
+        "same tokenizer may share it.", rare=True)
 
     def row(self) -> Distillation:
         """The way of distillation, with the weights of the flags.
@@ -120,10 +127,7 @@ class DistillFlags:
         Raises:
             InputError: a flag is of another recipe, or a weight can't be used.
         """
-        for name in ("soft_weight", "gold_weight", "patience_weight"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise InputError(f"--{name} is {value}; it must be at least 0.")
+        flags.check(self)
         row = find_distillation(self.recipe).with_soft(
             self.soft_weight, self.gold_weight, form=self.soft_loss,
             temperature=self.distill_temperature)

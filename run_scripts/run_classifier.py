@@ -15,17 +15,17 @@ Example:
 import dataclasses
 
 from bert_tf import flags
-from bert_tf.errors import InputError
-from bert_tf.flags import option
+from bert_tf.flags import Scope, check, option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.ensemble import open_models
 from run_scripts.finetuning.model import FEATURE_LAYERS, ModelFlags, frozen
 from run_scripts.finetuning.relatives import defaults_for, named_task
 
-# Which flags are for which head.
-_HEADS = {"linear": (), "step": ("head_size", "label_gain"),
-          "attentive": ("head_size", "feature_layers", "lstm_size", "lstm_layers")}
+HEADS = ("linear", "step", "attentive")
+_WIDE = Scope("--head=step and --head=attentive", HEADS[1:].__contains__, "head")
+_STEP = Scope("--head=step", "step".__eq__, "head")
+_ATTENTIVE = Scope("--head=attentive", "attentive".__eq__, "head")
 
 
 @dataclasses.dataclass
@@ -36,34 +36,30 @@ class ClassifierFlags:
         None, "Head that classifies a text. linear: one layer on the pooled output (default). "
         "step: a hidden layer on the output at the last token (arXiv:1511.01432; the default of "
         "its LSTM). attentive: LSTMs on features from the model's layers, which are not trained, "
-        "with attention between two texts (arXiv:1804.07461).", choices=tuple(_HEADS))
+        "with attention between two texts (arXiv:1804.07461).", choices=HEADS)
     head_size: int | None = option(
         None, "Width of the hidden layer of --head=step (default: 30) or --head=attentive "
-        "(default: 512).")
+        "(default: 512).", for_=_WIDE)
     label_gain: bool | None = option(
         None, "With --head=step, classify at all tokens in training, with more weight on later "
-        "tokens (default: False).")
+        "tokens (default: False).", for_=_STEP)
     feature_layers: str | None = option(
-        None, "With --head=attentive, layers that give the features (default: elmo, the sum of "
-        "all layers with learned weights).", choices=FEATURE_LAYERS)
+        None, "With --head=attentive, layers that give the features (default: elmo, the sum of all "
+        "layers with learned weights).", choices=FEATURE_LAYERS, for_=_ATTENTIVE)
     lstm_size: int | None = option(
-        None, "Width of each direction of the LSTMs of --head=attentive (default: 1500).")
+        None, "Width of each direction of the LSTMs of --head=attentive (default: 1500).",
+        for_=_ATTENTIVE)
     lstm_layers: int | None = option(
-        None, "Number of stacked LSTMs of --head=attentive (default: 2).")
+        None, "Number of stacked LSTMs of --head=attentive (default: 2).", for_=_ATTENTIVE)
 
     def options(self) -> dict:
         """The flags by name.
 
         Raises:
-            InputError: one is of another head.
+            InputError: one is for another head.
         """
-        found = dataclasses.asdict(self)
-        for name, value in found.items():
-            allowed = _HEADS[self.head] if self.head else ("head",)
-            if value is not None and name not in ("head", *allowed):
-                raise InputError(f"--{name} is not of --head={self.head or 'linear'}; leave it "
-                                 "out, or give another --head.")
-        return found
+        check(self)
+        return dataclasses.asdict(self)
 
 
 def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings,

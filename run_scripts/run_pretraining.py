@@ -18,9 +18,10 @@ import os
 from bert_tf import checkpoints, data, flags, training
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
-from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
+from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
+from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
-from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
+from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults, recipe_of
 from run_scripts.pretraining.network import make_learner, own_settings, read_network
 from run_scripts.pretraining.records import (
     beside_teacher,
@@ -169,7 +170,7 @@ def _noticed(job, stack, records):
 def run() -> None:
     """The console entry point."""
     flags.run(main, PretrainingFlags, TrainSettings, GeneratorSettings, StackingSettings,
-              TransferSettings, defaults=recipe_defaults)
+              TransferSettings, defaults=recipe_defaults, recipe=recipe_of)
 
 
 if __name__ == "__main__":

@@ -17,43 +17,38 @@ Example:
 import dataclasses
 
 from bert_tf import flags
-from bert_tf.errors import InputError
-from bert_tf.flags import option
+from bert_tf.flags import Scope, check, option
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning.ensemble import open_models
 from run_scripts.finetuning.model import FEATURE_LAYERS, ModelFlags, frozen
 from run_scripts.finetuning.relatives import defaults_for, named_task
 
+_LSTMS = Scope("LSTMs, which --feature_layers gives features to", bool, "feature_layers")
+
 
 @dataclasses.dataclass
 class HeadFlags:
-    """From what a word's tag is predicted; by default as the model was trained."""
+    """The head, which predicts a word's tag; by default as the model was trained."""
 
     document_context: bool | None = option(
-        None, "Fill up sequences with the neighbouring sentences of the document (default: False).")
+        None, "Fill up sequences with the neighbouring sentences of the document (default: False).",
+        rare=True)
     feature_layers: str | None = option(
         None, "Layers of the encoder whose vectors LSTMs read. The LSTMs are trained instead of "
         "the encoder (arXiv:1810.04805, table 7), by default with --learning_rate=1e-3 and "
         "--train_batch_size=32.", choices=FEATURE_LAYERS)
     lstm_size: int | None = option(
-        None, "Width of each direction of the LSTMs of --feature_layers (default: 768).")
+        None, "Width of each direction of the LSTMs of --feature_layers (default: 768).",
+        for_=_LSTMS)
     lstm_layers: int | None = option(
-        None, "Number of stacked LSTMs of --feature_layers (default: 2).")
+        None, "Number of stacked LSTMs of --feature_layers (default: 2).",
+        for_=_LSTMS)
 
     def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
-        """The settings of training, with the encoder frozen if it only gives features.
-
-        Raises:
-            InputError: a flag does not fit the way to train.
-        """
-        if not self.feature_layers:
-            for name in ("lstm_size", "lstm_layers"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"--{name} is of the LSTMs of --feature_layers: give it too, "
-                                     "or leave this out.")
-            return settings
-        return frozen(settings, "feature_layers")
+        """The settings of training, with the encoder frozen if it only gives features."""
+        check(self)
+        return frozen(settings, "feature_layers") if self.feature_layers else settings
 
 
 def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: HeadFlags,

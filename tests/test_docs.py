@@ -1,8 +1,6 @@
 """README and docs name only what exists, and their short commands work."""
 
 import ast
-import dataclasses
-import functools
 import pathlib
 import re
 import shlex
@@ -15,6 +13,7 @@ from absl import flags as absl_flags
 import bert_tf
 from bert_tf import flags
 from run_scripts import commands
+from tests.programs import fields, names, program
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
@@ -23,47 +22,6 @@ TEXTS = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
 # Flags of other programs.
 FOREIGN = {"logdir", "na-prob-file", "help"}
 SHELL_SCRIPTS = {"run_scripts/quickstart.sh": "bert-quickstart"}
-
-
-@functools.cache
-def names():
-    """All programs: the commands, and those of `bert-benchmark` and `bert-analyze` with a name."""
-    return [name for command, module in commands.COMMANDS.items() for name in (
-        [f"{command} {name}" for name in commands.programs(module)]
-        if module in commands.PACKAGES else [command])]
-
-
-@dataclasses.dataclass
-class Program:
-    """What a command gives to `flags.run`."""
-
-    main: object
-    classes: tuple
-    defaults: object
-
-
-@functools.cache
-def program(command):
-    """The `Program` of a command, whose first arguments may be in its name."""
-    found = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flags, "run", lambda main, *classes, defaults=None: found.append(
-            Program(main, classes, defaults)))
-        patch.setattr(sys, "argv", command.split())
-        patch.setattr(sys, "path", [*sys.path])
-        commands.run()
-    return found[0]
-
-
-@functools.cache
-def fields(command):
-    """{flag: the field of a dataclass that it fills}, with both spellings."""
-    known = {}
-    for kind in program(command).classes:
-        for field in dataclasses.fields(kind):
-            if "help" in field.metadata:
-                known[field.name] = known[field.metadata["alias"]] = field
-    return known
 
 
 def command_lines(text):

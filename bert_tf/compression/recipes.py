@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 
 # What soft targets can be compared by; see `soft_targets.FORMS`.
 FORMS = ("kl", "cross_entropy", "mse", "log_mse")
@@ -119,8 +119,7 @@ def find_distillation(name: str) -> Distillation:
         InputError: there is none.
     """
     if name not in DISTILLATIONS:
-        raise InputError(f"there is no distillation {name!r}; choose from "
-                         f"{', '.join(DISTILLATIONS)}.")
+        raise InputError(f"there is no distillation {name!r}; {choose_from(name, DISTILLATIONS)}")
     return DISTILLATIONS[name]
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from bert_tf.config.sizes import WHOLE_NUMBERS, Sizes
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
 
 _NO_LIMIT = WHOLE_NUMBERS["max_position_embeddings"]
@@ -45,7 +45,7 @@ class Recurrent:
             InputError: there is no such size, or a value is refused.
         """
         if name not in presets:
-            raise InputError(f"there is no size {name!r}; choose from {', '.join(presets)}.")
+            raise InputError(f"there is no size {name!r}; {choose_from(name, presets)}")
         values = {**sizes, **presets[name], **overrides}
         return cls.from_dict(values)        # type: ignore[attr-defined]
 

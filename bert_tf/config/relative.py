@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from bert_tf.config.sizes import PRESETS
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 
 LONGEST = 1 << 20
 
@@ -78,8 +78,8 @@ class Relative:
             known = {"hidden_size": width, "num_hidden_layers": layers,
                      "num_attention_heads": width // 64, "intermediate_size": 4 * width}
         elif name not in presets:
-            raise InputError(f"there is no size {name!r}; choose from "
-                             f"{', '.join(dict.fromkeys([*PRESETS, *cls.own_presets, *presets]))}.")
+            raise InputError(f"there is no size {name!r}; " + choose_from(
+                name, dict.fromkeys([*PRESETS, *cls.own_presets, *presets])))
         values: dict[str, Any] = {}
         for given in (known, sizes, presets.get(name, {}), overrides):
             values |= {cls.common_names.get(key, key): value for key, value in given.items()

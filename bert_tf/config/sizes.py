@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 from bert_tf.files import write_json
 from bert_tf.options import read_json
 
@@ -217,6 +217,6 @@ def preset(cls: type[S], name: str, sizes: Mapping[str, Any] = MappingProxyType(
         values |= {"hidden_size": width, "num_hidden_layers": layers,
                    "num_attention_heads": width // 64, "intermediate_size": 4 * width}
     elif name not in presets:
-        raise InputError(f"there is no size {name!r}; choose from "
-                         f"{', '.join(dict.fromkeys([*PRESETS, *presets]))}.")
+        raise InputError(f"there is no size {name!r}; "
+                         + choose_from(name, dict.fromkeys([*PRESETS, *presets])))
     return cls.from_dict({**values, **sizes, **presets.get(name, {}), **overrides})

@@ -13,7 +13,7 @@ from bert_tf.config.sizes import Sizes, read_file
 from bert_tf.config.t5 import T5Config
 from bert_tf.config.universal import UniversalConfig
 from bert_tf.config.xlnet import XLNetConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 
 # The configuration of each `model_type`; the first is that of files which name none.
 CONFIGS: dict[str, Any] = {
@@ -44,8 +44,8 @@ def config_from_dict(values: dict[str, Any]) -> Sizes:
         (name for name, cls in CONFIGS.items()
          if any(key in values for key in cls.distinctive_keys)), next(iter(CONFIGS))))
     if not isinstance(model_type, str) or model_type not in CONFIGS:
-        raise InputError(f"model_type {model_type!r} is unknown; choose from "
-                         f"{', '.join(CONFIGS)}.")
+        raise InputError(f"model_type {model_type!r} is unknown; "
+                         + choose_from(str(model_type), CONFIGS))
     return CONFIGS[model_type].from_dict(values)
 
 

@@ -1,9 +1,6 @@
 """Programs: flags are parsed, help is printed, and errors that users can mend are one sentence."""
 
-import contextlib
-import errno
 import os
-import select
 import sys
 
 from absl import app
@@ -44,38 +41,6 @@ def _report(source, taken):
             for name, value in taken.items()), flush=True)
 
 
-@contextlib.contextmanager
-def _reaching_output():
-    """In the block, and when it ends, the program ends quietly if nobody reads its output any more,
-    and with one sentence where the output can't be written."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except OSError as error:
-        is_broken = isinstance(error, BrokenPipeError) and _is_unread(sys.stdout)
-        if not is_broken and error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        with contextlib.suppress(OSError):
-            if not is_broken:
-                print(f"error: {error}: make room and start the same command again.",
-                      file=sys.stderr)
-        try:
-            sys.stdout.flush()
-        except OSError:     # what is in the buffer has nowhere to go
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # The status that shells give to programs that SIGPIPE ended.
-        sys.exit(141 if is_broken else 1)
-
-
-def _is_unread(stream):
-    """Whether the pipe that a stream writes to has no reader any more."""
-    poll = select.poll()
-    poll.register(stream.fileno(), 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
-
 def _parse(argv, config_classes):
     """What absl leaves of a command line."""
     try:
@@ -110,7 +75,7 @@ def run(main, *config_classes, defaults=None, recipe=None):
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    with _reaching_output():
+    with signals.reaching_output():
         if any(argument in (*help_pages.SHORT, *help_pages.FULL) for argument in sys.argv[1:]):
             doc = sys.modules[main.__module__].__doc__ or ""
             help_pages.print_help(doc, config_classes, defaults, recipe)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.config.t5 import T5_PRESETS
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.recipes.denoising import Denoising
 from bert_tf.recipes.recipe import Recipe, Task, Term
@@ -233,8 +233,7 @@ def find(name: str) -> Recipe:
         InputError: there is none.
     """
     if name not in RECIPES:
-        raise InputError(f"--recipe: there is no recipe {name!r}; choose one of "
-                         f"{', '.join(RECIPES)}.")
+        raise InputError(f"--recipe: there is no recipe {name!r}; {choose_from(name, RECIPES)}")
     return RECIPES[name]
 
 

@@ -6,7 +6,7 @@ GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
 (clips.uantwerpen.be/conll2003/ner) and SQuAD.
 """
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 from bert_tf.tasks.task import KINDS, Defaults, Split, Task
 
 _SENTENCES = ("sentence1", "sentence2")
@@ -117,6 +117,6 @@ def find_task(name: str) -> Task:
     plain = name.lower().replace("-", "")
     found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
     if not found:
-        raise InputError(f"there is no task {name!r}; choose from {', '.join(TASKS)}, or describe "
-                         "your own file with --text_a_column and --label_column.")
+        raise InputError(f"there is no task {name!r}, and --text_a_column and --label_column "
+                         f"describe no file of your own; {choose_from(name, TASKS)}")
     return found[0]

@@ -48,7 +48,7 @@ class TaskFlags:
         "line between sentences.")
     dev_file: str = option("", "Labelled file to score on; the best trial is chosen by its score.")
     test_file: str = option("", "File to predict.")
-    labelled_test: bool = option(False, "The test file has the label column too.")
+    labelled_test: bool = option(False, "The test file has the label column too.", rare=True)
     text_a_column: str = option(
         "", "Column of the text, by name or number from 0. For tagging: column of the words "
         "(default: 0).")
@@ -60,31 +60,34 @@ class TaskFlags:
     choice_columns: list[str] = option(
         [], "Columns of the choices in a multiple choice, such as ending*.")
     labels: list[str] = option([], "All labels; default: the labels of the training file.")
-    multi_label: bool = option(False, "An example has any number of labels, separated by commas.")
+    multi_label: bool = option(
+        False, "An example has any number of labels, separated by commas.", rare=True)
     label_scale: float | None = option(
-        None, "Number by which the labels of a regression are divided in training (default: 1). "
-        "It does not change the records.")
+        None, "Number by which the labels of a regression are divided in training (default: 1). It "
+        "does not change the records.", rare=True, above=0, below=float("inf"))
     max_qa_length: int | None = option(
         None, "In a multiple choice, keep this many last tokens of each choice, and shorten the "
-        "context alone, as XLNet's code does for RACE. Default: shorten the longer of the two.")
+        "context alone, as XLNet's code does for RACE. Default: shorten the longer of the two.",
+        rare=True, least=1)
     carry_choices: bool | None = option(
-        None, "With --max_qa_length: if a context and a choice fit, use both as the context of "
-        "the choices after it, which is a mistake in XLNet's code. (Default: false; for RACE "
-        "true, as in that code.)")
+        None, "With --max_qa_length: if a context and a choice fit, use both as the context of the "
+        "choices after it, which is a mistake in XLNet's code. (Default: false; for RACE true, as "
+        "in that code.)", rare=True)
     both_orders: bool = option(
-        False, "Train on every pair of texts in both orders: first all pairs of the training "
-        "file, then all of them with the texts swapped.")
+        False, "Train on every pair of texts in both orders: first all pairs of the training file, "
+        "then all of them with the texts swapped.", rare=True)
     train_fraction: float = option(
         1.0, "Train on this share of the training file, drawn with --train_fraction_seed; a "
-        "smaller share is a subset of a larger one.")
-    train_fraction_seed: int = option(0, "Seed of --train_fraction.")
-    header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
+        "smaller share is a subset of a larger one.", rare=True, above=0, most=1)
+    train_fraction_seed: int = option(0, "Seed of --train_fraction.", rare=True, least=0)
+    header: bool = option(
+        True, "The first line of a .tsv or .csv file names the columns.", rare=True)
     tfds_name: str = option(
         "", "Data set of tensorflow_datasets. --train_file, --dev_file and --test_file then name "
-        "its splits (default: train, validation and test).")
+        "its splits (default: train, validation and test).", rare=True)
     skip_malformed_lines: bool = option(
-        False, "Leave out lines that cannot be read, such as the broken lines of QQP; the "
-        "manifest counts them. If false, the first such line is an error.")
+        False, "Leave out lines that cannot be read, such as the broken lines of QQP; the manifest "
+        "counts them. If false, the first such line is an error.", rare=True)
 
     @property
     def names_kind(self) -> bool:
@@ -269,21 +272,23 @@ class SquadFlags:
         "the model.)", choices=SQUAD_STYLES)
     start_n_top: int | None = option(
         None, "Number of starts from which ends are predicted, in a style that does so (default: "
-        "albert and xlnet 5, electra 20).")
+        "albert and xlnet 5, electra 20).", rare=True, least=1)
     end_n_top: int | None = option(
-        None, "Number of ends considered for each of these starts (default: --start_n_top).")
+        None, "Number of ends considered for each of these starts (default: --start_n_top).",
+        rare=True, least=1)
     doc_stride: int | None = option(
         None, "Tokens between the starts of two successive parts of a long paragraph (default: "
-        "128).")
+        "128).", least=1)
     max_query_length: int | None = option(
-        None, "Questions longer than this lose their last tokens (default: 64).")
+        None, "Questions longer than this lose their last tokens (default: 64).", least=1)
     n_best_size: int | None = option(
         None, "Number of starts and ends considered in each part, and of answers kept for each "
-        "question (default: 20).")
-    max_answer_length: int | None = option(None, "Maximum tokens of an answer (default: 30).")
+        "question (default: 20).", least=1)
+    max_answer_length: int | None = option(
+        None, "Maximum tokens of an answer (default: 30).", least=1)
     null_score_diff_threshold: float | None = option(
         None, "Give no answer if the score of no answer exceeds that of the best answer by more "
-        "than this (default: the threshold that --do_eval found, else 0).")
+        "than this (default: the threshold that --do_eval found, else 0).", rare=True)
 
     names_kind = True
 

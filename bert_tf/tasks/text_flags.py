@@ -30,10 +30,10 @@ class TextFlags:
     test_file: str = option("", "A file of the same form, or of inputs alone, to write texts for.")
     mixing_maximum: int | None = option(
         None, "Tasks are mixed in proportion to their examples; at most this many examples of a "
-        "task count. Default: all.")
+        "task count. Default: all.", least=1, rare=True)
     mixing_temperature: float = option(
-        1.0, "The proportions are raised to the power 1 / temperature; with a high temperature "
-        "all tasks come equally often.")
+        1.0, "The proportions are raised to the power 1 / temperature; with a high temperature all "
+        "tasks come equally often.", above=0, rare=True)
 
     def open(self, do_train: bool, do_eval: bool, do_predict: bool) -> "Sources":
         """The files that a run needs.

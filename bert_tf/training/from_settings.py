@@ -9,7 +9,7 @@ from bert_tf.errors import InputError
 from bert_tf.training import distribution
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
-from bert_tf.training.settings import POLICIES, TrainSettings
+from bert_tf.training.settings import POLICIES, SharedSettings
 from bert_tf.training.trainer import Trainer
 
 
@@ -18,7 +18,7 @@ def _is_of_use(record):
     return "triggered tf.function retracing" not in record.getMessage()
 
 
-def open_strategy(settings: TrainSettings, trains: bool = True,
+def open_strategy(settings: SharedSettings, trains: bool = True,
                   evaluates: bool = True) -> tf.distribute.Strategy:
     """The strategy of the settings, whose devices can share their batches.
 
@@ -45,7 +45,7 @@ def join_options(own: dict, factors: dict) -> dict:
                                  for name in own.keys() & factors.keys()}}
 
 
-def make_trainer(strategy: tf.distribute.Strategy, settings: TrainSettings,
+def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
                  make_learner: Callable[[str], Learner], sums_losses: bool = False,
                  trains: bool = True, **factors: tuple) -> Trainer:
     """A Trainer whose weights are drawn from the seed of the settings.

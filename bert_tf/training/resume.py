@@ -22,7 +22,7 @@ import numpy as np
 from bert_tf.checkpoints import checksummed
 from bert_tf.errors import InputError
 from bert_tf.options import differing_options, same_options
-from bert_tf.training.settings import TrainSettings
+from bert_tf.training.settings import SharedSettings
 
 _CARRIED = "trainer/carried/"
 _NAME = "checkpoint-{:09d}.safetensors"
@@ -43,7 +43,7 @@ _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "ini
                      "dropout", "dropatt", "dropout_rate", "initializer_factor")
 
 
-def describe(settings: TrainSettings, learner=None) -> dict:
+def describe(settings: SharedSettings, learner=None) -> dict:
     """The JSON values, by flag, that are not free to differ.
 
     Args:
@@ -60,7 +60,7 @@ def _is_free(name, settings):
         name in _EVALUATION and not getattr(settings, "early_stopping", 0))
 
 
-def compare(mine: dict, theirs: dict, settings: TrainSettings) -> tuple[list[str], list[str]]:
+def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
     """The differences of two descriptions of a run.
 
     Args:
@@ -222,7 +222,7 @@ class Place:
         settings: how to train.
     """
 
-    def __init__(self, records: Any, settings: TrainSettings) -> None:
+    def __init__(self, records: Any, settings: SharedSettings) -> None:
         self._order = {"records": records and records.identity(), "seed": settings.random_seed}
         self._batch_size = settings.train_batch_size
         # So many records had been taken at one step.

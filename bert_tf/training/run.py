@@ -17,12 +17,12 @@ from bert_tf.training.distribution import is_chief, mean_over_workers
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.reporting import Reporter, write_eval_results
-from bert_tf.training.settings import TrainSettings
+from bert_tf.training.settings import SharedSettings
 from bert_tf.training.trainer import Trainer
 
 
 class Run:
-    """Training of one `Trainer` on one set of records, under `TrainSettings`.
+    """Training of one `Trainer` on one set of records, under `SharedSettings`.
 
     The state on disk is the checkpoints in `settings.output_dir`, which also keep the run's
     settings and its place in the records.
@@ -38,7 +38,7 @@ class Run:
         more: further settings, by flag, that are noticed where a run goes on with others.
     """
 
-    def __init__(self, trainer: Trainer, settings: TrainSettings, records,
+    def __init__(self, trainer: Trainer, settings: SharedSettings, records,
                  evaluate: Callable[[], dict] | None = None,
                  best: BestWeights | None = None,
                  more: Mapping[str, Any] | None = None) -> None:
@@ -278,7 +278,7 @@ def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
         mean_over_workers(strategy, 0)
 
 
-def make_evaluation(trainer: Trainer, settings: TrainSettings, records) -> Callable[[], dict]:
+def make_evaluation(trainer: Trainer, settings: SharedSettings, records) -> Callable[[], dict]:
     """The function that measures a trainer on a `RecordSet`, for a `Run`."""
     def evaluate():
         batches = trainer.distribute(

@@ -192,9 +192,9 @@ class ModelFlags(QuantisationFlags):
         "fine-tuned model (default: that of --output_dir).")
     ensemble: list[str] = option(
         [], "Folders of fine-tuned models, in place of --init_checkpoint. The mean of their "
-        "predicted probabilities or numbers is scored and written.")
+        "predicted probabilities or numbers is scored and written.", rare=True)
     keep_head: bool = option(
-        False, "Train the head of --init_checkpoint further, instead of a new one.")
+        False, "Train the head of --init_checkpoint further, instead of a new one.", rare=True)
     bert_config_file: str = option(
         "", "The bert_config.json of the model; default: that beside --init_checkpoint. Without "
         "--init_checkpoint, training begins with random weights.")
@@ -207,23 +207,25 @@ class ModelFlags(QuantisationFlags):
         "fine-tuned model, else the task's own.")
     records_dir: str = option(
         "", "Folder of the records, which are made if they are not there; default: records in "
-        "--output_dir.")
+        "--output_dir.", rare=True)
     encoder_dropout: float | None = option(
         None, "Dropout in the encoder, of vectors and of attention alike; default: as in the "
-        "model's configuration.")
+        "model's configuration.", rare=True, least=0, below=1)
     classifier_dropout: float | None = option(
-        None, "Dropout before a classifier's last layer (default: 0.1).")
+        None, "Dropout before a classifier's last layer (default: 0.1).", rare=True, least=0,
+        below=1)
     bilstm_size: int | None = option(
         None, "Width of each direction of a bidirectional LSTM between the model and the head, "
-        'which is trained with both (arXiv:1810.04805, table 5, "+ BiLSTM"); 0: no LSTM. '
-        "(Default: as the model was trained, else 0.)")
-    num_workers: int = option(0, "Processes that make records; 0 for one per core.")
+        'which is trained with both (arXiv:1810.04805, table 5, "+ BiLSTM"); 0: no LSTM. (Default: '
+        "as the model was trained, else 0.)", rare=True, least=0)
+    num_workers: int = option(
+        0, "Processes that make records; 0 for one per core.", rare=True, least=0, most=4096)
     attention_mask_heads: list[str] = option(
         [], "Switch off these attention heads, so that they give nothing, while scoring and "
-        "predicting (arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.")
+        "predicting (arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.", rare=True)
     reverse_head_mask: bool = option(
         False, "--attention_mask_heads names the heads that stay on, in the layers that it "
-        "mentions.")
+        "mentions.", rare=True)
 
     def check(self, settings) -> None:
         """Raises InputError if there is nothing to do, or if trials would be compared by a score

@@ -22,22 +22,23 @@ class QuantisationFlags:
         None, "Round weights and inputs of layers to a few bits, in training too. q8bert: 8 bits "
         "(arXiv:1910.06188). qbert: by groups, with an offset (arXiv:1909.05840). mobilebert: 8 "
         "bits for all tensors in its layers (arXiv:2004.02984). none: floats. (Default: as in the "
-        "model's configuration.)", choices=(*QUANTISATIONS, _NONE))
+        "model's configuration.)", choices=(*QUANTISATIONS, _NONE), rare=True)
     weight_bits: list[str] = option(
         [], "With --quantisation, bits of the weights of the encoder's layers, from 2 to 8, or 32 "
-        "for floats. Give one number, or one for each layer (default: 8).")
+        "for floats. Give one number, or one for each layer (default: 8).", rare=True)
     weight_groups: int | None = option(
         None, "With --quantisation=qbert, number of groups into which the columns of a matrix are "
         "divided. Each group has a range of its own. The number must divide the sizes of the "
-        "layers (default: 128).")
+        "layers (default: 128).", rare=True)
     embedding_bits: int | None = option(
-        None, "With --quantisation, bits of the word embeddings (default: 8).")
+        None, "With --quantisation, bits of the word embeddings (default: 8).", rare=True)
     activation_ranges: str | None = option(
         None, "With --quantisation, source of the range of a layer's input. ema: a moving average "
         "from training. dynamic: the input itself. none: inputs are floats. (Default: ema.)",
-        choices=ACTIVATIONS)
+        choices=ACTIVATIONS, rare=True)
     quantisation_start_step: int | None = option(
-        None, "With --quantisation, number of training steps before rounding begins (default: 0).")
+        None, "With --quantisation, number of training steps before rounding begins (default: 0).",
+        rare=True)
 
     def quantised(self, config: Any) -> Any:
         """A configuration with the quantisation of the flags.

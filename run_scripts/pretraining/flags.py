@@ -10,12 +10,21 @@ from bert_tf.data import masking
 from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, Scope, option
+
+_TASKS = Scope("recipes with several tasks, such as ernie2", lambda recipe: bool(recipe.tasks))
+_DUAL = Scope("recipe dual_training", lambda recipe: recipe.learner == "DualTraining")
+_ORDERED = Scope("recipes that draw the order of prediction, such as xlnet",
+                 lambda recipe: recipe.network == "XLNet")
+_MEMORY = Scope("networks with a memory, such as that of recipe xlnet",
+                lambda recipe: "mem_len" in recipe.sizes)
+_SAMPLED = Scope("recurrent language models, such as elmo", lambda recipe: any(
+    "n_negative_samples_batch" in term.options for term in recipe.terms))
 
 
 @dataclasses.dataclass
 class PretrainingFlags:
-    """What to train, from what, on what."""
+    """Records, model and recipe of pre-training."""
 
     input_file: list[str] = option(REQUIRED, "Records to train on: files, globs or folders.")
     bert_config_file: str = option("", "The bert_config.json of the model.")
@@ -24,7 +33,7 @@ class PretrainingFlags:
         "the vocabulary of the records. An unknown name gives an error that lists the sizes.")
     teacher_input_file: list[str] = option(
         [], "For recipe dual_training: records of the text in both vocabularies, from which the "
-        "teacher learns. They are made with --second_vocab_file.")
+        "teacher learns. They are made with --second_vocab_file.", for_=_DUAL)
     eval_input_file: list[str] = option([], "Records to evaluate on; default: --input_file.")
     do_train: bool = option(False, "Train.")
     do_eval: bool = option(False, "Evaluate at the end, and every --eval_steps.")
@@ -33,17 +42,17 @@ class PretrainingFlags:
         "checkpoint of another run (its file or --output_dir).")
     carry_optimizer: bool = option(
         False, "With a training checkpoint as --init_checkpoint: take over the optimizer's state "
-        "and the step too, to continue in another --output_dir.")
-    max_seq_length: int = option(128, "Length of the records' sequences.")
+        "and the step too, to continue in another --output_dir.", rare=True)
+    max_seq_length: int = option(128, "Length of the records' sequences.", least=1)
     max_predictions_per_seq: int = option(
         20, "Masked positions of the records; if masks are drawn while training, the maximum "
-        "number.")
+        "number.", least=0)
     recipe: str | None = option(
         None, "The kind of pre-training. Default: the recipe that the manifest of the records "
         "names; bert for records without a manifest.", choices=tuple(recipes.RECIPES))
     terms: list[str] = option(
-        [], "Terms of the loss that are trained. Default: all terms of the recipe. masked_lm "
-        "alone leaves out next sentence prediction.")
+        [], "Terms of the loss that are trained. Default: all terms of the recipe. masked_lm alone "
+        "leaves out next sentence prediction.", rare=True)
     masking: str | None = option(
         None, "static: the records hold masks. dynamic: masks are drawn while training, from "
         "records made with --masking=dynamic; one CPU core masks 97,000 sequences of 128 tokens a "
@@ -54,17 +63,19 @@ class PretrainingFlags:
         [], "Order of the tasks, for records of several tasks, such as those of ernie2. continual "
         "(the default): one stage for each new task, which is trained together with the tasks "
         "before it. together: all at once. successive: one after the other. Or "
-        "TASK=STEPS/STEPS/... for each task, separated by commas: its steps in each stage.")
+        "TASK=STEPS/STEPS/... for each task, separated by commas: its steps in each stage.",
+        for_=_TASKS)
     perm_size: int = option(
         0, "For recipes that draw the order of prediction while they train, such as xlnet: number "
-        "of tokens that are permuted together. 0: the --reuse_len of the records.")
+        "of tokens that are permuted together. 0: the --reuse_len of the records.", for_=_ORDERED,
+        least=0)
     mem_len: int | None = option(
         None, "For networks with a memory, such as xlnet's: number of positions before a sequence "
-        "that it sees; 0: no memory. Default: as in the configuration.")
+        "that it sees; 0: no memory. Default: as in the configuration.", for_=_MEMORY, least=0)
     n_negative_samples_batch: int | None = option(
         None, "For recurrent language models, such as elmo: number of tokens that are drawn for "
         "each batch in training, and from which the right token must be told apart (sampled "
-        "softmax); 0: the whole vocabulary. Default: that of the recipe.")
+        "softmax); 0: the whole vocabulary. Default: that of the recipe.", for_=_SAMPLED, least=0)
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
@@ -77,14 +88,22 @@ def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
     return found[0][0] if found else None
 
 
+def _first_manifest(given):
+    with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
+        return first_manifest(given.get("input_file", []))
+    return None
+
+
+def recipe_of(given: Mapping[str, Any]) -> recipes.Recipe:
+    """Returns the recipe of --recipe, or of the records."""
+    return recipes.find(given.get("recipe") or recipes.of_manifest(_first_manifest(given)).name)
+
+
 def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Defaults of the recipe, and of the records that it is trained on (see
     `flags.take_defaults`)."""
-    record = None
-    with contextlib.suppress(InputError):       # `main` checks the files, after the other flags
-        record = first_manifest(given.get("input_file", []))
-    made = recipes.of_manifest(record)
-    recipe = recipes.find(given.get("recipe") or made.name)
+    record = _first_manifest(given)
+    made, recipe = recipes.of_manifest(record), recipe_of(given)
     values = dict(recipe.defaults)
     if record:
         options = record["options"]

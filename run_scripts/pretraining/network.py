@@ -8,13 +8,8 @@ from typing import Any
 from bert_tf import networks, recipes, training
 from bert_tf.config import EncoderConfig, Sizes, published, read_config
 from bert_tf.errors import InputError
-from bert_tf.training.settings import GeneratorSettings
-from bert_tf.training.transfer_settings import TransferSettings
+from bert_tf.flags import check
 from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
-
-# For which recipes the settings of learners are.
-_RECIPES = {GeneratorSettings: "recipes with a generator, such as electra",
-            TransferSettings: "recipes with a teacher, such as distilbert and mobilebert"}
 
 
 def read_network(job: PretrainingFlags) -> Sizes:
@@ -30,6 +25,7 @@ def read_network(job: PretrainingFlags) -> Sizes:
     config = read_config(path) if path else None
     record = first_manifest(job.input_file)
     recipe = recipes.find(job.recipe or recipes.of_manifest(record).name)
+    check(job, recipe)
     if config is None:
         if record is None:
             raise InputError("--model_size takes the size of the vocabulary from the manifest of "
@@ -57,9 +53,6 @@ def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] 
     """
     memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
     if job.mem_len is not None:
-        if not memory:
-            raise InputError("--mem_len is for networks with a memory, such as that of recipe "
-                             "xlnet; leave it out.")
         config = dataclasses.replace(config, mem_len=job.mem_len)
     reuse = (record or {"options": {}})["options"].get("reuse_len")
     if memory and reuse and config.reuse_len != reuse:
@@ -103,16 +96,12 @@ def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.
 
 
 def own_settings(recipe: recipes.Recipe, *settings: Any) -> Any:
-    """Those of the `settings` that the learner of a recipe takes, or None.
+    """Returns what the learner of a recipe takes of the `settings`, or None.
 
     Raises:
         InputError: others are not at their defaults.
     """
     wanted = getattr(training, recipe.learner).settings_class
     for given in settings:
-        if wanted is not type(given) and given != type(given)():
-            name = next(name for name, value in dataclasses.asdict(given).items()
-                        if value != getattr(type(given), name))
-            raise InputError(f"--{name} is for {_RECIPES[type(given)]}; leave it out with recipe "
-                             f"{recipe.name}.")
+        check(given, recipe)
     return next((given for given in settings if type(given) is wanted), None)

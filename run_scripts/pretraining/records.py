@@ -7,7 +7,7 @@ from bert_tf import data, objectives, recipes, training
 from bert_tf.config import Sizes
 from bert_tf.data import masking
 from bert_tf.data.records import features
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, choose_from
 from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags
@@ -38,14 +38,13 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
         samples: --n_negative_samples_batch.
 
     Raises:
-        InputError: the recipe has no such term or no use for `samples`, or the network nothing to
-            train it on.
+        InputError: the recipe has no such term, or the network nothing to train it on.
     """
     terms = {_name(term): term for term in recipe.terms}
     for name in names:
         if name not in terms:
-            raise InputError(f"--terms: recipe {recipe.name} has no {name}; choose from "
-                             f"{', '.join(terms)}.")
+            raise InputError(f"--terms: recipe {recipe.name} has no {name}; "
+                             + choose_from(name, terms))
         if config and not getattr(objectives, terms[name].objective).fits(config):
             raise InputError(f"--terms: {name} reads what the network of this configuration does "
                              "not return; leave it out.")
@@ -56,9 +55,6 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
     if records and records.tasks:
         found = tuple(term for term in found if term.task in records.tasks)
     if samples is not None:
-        if any("n_negative_samples_batch" not in term.options for term in found):
-            raise InputError("--n_negative_samples_batch is for recurrent language models, such as "
-                             f"elmo; leave it out with recipe {recipe.name}.")
         found = tuple(dataclasses.replace(term, options={
             **term.options, "n_negative_samples_batch": samples}) for term in found)
     if records:
@@ -148,9 +144,6 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
     check_recipe(job, recipe, records, flag)
     terms = choose_terms(recipe, job.terms, records)
     is_ordered = "is_masked" in records.format.names
-    if job.perm_size and not is_ordered:
-        raise InputError("--perm_size is for recipes that draw the order of prediction, such as "
-                         f"xlnet; leave it out with recipe {recipe.name}.")
     if is_ordered:
         records = data.draw_orders(records, flag, job.perm_size, job.max_predictions_per_seq)
     elif not masking.find(recipe.corruption).hides:
@@ -187,10 +180,9 @@ def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
         InputError: there are none, or they do not go together.
     """
     learns = any(term.network == "teacher" for term in recipe.terms)
-    if learns != bool(job.teacher_input_file):
+    if learns and not job.teacher_input_file:
         raise InputError(f"--teacher_input_file must be given: recipe {recipe.name} trains the "
-                         "teacher, too." if learns else "--teacher_input_file is for recipe "
-                         f"dual_training; leave it out with recipe {recipe.name}.")
+                         "teacher, too.")
     if not learns:
         return records
     flag, patterns = "teacher_input_file", job.teacher_input_file

@@ -20,7 +20,8 @@ from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Learner, distribution, resume, save_model
-from bert_tf.training.settings import FineTuneSettings, GeneratorSettings, TrainSettings
+from bert_tf.training.recipe_settings import GeneratorSettings
+from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags

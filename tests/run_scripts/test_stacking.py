@@ -15,7 +15,8 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training import Electra, Learner, Trainer, make_optimizer, resume, stacking
 from bert_tf.training.optimizers.adam import WarmupLinearDecay
-from bert_tf.training.settings import GeneratorSettings, StackingSettings, TrainSettings
+from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
+from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
 from run_scripts.pretraining.flags import PretrainingFlags
 from tests.training import tiny

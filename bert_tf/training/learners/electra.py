@@ -18,7 +18,7 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.training.learners.learner import Learner, Measures
-from bert_tf.training.settings import GeneratorSettings
+from bert_tf.training.recipe_settings import GeneratorSettings
 
 # What the network learns, by --discriminator: class, options and weight (None: the recipe's).
 _DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {

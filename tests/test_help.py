@@ -1,0 +1,82 @@
+"""The help of every program: few flags, in groups, and all of them with --helpfull."""
+
+import re
+
+import pytest
+
+from bert_tf import flags, recipes
+from bert_tf.flags.help import groups, help_text
+from bert_tf.flags.options import fields_of
+from tests.programs import names, program
+
+MOST = 40
+
+
+def listed(text):
+    """The flags that a help text shows."""
+    return [name.removeprefix("[no]") for name in re.findall(r"^  --([\w\[\]]+)", text, re.M)]
+
+
+@pytest.mark.parametrize("command", names())
+def test_help_shows_few_flags_in_groups_and_helpfull_all(command):
+    classes = program(command).classes
+    known = {field.name for kind in classes for field in fields_of(kind)}
+    short, full = (listed(help_text("", classes, is_full=is_full)) for is_full in (False, True))
+    assert len(short) <= MOST and set(short) <= set(full)
+    assert len(full) == len(set(full)) and set(full) == known
+    hidden = len(full) - len(short)
+    assert (f"\n{hidden} more: --helpfull" in help_text("", classes)) == bool(hidden)
+
+
+@pytest.mark.parametrize("command", names())
+def test_each_flag_has_a_help_and_a_group_with_a_title(command):
+    found = groups(program(command).classes)
+    for kind, fields in found.items():
+        assert len(kind.__doc__) > 5 and not kind.__doc__.startswith(f"{kind.__name__}("), kind
+        for field, _ in fields:
+            assert re.search(r"[.)]$", field.metadata["help"]), field.name
+
+
+@pytest.mark.parametrize("recipe", recipes.RECIPES)
+@pytest.mark.parametrize("command", ["bert-create-pretraining-data", "bert-run-pretraining"])
+def test_options_of_a_recipe_are_shown_with_it(command, recipe):
+    found = program(command)
+    shown = listed(help_text("", found.classes, recipe=found.recipe({"recipe": recipe})))
+    assert len(shown) <= MOST
+
+
+@pytest.mark.parametrize("command, recipe, shown, hidden", [
+    ("bert-run-pretraining", "electra", "disc_weight", "teacher"),
+    ("bert-run-pretraining", "mobilebert", "teacher", "disc_weight"),
+    ("bert-create-pretraining-data", "albert", "ngram", "span_upper"),
+    ("bert-create-pretraining-data", "spanbert", "span_upper", "ngram"),
+    ("bert-create-pretraining-data", "xlnet", "reuse_len", "objective"),
+    ("bert-create-pretraining-data", "t5", "objective", "reuse_len")])
+def test_options_of_other_recipes_are_not(command, recipe, shown, hidden):
+    found = program(command)
+    text = listed(help_text("", found.classes, recipe=found.recipe({"recipe": recipe})))
+    assert shown in text and hidden not in text
+    assert {shown, hidden} <= set(listed(help_text("", found.classes, is_full=True)))
+    assert not {shown, hidden} & set(listed(help_text("", found.classes)))
+
+
+def test_values_of_a_flag_show_its_options():
+    classes = program("bert-run-classifier").classes
+    assert "lstm_size" not in listed(help_text("", classes))
+    assert "lstm_size" in listed(help_text("", classes, given={"head": "attentive"}))
+
+
+@pytest.mark.parametrize("recipe", recipes.RECIPES.values(), ids=lambda recipe: recipe.name)
+def test_settings_are_for_the_recipes_whose_learner_takes_them(recipe):
+    from bert_tf import training
+    wanted = getattr(training, recipe.learner).settings_class
+    for kind in (training.GeneratorSettings, training.TransferSettings):
+        for field in fields_of(kind):
+            assert field.metadata["for"].holds(recipe) == (kind is wanted)
+
+
+def test_a_setting_of_another_learner_is_refused():
+    from bert_tf.training import GeneratorSettings
+    with pytest.raises(ValueError, match="^--temperature=2.0 is for recipes with a generator, such "
+                       "as electra; leave it out with --recipe=bert.$"):
+        flags.check(GeneratorSettings(temperature=2.0), recipes.find("bert"))
