@@ -222,12 +222,12 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
          denoising: DenoisingFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
     job.check()
-    recipe, target_length = (denoising or DenoisingFlags()).resolve(job.resolve(), job)
-    stream = stream or StreamFlags()
+    stream, denoising = stream or StreamFlags(), denoising or DenoisingFlags()
+    for given in (job, stream, denoising):
+        flags.check(given, recipes.find(job.recipe))
+    recipe, target_length = denoising.resolve(job.resolve(), job)
     pairing = PAIRINGS[recipe.segments.pairing]
     in_streams = pairing.in_streams
-    if not in_streams:
-        stream.refuse(recipe.name, ("bsz_per_host",) if pairing.in_rows else ())
     masking.find(recipe.corruption).check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                                 job.masked_lm_prob)
     tokenizer = _open_tokenizer(job, recipe)
@@ -249,7 +249,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     if target_length:
         options["max_target_length"] = target_length
     if pairing.in_rows:
-        options["bsz_per_host"] = stream.check_rows()
+        options["bsz_per_host"] = stream.bsz_per_host
         if len(job.output_file) > 1:
             raise InputError("--output_file: the records of rows are in order; name one file.")
     options["do_whole_word_mask"] = recipe.corruption.units == "words"
@@ -296,7 +296,8 @@ def _report(path, record, was_there, report):
 
 def run() -> None:
     """The console entry point."""
-    flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, defaults=recipe_defaults)
+    flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, defaults=recipe_defaults,
+              recipe=lambda given: recipes.find(given.get("recipe", "bert")))
 
 
 if __name__ == "__main__":

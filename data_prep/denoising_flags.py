@@ -1,25 +1,25 @@
 """The flags of `create_pretraining_data` for recipes whose records are inputs and targets."""
 
 import dataclasses
+import functools
 
 from bert_tf.errors import InputError
-from bert_tf.flags import option
+from bert_tf.flags import Scope, option
 from bert_tf.recipes import Recipe
 from bert_tf.recipes.denoising import CONVERTERS, OBJECTIVES
 from data_prep.pretraining_flags import PretrainingDataFlags
 
 _MOST_LENGTH = 1 << 20
-# Flags that have no effect on inputs and targets, and their harmless values.
-_OF_MASKS = {"masking": (None, "static"), "mask_shares": ([],), "masking_units": (None,),
-             "do_whole_word_mask": (None, False), "segments": (None, "runs"),
-             "random_next_sentence": (None,), "masked_lm_prob": (0.15,)}
+_of_pairs = functools.partial(option, for_=Scope(
+    "recipes whose records are inputs and targets, such as t5",
+    lambda recipe: recipe.denoising is not None))
 
 
 @dataclasses.dataclass
 class DenoisingFlags:
-    """What inputs and targets are (T5). A flag that is not given has the objective's value."""
+    """Inputs and targets (T5); a flag that is not given has the objective's value."""
 
-    objective: str | None = option(
+    objective: str | None = _of_pairs(
         None, "How a text becomes an input and a target. span_corruption (the default): spans are "
         "hidden in the input, and are the target. Four objectives hide single tokens: iid_u_u by "
         "unique sentinels, iid_d_d by dropping them, iid_m_f by one sentinel for each (MASS), "
@@ -27,16 +27,19 @@ class DenoisingFlags:
         "whole text. all_permute: the input is the text in another order. prefix_lm: the input is "
         "its beginning. lm, full_lm, random_length, fixed_length: there is no input.",
         choices=OBJECTIVES)
-    noise_density: float | None = option(None, "Share of the tokens that are noise. Default: 0.15.")
-    mean_noise_span_length: float | None = option(None, "Mean length of a span. Default: 3.")
-    max_target_length: int | None = option(
+    noise_density: float | None = _of_pairs(
+        None, "Share of the tokens that are noise. Default: 0.15.", above=0, most=1)
+    mean_noise_span_length: float | None = _of_pairs(
+        None, "Mean length of a span. Default: 3.", least=1)
+    max_target_length: int | None = _of_pairs(
         None, "Length of a target, its final token included. Default: the length of the longest "
-        "target that the objective makes from an input of --max_seq_length tokens.")
-    feature_converter: str | None = option(
+        "target that the objective makes from an input of --max_seq_length tokens.", least=2,
+        most=1 << 20)
+    feature_converter: str | None = _of_pairs(
         None, "What rows hold. encoder_decoder: an input for the encoder and a target for the "
         "decoder. lm: a target, for a decoder alone. prefix_lm: an input and its target, for a "
         "decoder alone.", choices=CONVERTERS)
-    pack: bool | None = option(None, "Put as many pairs of input and target into a row as fit.")
+    pack: bool | None = _of_pairs(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
         """The recipe as the flags vary it, and the length of targets; 0 where there are none.
@@ -49,17 +52,12 @@ class DenoisingFlags:
             InputError: a flag has no use, or a value can't be.
         """
         if recipe.denoising is None:
-            for name, value in dataclasses.asdict(self).items():
-                if value is not None:
-                    raise InputError(f"--{name} is for recipes whose records are inputs and "
-                                     f"targets, such as t5; leave it out with "
-                                     f"--recipe={recipe.name}.")
             return recipe, 0
-        for name, harmless in _OF_MASKS.items():
-            if getattr(job, name) not in harmless:
-                raise InputError(f"--{name} is for recipes that mask tokens; leave it out with "
-                                 f"--recipe={recipe.name}, whose noise has flags of its own "
-                                 "(--objective, --noise_density).")
+        for name, harmless in (("masking", "static"), ("segments", recipe.segments.pairing)):
+            if getattr(job, name) not in (None, harmless):
+                raise InputError(f"--{name}={getattr(job, name)} is for recipes that mask tokens; "
+                                 f"leave it out with --recipe={recipe.name}, whose noise has flags "
+                                 "of its own (--objective, --noise_density).")
         found = OBJECTIVES[self.objective] if self.objective else recipe.denoising
         found = found.vary(self.noise_density, self.mean_noise_span_length)
         converter = self.feature_converter or found.converter

@@ -8,7 +8,7 @@ from bert_tf import recipes
 from bert_tf.data import masking
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, Scope, check, option
 from bert_tf.options import defaults_of
 from bert_tf.recipes.corruption import Segments
 
@@ -22,10 +22,19 @@ SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
 TASK_PAIRINGS = ("sentence_reordering", "sentence_distance")
 
+LINES = Scope("recipes that do not read a text as a stream",
+              lambda recipe: not PAIRINGS[recipe.segments.pairing].in_streams)
+_PAIRS = Scope("recipes of sequences that are encoded", lambda recipe: (
+    LINES.holds(recipe) and not recipe.denoising))
+_MASKS = Scope("recipes that hide tokens", lambda recipe: (
+    _PAIRS.holds(recipe) and recipe.corruption.hides))
+_NGRAMS, _SPANS = (Scope(f"recipes that mask {called}", lambda recipe, choose=choose: (
+    recipe.corruption.choose == choose)) for choose, (called, _) in CHOICE_FLAGS.items())
+
 
 @dataclasses.dataclass
 class PretrainingDataFlags:
-    """The original's flags, --piece_bytes, --num_workers, and those of the recipe at the end.
+    """Text, records, and how sequences and masks are made of it.
 
     A flag of the recipe that is None or empty has the recipe's value.
     """
@@ -39,35 +48,42 @@ class PretrainingDataFlags:
         alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     do_whole_word_mask: bool | None = option(
-        None, "Mask all sub-words of a word or none.")
-    max_seq_length: int = option(128, "Length S of a sequence, [CLS] and [SEP]s included.")
+        None, "Mask all sub-words of a word or none.", for_=_MASKS)
+    max_seq_length: int = option(
+        128, "Length S of a sequence, [CLS] and [SEP]s included.", least=5, most=1 << 14)
     max_predictions_per_seq: int = option(
         20, "Maximum masked positions in a sequence: about max_seq_length * masked_lm_prob. For "
-        "xlnet: number of tokens that are predicted; 0: as many as are drawn.")
+        "xlnet: number of tokens that are predicted; 0: as many as are drawn.", least=0,
+        most=1 << 14)
     random_seed: int = option(12345, "Seed of every random choice.")
     dupe_factor: int = option(
-        10, "Number of passes over the text, each with other pairs and masks.")
-    masked_lm_prob: float = option(0.15, "Share of the tokens to predict.")
+        10, "Number of passes over the text, each with other pairs and masks.", least=1,
+        most=1 << 20)
+    masked_lm_prob: float = option(
+        0.15, "Share of the tokens to predict.", above=0, most=1, for_=_PAIRS)
     short_seq_prob: float = option(
-        0.1, "Share of the sequences for which a length below the maximum is drawn.")
+        0.1, "Share of the sequences for which a length below the maximum is drawn.", least=0,
+        most=1, for_=LINES)
     piece_bytes: int = option(
         1 << 24, "Bytes of text that are treated as one file, and held in memory by one worker. "
-        "This number changes the records; --num_workers does not.")
-    num_workers: int = option(0, "Processes; 0 for one per core.")
+        "This number changes the records; --num_workers does not.", least=1, most=1 << 31,
+        rare=True, for_=LINES)
+    num_workers: int = option(0, "Processes; 0 for one per core.", least=0, most=4096)
     recipe: str = option(
         "bert", "Kind of pre-training, which sets the defaults of other flags.",
         choices=recipes.RECIPES)
     random_next_sentence: bool | None = option(
-        None, "Half of the pairs get a random B (BERT's next sentence prediction). If false, A "
-        "and B are swapped in half of the pairs (ALBERT's sentence order).")
+        None, "Half of the pairs get a random B (BERT's next sentence prediction). If false, A and "
+        "B are swapped in half of the pairs (ALBERT's sentence order).", for_=_PAIRS)
     ngram: int | None = option(
-        None, "Maximum number of successive words or tokens that are masked together (ALBERT).")
+        None, "Maximum number of successive words or tokens that are masked together (ALBERT).",
+        for_=_NGRAMS, least=1, most=1 << 10)
     favor_shorter_ngram: bool | None = option(
-        None, "Mask n-grams with a probability in proportion to 1/n. If false, the longest are "
-        "the most frequent.")
+        None, "Mask n-grams with a probability in proportion to 1/n. If false, the longest are the "
+        "most frequent.", for_=_NGRAMS)
     do_permutation: bool | None = option(
         None, "Also permute as many other tokens, and predict them. Records then have room for "
-        "twice --max_predictions_per_seq.")
+        "twice --max_predictions_per_seq.", for_=_NGRAMS)
     segments: str | None = option(
         None, "How a sequence is made: segment_pairs (BERT's next-sentence pairs), sentence_pairs "
         "(pairs of one sentence each), full_sentences (RoBERTa's: whole sentences, no second "
@@ -78,57 +94,68 @@ class PretrainingDataFlags:
     schemes: list[str] = option(
         [], "How the tokens of a sequence are chosen; each sequence gets one of the named schemes "
         "(SpanBERT): pair_span, spans of words; random, single tokens; ner_span, entities and "
-        "spans.")
-    span_lower: int | None = option(None, "Minimum words of a span.")
-    span_upper: int | None = option(None, "Maximum words of a span; 1 masks single words.")
+        "spans.", for_=_SPANS, choices=SCHEMES)
+    span_lower: int | None = option(
+        None, "Minimum words of a span.", for_=_SPANS, least=1, most=1 << 10)
+    span_upper: int | None = option(
+        None, "Maximum words of a span; 1 masks single words.", for_=_SPANS, least=1, most=1 << 10)
     geometric_p: float | None = option(
-        None, "p of the geometric distribution of a span's length; near 0 for a uniform one.")
+        None, "p of the geometric distribution of a span's length; near 0 for a uniform one.",
+        for_=_SPANS, above=0, below=1)
     replacement_method: str | None = option(
         None, "Replace a whole span in one way (span), or each of its tokens separately "
-        "(word_piece).", choices=("span", "word_piece"))
+        "(word_piece).", choices=("span", "word_piece"), for_=_SPANS)
     endpoints: str | None = option(
         None, "What a span is predicted from: the tokens around it (external), or its own first "
-        "and last (internal).", choices=("external", "internal"))
+        "and last (internal).", choices=("external", "internal"), for_=_SPANS)
     max_pair_targets: int | None = option(
-        None, "Number of tokens of a span that are predicted from --endpoints.")
+        None, "Number of tokens of a span that are predicted from --endpoints.", for_=_SPANS,
+        least=1, most=1 << 10)
     ner_masking_prob: float | None = option(
-        None, "With --schemes=ner_span: probability of masking an entity rather than a span.")
+        None, "With --schemes=ner_span: probability of masking an entity rather than a span.",
+        for_=_SPANS, least=0, most=0.99)
     shuffle_prob: float | None = option(
         None, "Share of the visible tokens that are shuffled, three neighbours at a time, and "
-        "predicted too (StructBERT).")
+        "predicted too (StructBERT).", least=0, most=1, rare=True, for_=LINES)
     random_share: float | None = option(
-        None, "Share of the pairs that get a random B, if B has a next sentence.")
+        None, "Share of the pairs that get a random B, if B has a next sentence.", least=0, most=1,
+        rare=True, for_=LINES)
     swapped_share: float | None = option(
-        None, "Share of the other pairs in which A and B are swapped (StructBERT).")
-    blanks_separate_docs: bool = option(True, "A blank line ends a document.")
-    strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).")
+        None, "Share of the other pairs in which A and B are swapped (StructBERT).", least=0,
+        most=1, rare=True, for_=LINES)
+    blanks_separate_docs: bool = option(
+        True, "A blank line ends a document.", rare=True, for_=LINES)
+    strip_accents: bool = option(True, "Lower-casing drops accents too (WordPiece).", rare=True)
     masking: str | None = option(
         None, "static: the records hold masks, different in each of --dupe_factor passes. "
         "dynamic: masks are drawn during training.", choices=("static", "dynamic"))
     mask_shares: list[str] = option(
         [], "Share of the predicted tokens that become [MASK], and share that become a random "
-        "token; the others are not changed.")
+        "token; the others are not changed.", for_=_MASKS, items=float, least=0, most=1, rare=True)
     masking_units: str | None = option(
         None, "Units that are masked as a whole or not at all. words: all sub-words of a word. "
         "tags: words under one tag in --tag_column. phrases: phrases of --phrase_file. With tags "
-        "and phrases, other words are units of their own.", choices=UNITS)
+        "and phrases, other words are units of their own.", choices=UNITS, for_=_MASKS, rare=True)
     input_format: str = option(
         "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
         "per line with its tags, as bert-run-tagger reads and writes, and a blank line after each "
         "sentence; two blank lines or a line -DOCSTART- separate documents.",
-        choices=("lines", "columns"))
+        choices=("lines", "columns"), rare=True, for_=LINES)
     tag_column: int = option(
         -1, "Column of the tags (IOB1 or BIO) of --masking_units=tags; -1 is the last. Column 0 "
-        "has the words.")
+        "has the words.", rare=True, for_=LINES)
     task: str = option(
-        "", "For recipes that are trained on records of several tasks, such as ernie2: the task "
-        "of these records. For xlnet: see --num_task.")
+        "", "For recipes that are trained on records of several tasks, such as ernie2: the task of "
+        "these records. For xlnet: see --num_task.", rare=True)
     second_vocab_file: str = option(
         "", "Split some words with this vocab.txt instead of --vocab_file, for the teacher of "
-        "recipe dual_training (arXiv:1909.11687).")
-    second_share: float = option(0.5, "Probability that a word is split with --second_vocab_file.")
+        "recipe dual_training (arXiv:1909.11687).", rare=True)
+    second_share: float = option(
+        0.5, "Probability that a word is split with --second_vocab_file.", rare=True, least=0,
+        most=1)
     phrase_file: str = option(
-        "", "File with one phrase per line; the longest phrase that matches counts.")
+        "", "File with one phrase per line; the longest phrase that matches counts.", rare=True,
+        for_=LINES)
 
     def resolve(self) -> recipes.Recipe:
         """The recipe as the flags vary it.
@@ -150,23 +177,12 @@ class PretrainingDataFlags:
 
     def check(self) -> None:
         """Raises InputError for values that can't work."""
-        for name, least, most in (
-                ("max_seq_length", 5, 1 << 14),
-                ("max_predictions_per_seq", 0 if _reads_streams(self.recipe) else 1, 1 << 14),
-                ("dupe_factor", 1, 1 << 20), ("masked_lm_prob", 1e-9, 1.0),
-                ("short_seq_prob", 0.0, 1.0), ("piece_bytes", 1, 1 << 31),
-                ("num_workers", 0, 4096), ("ngram", 1, 1 << 10),
-                ("span_lower", 1, 1 << 10), ("span_upper", self.span_lower or 1, 1 << 10),
-                ("geometric_p", 1e-12, 1 - 1e-12), ("max_pair_targets", 1, 1 << 10),
-                ("ner_masking_prob", 0.0, 0.99), ("shuffle_prob", 0.0, 1.0),
-                ("random_share", 0.0, 1.0), ("swapped_share", 0.0, 1.0)):
-            value = getattr(self, name)
-            if value is not None and not least <= value <= most:
-                raise InputError(f"--{name} is {value}, which is not between "
-                                 f"{least} and {most}.")
-        if unknown := [name for name in self.schemes if name not in SCHEMES]:
-            raise InputError(f"--schemes: there is no {unknown[0]!r}; choose from "
-                             f"{', '.join(SCHEMES)}.")
+        check(self)
+        if (self.span_upper or 1 << 10) < (self.span_lower or 1):
+            raise InputError(f"--span_upper is {self.span_upper}; it must be at least "
+                             f"--span_lower={self.span_lower}.")
+        if not self.max_predictions_per_seq and not _reads_streams(self.recipe):
+            raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
 
 
 def _find_recipe(job):
@@ -197,14 +213,7 @@ def _find_recipe(job):
 
 def _reads_streams(recipe):
     """Whether the records of the recipe of this name are cut from streams."""
-    return PAIRINGS[recipes.find(recipe).segments.pairing].in_streams
-
-
-# Flags that have no meaning for a stream of text.
-_NOT_OF_STREAMS = (
-    "do_whole_word_mask", "masked_lm_prob", "short_seq_prob", "piece_bytes", "random_next_sentence",
-    "shuffle_prob", "random_share", "swapped_share", "blanks_separate_docs", "mask_shares",
-    "masking_units", "input_format", "tag_column", "phrase_file")
+    return not LINES.holds(recipes.find(recipe))
 
 
 def _check_streams(job):
@@ -215,11 +224,6 @@ def _check_streams(job):
     if job.segments not in (None, "streams"):
         raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
                          "stream; leave it out.")
-    known = defaults_of(PretrainingDataFlags) | recipe_defaults({"recipe": job.recipe})[1]
-    for name in _NOT_OF_STREAMS:
-        if getattr(job, name) not in (known[name], getattr(PretrainingDataFlags, name, [])):
-            raise InputError(f"--{name} has no meaning for the records of recipe {job.recipe}; "
-                             "leave it out.")
 
 
 def _vary(recipe, job):

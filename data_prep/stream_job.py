@@ -3,6 +3,7 @@ pass. A task is every --num_task-th input file, as in the original, and a piece 
 
 import collections
 import dataclasses
+import functools
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -13,60 +14,53 @@ import numpy as np
 from bert_tf.data.records import manifest
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.segments import stream_records, streams
+from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
-from bert_tf.flags import option
+from bert_tf.flags import Scope, option
 from bert_tf.recipes import Recipe
+
+_ROWS = Scope("recipes that read rows side by side, such as xlnet and elmo", lambda recipe: (
+    PAIRINGS[recipe.segments.pairing].in_streams or PAIRINGS[recipe.segments.pairing].in_rows))
+_of_streams = functools.partial(option, for_=Scope(
+    "recipes that read a text as a stream, such as xlnet",
+    lambda recipe: PAIRINGS[recipe.segments.pairing].in_streams))
 
 
 @dataclasses.dataclass
 class StreamFlags:
-    """For recipes that read a text as a stream, such as xlnet; the original's names."""
+    """Streams of text, and rows that are read side by side (XLNet)."""
 
     bsz_per_host: int = option(
         32, "Rows that are read side by side: the records of a batch. Row r of each batch "
-        "continues row r of the batch before, so --train_batch_size must be this number too.")
-    num_core_per_host: int = option(
+        "continues row r of the batch before, so --train_batch_size must be this number too.",
+        for_=_ROWS, least=1)
+    num_core_per_host: int = _of_streams(
         1, "Number of devices that share the rows. With --bi_data half of the rows of each device "
-        "run backward.")
-    reuse_len: int = option(
+        "run backward.", least=1, rare=True)
+    reuse_len: int = _of_streams(
         0, "Tokens at the beginning of a sequence that the network keeps for the next batch. 0: "
-        "half of --max_seq_length, the only length allowed.")
-    bi_data: bool = option(True, "Half of the rows hold the text backward.")
-    mask_alpha: int = option(
+        "half of --max_seq_length, the only length allowed.", least=0)
+    bi_data: bool = _of_streams(True, "Half of the rows hold the text backward.")
+    mask_alpha: int = _of_streams(
         6, "A run of n predicted tokens has a context of n * mask_alpha / mask_beta tokens, which "
-        "includes the run.")
-    mask_beta: int = option(1, "See --mask_alpha.")
-    max_gram: int = option(
-        5, "Maximum length of a run of predicted tokens; 1 predicts single tokens.")
-    whole_grams: bool = option(
+        "includes the run.", least=1)
+    mask_beta: int = _of_streams(1, "See --mask_alpha.", least=1)
+    max_gram: int = _of_streams(
+        5, "Maximum length of a run of predicted tokens; 1 predicts single tokens.", least=1)
+    whole_grams: bool = _of_streams(
         False, "Runs consist of whole words. The original and its released models count sub-words.")
-    use_eod: bool = option(True, "A blank line becomes the token <eod>; if false, it is left out.")
-    from_raw_text: bool = option(True, "The input is text; if false, ids separated by blanks.")
-    num_task: int = option(
+    use_eod: bool = _of_streams(
+        True, "A blank line becomes the token <eod>; if false, it is left out.")
+    from_raw_text: bool = _of_streams(
+        True, "The input is text; if false, ids separated by blanks.", rare=True)
+    num_task: int = _of_streams(
         1, "Number of parts into which the input files are divided, each with its own records. "
-        "--task=i makes the records of part i alone.")
-    pass_id: int = option(
-        0, "Number of the first pass over the text; --dupe_factor is the number of passes.")
-
-    def refuse(self, recipe: str, but: tuple[str, ...] = ()) -> None:
-        """Raises InputError if a flag is given, but for some, for a recipe that has no use for it.
-        """
-        for name, value in dataclasses.asdict(self).items():
-            if name not in but and value != getattr(StreamFlags, name):
-                raise InputError(f"--{name} is for recipes that read a text as a stream, such as "
-                                 f"xlnet; leave it out with --recipe={recipe}.")
-
-    def check_rows(self) -> int:
-        """The rows that are read side by side.
-
-        Raises:
-            InputError: there is none.
-        """
-        if self.bsz_per_host < 1:
-            raise InputError(f"--bsz_per_host is {self.bsz_per_host}; it must be at least 1.")
-        return self.bsz_per_host
+        "--task=i makes the records of part i alone.", least=1)
+    pass_id: int = _of_streams(
+        0, "Number of the first pass over the text; --dupe_factor is the number of passes.",
+        least=0, rare=True)
 
     def shape(self, job) -> stream_records.Shape:
         """The form of the records.
@@ -78,12 +72,6 @@ class StreamFlags:
             InputError: some values do not go together.
         """
         size, rows = job.max_seq_length, self.bsz_per_host
-        for name in ("bsz_per_host", "num_core_per_host", "mask_alpha", "mask_beta", "max_gram",
-                     "num_task"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name} is {getattr(self, name)}, which must be at least 1.")
-        if self.pass_id < 0:
-            raise InputError(f"--pass_id is {self.pass_id}, which must not be below 0.")
         if size % 2 or size < 10:
             raise InputError(f"--max_seq_length is {size}; it must be even, and at least 10.")
         reuse = self.reuse_len or size // 2
