@@ -12,11 +12,6 @@ from bert_tf.flags import REQUIRED, Scope, check, option
 from bert_tf.options import defaults_of
 from bert_tf.recipes.corruption import Segments
 
-# Flags that only some maskings have, and a recipe with such a masking.
-MASKING_FLAGS = {
-    **dict.fromkeys(("ngram", "favor_shorter_ngram", "do_permutation"), "albert"),
-    **dict.fromkeys(("schemes", "span_lower", "span_upper", "geometric_p", "replacement_method",
-                     "endpoints", "max_pair_targets", "ner_masking_prob"), "spanbert")}
 SHARE_FLAGS = ("random_share", "swapped_share")
 SCHEMES = ("pair_span", "random", "ner_span")
 UNITS = ("subwords", "words", "tags", "phrases")
@@ -24,12 +19,14 @@ TASK_PAIRINGS = ("sentence_reordering", "sentence_distance")
 
 LINES = Scope("recipes that do not read a text as a stream",
               lambda recipe: not PAIRINGS[recipe.segments.pairing].in_streams)
-_PAIRS = Scope("recipes of sequences that are encoded", lambda recipe: (
+_PAIRS = Scope("recipes whose records are sequences of segments, such as bert", lambda recipe: (
     LINES.holds(recipe) and not recipe.denoising))
 _MASKS = Scope("recipes that hide tokens", lambda recipe: (
-    _PAIRS.holds(recipe) and recipe.corruption.hides))
-_NGRAMS, _SPANS = (Scope(f"recipes that mask {called}", lambda recipe, choose=choose: (
-    recipe.corruption.choose == choose)) for choose, (called, _) in CHOICE_FLAGS.items())
+    _PAIRS.holds(recipe) and masking.find(recipe.corruption).hides))
+_NGRAMS = Scope("recipes that mask n-grams, such as albert", lambda recipe: (
+    "ngram" in masking.find(recipe.corruption).own_settings()))
+_SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
+    "span_upper" in masking.find(recipe.corruption).own_settings()))
 
 
 @dataclasses.dataclass
@@ -185,6 +182,11 @@ class PretrainingDataFlags:
             raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
 
 
+# Flags that only some maskings have.
+MASKING_FLAGS = tuple(field.name for field in dataclasses.fields(PretrainingDataFlags)
+                      if field.metadata["for"] in (_NGRAMS, _SPANS))
+
+
 def _find_recipe(job):
     """The recipe of the flags, for their task.
 
@@ -243,16 +245,9 @@ def _vary(recipe, job):
     segments |= job.given(SHARE_FLAGS)
     corruption = job.given(("shuffle_prob",))
     found = masking.find(recipe.corruption)
-    settings = job.given(MASKING_FLAGS)
-    if unknown := [name for name in settings if name not in found.own_settings()]:
-        user = MASKING_FLAGS[unknown[0]]
-        raise InputError(
-            f"--{unknown[0]} is for recipes that mask "
-            f"{masking.find(recipes.find(user).corruption).called}, such as {user}; leave it out "
-            f"with --recipe={recipe.name}.")
     # As in records of earlier versions, a value that is the default is not told.
-    corruption |= {name: value for name, value in settings.items()
-                   if value != getattr(type(found), name)}
+    corruption |= {name: value for name, value in job.given(MASKING_FLAGS).items()
+                   if name in found.own_settings() and value != getattr(type(found), name)}
     if job.do_whole_word_mask is not None:
         corruption["units"] = "words" if job.do_whole_word_mask else "subwords"
     if job.masking_units:

@@ -52,7 +52,8 @@ ALLOWED = {
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
 # Dataclasses of flags.
-SETTINGS = ("bert_tf/training/settings.py", "bert_tf/training/transfer_settings.py",
+SETTINGS = ("bert_tf/training/settings.py", "bert_tf/training/recipe_settings.py",
+            "bert_tf/training/transfer_settings.py",
             "bert_tf/tasks/task_flags.py", "bert_tf/tasks/text_flags.py")
 
 

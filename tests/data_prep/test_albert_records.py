@@ -140,9 +140,9 @@ def test_the_report_names_the_kind_of_pair(prepare, random_text, capsys):
 
 
 @pytest.mark.parametrize("flags, message", [
-    ({"ngram": 0}, "--ngram is 0, which is not between 1 and"),
-    ({"recipe": "bert", "ngram": 2}, "--ngram is for recipes that mask n-grams, such as albert"),
-    ({"recipe": "bert", "do_permutation": True}, "--do_permutation is for recipes"),
+    ({"ngram": 0}, "--ngram is 0; it must be from 1 to"),
+    ({"recipe": "bert", "ngram": 2}, "--ngram=2 is for recipes that mask n-grams, such as albert"),
+    ({"recipe": "bert", "do_permutation": True}, "--do_permutation=true is for recipes"),
     ({"masking": "dynamic"}, "--masking=dynamic: the recipe masks n-grams"),
 ])
 def test_flags_that_are_refused(prepare, random_text, flags, message):

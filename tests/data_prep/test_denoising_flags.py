@@ -75,9 +75,9 @@ def test_workers_change_nothing(make):
 
 
 @pytest.mark.parametrize("job, flags, part", [
-    ({"masking": "dynamic"}, {}, "--masking is for recipes that mask tokens"),
-    ({"masked_lm_prob": 0.2}, {}, "--masked_lm_prob is for recipes that mask"),
-    ({}, {"recipe": "bert", "pack": True}, "--pack is for recipes whose records are inputs"),
+    ({"masking": "dynamic"}, {}, "--masking=dynamic is for recipes that mask tokens"),
+    ({"masked_lm_prob": 0.2}, {}, "--masked_lm_prob=0.2 is for recipes"),
+    ({}, {"recipe": "bert", "pack": True}, "--pack=true is for recipes whose records are inputs"),
     ({}, {"feature_converter": "lm"}, "this --objective has inputs; give encoder_decoder"),
     ({}, {"objective": "lm", "feature_converter": "prefix_lm"}, "has no inputs; give lm"),
     ({}, {"max_target_length": 1}, "--max_target_length is 1")])

@@ -112,10 +112,11 @@ def test_records_out_of_order_are_found(made, tmp_path, capsys):
     ({"from_raw_text": False}, {}, "text0.txt holds a line that is no list of ids"),
     ({}, {"max_seq_length": 17}, "--max_seq_length is 17; it must be even"),
     ({}, {"task": "2"}, "--task=2 must be below --num_task=2"),
-    ({}, {"masked_lm_prob": 0.2}, "--masked_lm_prob has no meaning for the records of recipe"),
+    ({}, {"masked_lm_prob": 0.2}, "--masked_lm_prob=0.2 is for .*leave it out with"),
     ({}, {"segments": "doc_blocks"}, "recipe xlnet reads a text as a stream; leave it out"),
-    ({}, {"recipe": "bert"}, "--bsz_per_host is for recipes that read a text as a stream"),
-    ({}, {"recipe": "bert", "segments": "streams"}, "--segments=streams is for recipes that read"),
+    ({}, {"recipe": "bert"}, "--bsz_per_host=8 is for recipes that read rows"),
+    ({"bsz_per_host": 32}, {"recipe": "bert", "segments": "streams"},
+     "--segments=streams is for recipes that read"),
 ])
 def test_refusals(made, stream, flags, message):
     with pytest.raises(InputError, match=message) as error:

@@ -414,7 +414,7 @@ def test_the_defaults_of_a_run_are_those_of_its_recipe_and_records(another, reco
 
 def test_flags_of_a_generator_are_for_recipes_that_have_one():
     recipe = recipes.find("bert")
-    with pytest.raises(InputError, match="--temperature is for recipes with a generator"):
+    with pytest.raises(InputError, match="--temperature=2.0 is for recipes with a generator"):
         run_pretraining.make_learner(tiny.config(), recipe, recipe.terms, "float32",
                                      GeneratorSettings(temperature=2.0))
 
