@@ -19,6 +19,8 @@ from bert_tf.errors import InputError
 
 filelock = lazy_loader.load("filelock")     # most commands lock nothing
 
+# Where jobs keep the flags that they were given; with a prefix and a dot, beside files.
+FLAGFILE = "flags.txt"
 # What reading a damaged file raises, plain or gzip.
 READ_ERRORS = (EOFError, OSError, zlib.error)
 # Stands between the final name and the number of the process that writes the file.
@@ -264,6 +266,8 @@ def check_decodable(values: list, source: str) -> None:
 def find_files(patterns, flag, suffixes=None):
     """The files that comma-separated names, globs and folders stand for, each pattern sorted.
 
+    Flagfiles, which jobs write beside their output, are found by their names alone.
+
     Args:
         patterns: a string such as "a.txt,more/*.txt,folder" or a list of them.
         flag: the flag to name in an error.
@@ -283,7 +287,8 @@ def find_files(patterns, flag, suffixes=None):
             names = [n for n in names if suffixes is None or n.endswith(tuple(suffixes))]
         else:
             names = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
-        names = sorted(name for name in names if os.path.isfile(name))
+        names = sorted(name for name in names if os.path.isfile(name) and (
+            name == pattern or not f".{os.path.basename(name)}".endswith(f".{FLAGFILE}")))
         if not names:
             raise InputError(f"--{flag}: no file matches {pattern!r}.")
         found += names

@@ -317,6 +317,7 @@ def main(job: BuildVocabFlags) -> None:
     folder = os.path.dirname(job.output_file)
     make_folder(folder, "output_file")
     with locked(job.output_file, "--output_file"):
+        flags.keep(job, folder, os.path.basename(job.output_file) + ".")
         announce_replacing(os.path.join(folder, name) if name else job.output_file
                            for name in ("", *_BESIDE.get(job.tokenizer, ())))
         words = count_words(paths, job)

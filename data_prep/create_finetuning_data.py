@@ -62,6 +62,7 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags) -> list[dict]:
     splits = [SplitRecords(source, options, tokenizer, job.output_dir)
               for source in task_flags.find_sources(task, job.splits)]
     make_folder(job.output_dir, "output_dir")
+    flags.keep(job, job.output_dir)
     manifests = []
     for split in splits:
         record, was_there = split.make(job.num_workers)

@@ -242,6 +242,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     folder = os.path.dirname(os.path.abspath(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
+    flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
     options = options_of(job)
     if in_streams:
         _make_streams(StreamJob(job, stream, recipe, tokenizer), path, options)

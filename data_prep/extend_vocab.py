@@ -95,7 +95,9 @@ def main(job):
     vocabulary = tokenizer.vocabulary
     words = read_words(job)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))
-    make_folder(os.path.dirname(job.output_file), "output_file")
+    folder, name = os.path.split(job.output_file)
+    make_folder(folder, "output_file")
+    flags.keep(job, folder, name + ".")
     with write_aside(job.output_file, newline="\n") as file:
         file.writelines(f"{token}\n" for token in new.tokens)
     added = [word for word in words if word not in vocabulary.ids]

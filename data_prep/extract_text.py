@@ -198,6 +198,8 @@ def main(job):
     with contextlib.ExitStack() as stack:
         outputs = {flag: _Output(getattr(job, flag), flag, stack)
                    for flag in ("output_file", "eval_file") if getattr(job, flag)}
+        folder, name = os.path.split(job.output_file)
+        flags.keep(job, folder, name + ".")
         for name, sentences in documents:
             held_out = job.eval_file and _draw("eval", name) < job.eval_share
             outputs["eval_file" if held_out else "output_file"].write(sentences)

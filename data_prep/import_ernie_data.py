@@ -188,6 +188,7 @@ def main(job: ImportErnieDataFlags) -> None:
     path = manifest.manifest_path(job.output_file)
     folder = os.path.dirname(os.path.abspath(path))
     make_folder(folder, "output_file")
+    flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
     options = {name: value for name, value in dataclasses.asdict(job).items() if name not in (
         "input_file", "output_file", "data_dir", "num_workers", "vocab_file")}
     sums = [[file_checksum(name), probability] for name, probability in files]

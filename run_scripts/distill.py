@@ -209,9 +209,12 @@ def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
               if name != THRESHOLD}
-    open_run(saved.task.kind.script, files,
-             _model_flags(job, saved, settings.output_dir), settings, given,
-             Teaching(job, row)).carry_out()
+    student = open_run(saved.task.kind.script, files,
+                       _model_flags(job, saved, settings.output_dir), settings, given,
+                       Teaching(job, row))
+    if student.is_chief:
+        flags.keep(job, settings.output_dir)
+    student.carry_out()
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:

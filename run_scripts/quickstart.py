@@ -114,6 +114,7 @@ def main(job: QuickstartFlags) -> None:
         job.input_file = find_files(job.input_file, "input_file")
     folder = os.path.abspath(job.output_dir)
     make_folder(folder, "output_dir")
+    flags.keep(job, folder)
     _check_same_text(job, folder)
 
     def path(*parts):

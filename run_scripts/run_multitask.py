@@ -32,7 +32,10 @@ _DEFAULTS = {"optimizer": "adamax", "learning_rate": 5e-5, "num_train_epochs": 5
 
 def main(mixture: MixtureFlags, job: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    open_run(mixture, job, settings).carry_out()
+    run = open_run(mixture, job, settings)
+    if run.is_chief:
+        flags.keep(mixture, settings.output_dir)
+    run.carry_out()
 
 
 def run() -> None:

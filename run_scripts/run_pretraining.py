@@ -95,6 +95,8 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     print(describe(job, recipe, records, terms), flush=True)
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
+        if training.is_chief(strategy):
+            flags.keep(settings, settings.output_dir)
         trainer = None
         for stage in stages[training.stacking.newest(stages):]:
             if not stage.is_reached:

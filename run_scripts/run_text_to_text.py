@@ -154,6 +154,8 @@ class TextRun:
         strategy = training.open_strategy(settings, evaluates=False)
         make_folder(settings.output_dir, "output_dir")
         with training.sole_writer(settings.output_dir, strategy):
+            if training.is_chief(strategy):
+                flags.keep(job, settings.output_dir)
             trainer = training.make_trainer(strategy, settings, self._make_learner)
             saved = self._model.saved
             records = self._sources.mixture(

@@ -154,3 +154,12 @@ def test_bytes_that_are_not_utf_8_in_a_name(tmp_path):
         pass
     with pytest.raises(InputError, match="--input_file: .* holds bytes that are not UTF-8"):
         files.find_files(str(tmp_path / "*.txt"), "input_file")
+
+
+def test_flagfiles_of_jobs_are_no_input(tmp_path):
+    for name in ("a.txt", "flags.txt", "a.txt.flags.txt", "myflags.txt"):
+        (tmp_path / name).write_text("x")
+    for pattern in (str(tmp_path), str(tmp_path / "*.txt")):
+        assert [os.path.basename(path) for path in files.find_files(pattern, "input_file")] == [
+            "a.txt", "myflags.txt"]
+    assert files.find_files(str(tmp_path / "flags.txt"), "input_file") == [str(tmp_path / "flags.txt")]

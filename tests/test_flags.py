@@ -134,7 +134,8 @@ def main(job):
     if job.number == 15:
         raise OSError(28, "No space left on device")
     if job.number == 17:
-        flags.keep(job.file)
+        flags.keep(dataclasses.replace(job), "absent")
+        flags.keep(job, job.file)
     print(job.number, job.kind, *job.words)
 
 def defaults(given):

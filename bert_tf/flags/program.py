@@ -8,23 +8,25 @@ from absl import flags as absl_flags
 
 from bert_tf import signals
 from bert_tf.errors import InputError, nearest
-from bert_tf.files import write_aside
+from bert_tf.files import FLAGFILE, write_aside
 from bert_tf.flags import help as help_pages
 from bert_tf.flags.options import given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, take_defaults
 
-FLAGFILE = "flags.txt"
 _given: list[str] = []      # the flags of the program that runs
+_filled: list = []          # the dataclasses that it was given
 
 
-def keep(folder: str, prefix: str = "") -> None:
-    """Writes the flags that the running program was given as a flagfile; nothing outside programs.
+def keep(config, folder: str, prefix: str = "") -> None:
+    """Writes the flags that the running program was given to `flags.txt` in a folder.
 
     Args:
-        folder: where `flags.txt` is written, which an earlier one is replaced by.
+        config: one of the dataclasses that `run` gave to the program's `main`. For others, which
+            Python users and other programs make, nothing is written.
+        folder: where the file is written, which an earlier one is replaced by.
         prefix: of its name, for folders that hold the output of several jobs.
     """
-    if not _given:
+    if not any(config is filled for filled in _filled):
         return
     if unkept := next((line for line in _given if line.split("\n") != [line.strip()]), None):
         print(f"warning: {FLAGFILE} is not written: no flagfile can hold {unkept!r}", flush=True)
@@ -92,7 +94,8 @@ def run(main, *config_classes, defaults=None, recipe=None):
                     config_classes, absl_flags.FLAGS)]
                 if defaults:
                     _report(*take_defaults(defaults, config_classes, absl_flags.FLAGS))
-                main(*[read(config_class, absl_flags.FLAGS) for config_class in config_classes])
+                _filled[:] = [read(kind, absl_flags.FLAGS) for kind in config_classes]
+                main(*_filled)
             except InputError as error:
                 print(f"error: {error}", file=sys.stderr)
                 sys.exit(1)

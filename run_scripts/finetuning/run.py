@@ -7,7 +7,7 @@ import functools
 import os
 from typing import Any
 
-from bert_tf import data, objectives, training
+from bert_tf import data, flags, objectives, training
 from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
@@ -281,6 +281,7 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     make_folder(settings.output_dir, "output_dir")
     if is_chief:
         make_folder(folder, "records_dir")
+        flags.keep(task_flags, settings.output_dir)
         for one in records.values():
             one.report(*one.make(model_flags.num_workers, not model_flags.records_dir))
     training.wait_for_workers(strategy)
