@@ -19,8 +19,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").glob("*.md"))
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
-# Flags of other programs.
-FOREIGN = {"logdir", "na-prob-file", "help"}
+# Flags of other programs, and of all programs.
+FOREIGN = {"logdir", "na-prob-file", "help", "helpfull", "flagfile"}
 SHELL_SCRIPTS = {"run_scripts/quickstart.sh": "bert-quickstart"}
 
 

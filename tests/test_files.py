@@ -162,4 +162,5 @@ def test_flagfiles_of_jobs_are_no_input(tmp_path):
     for pattern in (str(tmp_path), str(tmp_path / "*.txt")):
         assert [os.path.basename(path) for path in files.find_files(pattern, "input_file")] == [
             "a.txt", "myflags.txt"]
-    assert files.find_files(str(tmp_path / "flags.txt"), "input_file") == [str(tmp_path / "flags.txt")]
+    named = str(tmp_path / "flags.txt")
+    assert files.find_files(named, "input_file") == [named]
