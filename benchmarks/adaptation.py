@@ -60,18 +60,17 @@ class AdaptationFlags(KeptComparison):
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     train_fractions: list[str] = option(["0.001", "0.01", "0.1", "1"],
                                         "Shares of the training file.")
-    num_trials: int = option(3, "Number of runs at each share, with seeds from 1 on.")
+    num_trials: int = option(3, "Number of runs at each share, with seeds from 1 on.", least=1)
     max_eval_examples: int = option(
         0, "Maximum number of examples to score on, drawn at random; 0: all.")
     max_seq_length: int = option(128, "Length of the longest sequence.")
-    train_batch_size: int = option(32, "Examples per step.")
+    train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
     optimizer: str = option("adamax", "Optimizer; see bert-run-multitask.",
                             choices=tuple(OPTIMIZERS))
-    num_train_epochs: float = option(5.0, "Number of epochs.")
+    num_train_epochs: float = option(5.0, "Number of epochs.", above=0)
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 
-    positive: ClassVar = ("num_trials", "train_batch_size", "num_train_epochs")
     free: ClassVar = ("num_trials", "train_fractions", "save_checkpoints_steps")
 
     def check(self) -> None:

@@ -25,7 +25,6 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import check_least
 from run_scripts.finetuning.measured import Measured, weights_bytes
 from run_scripts.kept_results import KeptResults
 
@@ -51,12 +50,12 @@ class CompressionFlags:
     output_dir: str = option(REQUIRED, "The folder to write into.")
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
-    examples: int = option(0, "Number of examples of the split, from its start; 0: all.")
-    batch_size: int = option(32, "Examples per batch.")
-    repeats: int = option(3, "Number of timed passes over the split.")
+    examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
+    batch_size: int = option(32, "Examples per batch.", least=1)
+    repeats: int = option(3, "Number of timed passes over the split.", least=1)
 
     def __post_init__(self):
-        check_least(self, examples=0, batch_size=1, repeats=1)
+        flags.check(self)
 
     @property
     def folders(self) -> dict[str, list[str]]:

@@ -25,7 +25,7 @@ PEER = "official.nlp.data.create_pretraining_data"
 
 @dataclasses.dataclass
 class DataBenchmarkFlags:
-    """What to measure, and where the peer is."""
+    """Text to measure on, and the peer."""
 
     input_file: str = option(REQUIRED, "Text, one sentence a line, a blank line between documents.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")

@@ -20,7 +20,6 @@ import dataclasses
 import functools
 import os
 import statistics
-from typing import ClassVar
 
 from benchmarks.programs import check_width
 from bert_tf import flags
@@ -65,19 +64,19 @@ class DirectionsFlags(KeptComparison):
     output_dir: str = option(REQUIRED, "Folder for all files.")
     vocab_size: int = option(
         8000, "Maximum size of the vocabulary, which is learned from the text.")
-    num_hidden_layers: int = option(2, "Layers.")
+    num_hidden_layers: int = option(2, "Layers.", least=1)
     hidden_size: int = option(128, "Width; heads are 64 wide.")
     max_seq_length: int = option(128, "Length of all sequences.")
-    num_train_steps: int = option(1000, "Steps of pre-training.")
-    train_batch_size: int = option(16, "Records per step of pre-training.")
+    num_train_steps: int = option(1000, "Steps of pre-training.", least=1)
+    train_batch_size: int = option(16, "Records per step of pre-training.", least=1)
     learning_rate: float = option(1e-3, "Peak of the learning rate in pre-training.")
     finetuning_learning_rate: float = option(3e-4, "Peak of the learning rate in fine-tuning.")
     num_train_epochs: float = option(3.0, "Number of epochs on MRPC.")
     sentence_epochs: float = option(2.0, "Number of epochs on single sentences.")
     squad_epochs: float = option(1.0, "Number of epochs on questions.")
-    num_trials: int = option(1, "Number of seeds of each fine-tuning; the table has their mean.")
+    num_trials: int = option(
+        1, "Number of seeds of each fine-tuning; the table has their mean.", least=1)
 
-    positive: ClassVar = ("num_hidden_layers", "num_train_steps", "train_batch_size", "num_trials")
 
     def check(self) -> None:
         """Raises InputError for values that can't work."""

@@ -43,7 +43,7 @@ WEIGHT_DECAY = 0.01
 
 @dataclasses.dataclass
 class FinetuningComparisonFlags(KeptComparison):
-    """What both sides train on, and how."""
+    """Material of both sides, and their training."""
 
     task: list[str] = option(REQUIRED, "Names of tasks.")
     data_dir: str = option(REQUIRED, "Folder with a subfolder for each task's official files.")
@@ -51,17 +51,16 @@ class FinetuningComparisonFlags(KeptComparison):
                                   "BERT, with its vocab.txt.")
     output_dir: str = option(REQUIRED, "Folder for features, models and results.")
     peer_python: str = option(sys.executable, "The interpreter that has torch and transformers.")
-    num_trials: int = option(3, "Number of runs of each task, with seeds from 1 on.")
+    num_trials: int = option(3, "Number of runs of each task, with seeds from 1 on.", least=1)
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     max_seq_length: int = option(128, "Length of the longest sequence.")
-    train_batch_size: int = option(16, "Examples per training step.")
-    eval_batch_size: int = option(32, "Examples per prediction step.")
+    train_batch_size: int = option(16, "Examples per training step.", least=1)
+    eval_batch_size: int = option(32, "Examples per prediction step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
     num_train_epochs: float = option(3.0, "Number of epochs.")
     warmup_proportion: float = option(0.1, "Share of the steps in which the learning rate rises.")
-    num_threads: int = option(1, "Threads of each program.")
+    num_threads: int = option(1, "Threads of each program.", least=1)
 
-    positive: ClassVar = ("num_trials", "train_batch_size", "eval_batch_size", "num_threads")
     free: ClassVar = ("task", "peer_python", "num_trials")
 
     def check(self):

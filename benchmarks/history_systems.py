@@ -22,17 +22,18 @@ class HistoryFlags(KeptComparison):
     systems: list[str] = option([], "Rows of the table; default: all.")
     vocab_size: int = option(
         8000, "Maximum size of each vocabulary, which is learned from the text.")
-    num_hidden_layers: int = option(2, "Layers; T5 has as many in its encoder and its decoder.")
+    num_hidden_layers: int = option(
+        2, "Layers; T5 has as many in its encoder and its decoder.", least=1)
     hidden_size: int = option(128, "Width; heads are 64 wide, cells of an LSTM twice as many.")
     max_seq_length: int = option(128, "Length of all sequences.")
     cpu_seconds: float = option(600.0, "CPU seconds that the steps of a pre-training may take.")
-    train_batch_size: int = option(16, "Sequences per step of pre-training.")
+    train_batch_size: int = option(16, "Sequences per step of pre-training.", least=1)
     max_examples: int = option(
-        20_000, "Maximum examples of a task to train on, from the start of its file.")
+        20_000, "Maximum examples of a task to train on, from the start of its file.", least=1)
     num_train_epochs: float = option(3.0, "Number of epochs on each task.")
-    num_trials: int = option(1, "Number of seeds of each fine-tuning; the table has their mean.")
+    num_trials: int = option(
+        1, "Number of seeds of each fine-tuning; the table has their mean.", least=1)
 
-    positive: ClassVar = ("num_hidden_layers", "train_batch_size", "num_trials", "max_examples")
     free: ClassVar = ("num_trials", "systems")
 
     def check(self) -> None:

@@ -51,40 +51,37 @@ WEIGHT_DECAY = 0.01
 
 @dataclasses.dataclass
 class LearningComparisonFlags(KeptComparison):
-    """What both sides train on, and how."""
+    """Material of both sides, and their training."""
 
     input_file: list[str] = option(REQUIRED, "Text, one sentence a line, a blank line between "
                                    "documents: files, globs or folders, plain or .gz.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary.")
     output_dir: str = option(REQUIRED, "Folder for records, batches and results.")
     peer_python: str = option(sys.executable, "The interpreter that has torch and transformers.")
-    num_seeds: int = option(3, "Number of seeds, at least 2.")
+    num_seeds: int = option(3, "Number of seeds, at least 2.", least=2)
     model_size: str = option("tiny", "Size of both models.", choices=tuple(PRESETS))
     initial_weights: str = option(
         "shared", "shared: both begin with the weights that the peer draws; own: each draws its "
         "own.",
         choices=("shared", "own"))
     num_train_steps: int = option(
-        800, "Steps of each run; the learning rate falls to 0 at the last one.")
+        800, "Steps of each run; the learning rate falls to 0 at the last one.", least=1)
     num_warmup_steps: int = option(80, "Steps in which the learning rate rises.")
-    train_batch_size: int = option(16, "Records per step.")
+    train_batch_size: int = option(16, "Records per step.", least=1)
     learning_rate: float = option(1e-3, "Peak of the learning rate.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     max_seq_length: int = option(128, "Length of the sequences.")
     max_predictions_per_seq: int = option(20, "Maximum number of masked positions in a sequence.")
     dupe_factor: int = option(2, "Number of passes over the training text, each with other masks.")
-    held_out_every: int = option(20, "Of every group of this many documents, hold out the first.")
-    num_threads: int = option(1, "Threads of each program.")
+    held_out_every: int = option(
+        20, "Of every group of this many documents, hold out the first.", least=2)
+    num_threads: int = option(1, "Threads of each program.", least=1)
 
-    positive: ClassVar = ("num_train_steps", "train_batch_size", "num_threads")
     free: ClassVar = ("peer_python", "num_seeds")
 
     def check(self):
         """Raises InputError for values that can't work, or a peer that can't be run."""
         super().check()
-        for name in ("num_seeds", "held_out_every"):
-            if getattr(self, name) < 2:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 2.")
         programs.check_peer(self.peer_python)
 
 

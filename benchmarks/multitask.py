@@ -52,21 +52,20 @@ class MultitaskComparisonFlags(KeptComparison):
     output_dir: str = option(REQUIRED, "Folder for models and results.")
     vocab_file: str = option("", "Vocabulary of the model; default: that beside --init_checkpoint.")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
-    num_trials: int = option(3, "Number of runs of each row, with seeds from 1 on.")
+    num_trials: int = option(3, "Number of runs of each row, with seeds from 1 on.", least=1)
     max_train_examples: list[str] = option(
         [], "Maximum training examples of each task, drawn at random and the same for all rows, "
         "such as 1000,mnli=6000 (default: all).")
     max_eval_examples: int = option(0, "The same of each file to score on.")
     max_seq_length: int = option(128, "Length of the longest sequence.")
-    train_batch_size: int = option(32, "Examples per step.")
+    train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
     optimizer: str = option(
         "adamax", "Optimizer of ST-DNN and MT-DNN; BERT has the one of its own scripts.",
         choices=tuple(OPTIMIZERS))
-    num_train_epochs: float = option(5.0, "Number of epochs.")
+    num_train_epochs: float = option(5.0, "Number of epochs.", above=0)
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")
 
-    positive: ClassVar = ("num_trials", "train_batch_size", "num_train_epochs")
     free: ClassVar = ("num_trials", "save_checkpoints_steps")
 
     def check(self) -> None:

@@ -60,15 +60,12 @@ class CheckFlags:
     output_dir: str = option(
         "", "Folder for sentences, trials and results.json; default: pretraining_check in "
         "--quickstart_dir.")
-    num_trials: int = option(5, "Seeds of each network, at least 2.")
-    margin: float = option(5.0, "Points of accuracy by which pre-training must help.")
+    num_trials: int = option(5, "Seeds of each network, at least 2.", least=2)
+    margin: float = option(5.0, "Points of accuracy by which pre-training must help.", least=0)
 
     def check(self):
         """Raises InputError for values that can't work, or if there is no such quickstart."""
-        if self.num_trials < 2:
-            raise InputError(f"--num_trials is {self.num_trials}; it must be at least 2.")
-        if not self.margin >= 0:
-            raise InputError(f"--margin is {self.margin}; it must be at least 0.")
+        flags.check(self)
         for name in ("quickstart.json", "vocab.txt", "bert_config.json", "model/model.keras"):
             if not os.path.isfile(self.made(name)):
                 raise InputError(f"--quickstart_dir: there is no {name} in "

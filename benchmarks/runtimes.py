@@ -38,9 +38,8 @@ class RuntimesFlags(KeptComparison):
     runtimes: list[str] = option(
         ["tensorflow", "onnx", "onnx_int8", "lite", "lite_int8"], "Runtimes to time.")
     examples: int = option(0, "Number of examples of the first dev split; 0: all.")
-    repeats: int = option(3, "Number of times that the first 32 examples are timed.")
+    repeats: int = option(3, "Number of times that the first 32 examples are timed.", least=1)
 
-    positive: ClassVar = ("repeats",)
     free: ClassVar = ("runtimes",)
 
     def check(self) -> None:

@@ -25,7 +25,7 @@ tf = lazy_loader.load("tensorflow")
 
 @dataclasses.dataclass
 class SizesFlags:
-    """Which networks, and how large a step is."""
+    """Networks, and the size of a step."""
 
     models: list[str] = option(
         REQUIRED, "Networks: a recipe and a size, separated by a colon, or the file of a "
@@ -34,7 +34,7 @@ class SizesFlags:
     max_seq_length: int = option(128, "Length of the sequences.")
     max_predictions_per_seq: int = option(20, "Masked positions of a sequence.")
     train_batch_size: int = option(16, "Sequences per step.")
-    num_train_steps: int = option(8, "Number of steps that are measured.")
+    num_train_steps: int = option(8, "Number of steps that are measured.", least=1)
     dtype: str = option("float32", "Type of the computation.", choices=tuple(POLICIES))
 
 
@@ -97,8 +97,7 @@ def measure(job: SizesFlags, config: Sizes) -> tuple[int, int, float]:
 
 def main(job: SizesFlags) -> None:
     """Measures one network after the other."""
-    if job.num_train_steps < 1:
-        raise InputError(f"--num_train_steps is {job.num_train_steps}; it must be at least 1.")
+    flags.check(job)
     configs = {name: read_model(name, job.vocab_size) for name in job.models}
     for name, config in configs.items():
         encoder, everything, seconds = measure(job, config)

@@ -22,7 +22,7 @@ from bert_tf.tokenization.base import open_tokenizer
 
 @dataclasses.dataclass
 class TokenizationBenchmarkFlags:
-    """What to measure."""
+    """Text to measure on."""
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
     vocab_file: str = option(REQUIRED, "The WordPiece vocabulary, one token a line.")

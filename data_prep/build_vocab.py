@@ -81,7 +81,7 @@ _PIECES = {
 
 @dataclasses.dataclass
 class BuildVocabFlags:
-    """The flags."""
+    """Text, and the vocabulary that is made of it."""
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
     output_file: str = option(
@@ -93,25 +93,22 @@ class BuildVocabFlags:
         choices=tuple(_PIECES))
     vocab_size: int = option(
         30522, "Maximum number of tokens, special and unused ones included. A small text gives "
-        "fewer.")
+        "fewer.", least=6)
     do_lower_case: bool = option(
         True, "Lower-case the text and drop accents (not with byte_bpe, elmo_words or T5's "
         "SentencePiece, which keep the text as it is).")
     min_frequency: int = option(
-        2, "Minimum frequency of a pair of pieces to be merged (not sentencepiece).")
+        2, "Minimum frequency of a pair of pieces to be merged (not sentencepiece).", least=1)
     limit_alphabet: int = option(
         1000, "Maximum number of different characters; words with a rarer one become [UNK] "
-        "(wordpiece).")
+        "(wordpiece).", least=1)
     num_unused: int = option(
         0, "Number of slots [unused0], [unused1], ... to fill later (Google's vocabularies have "
-        "994; wordpiece).")
+        "994; wordpiece).", least=0)
 
     def check(self):
         """Raises InputError for values that cannot work."""
-        for name, least in (("vocab_size", 6), ("min_frequency", 1), ("limit_alphabet", 1),
-                            ("num_unused", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+        flags.check(self)
         ending = _ENDINGS[self.tokenizer]
         if not self.output_file.endswith(ending):
             raise InputError(f"--output_file is {self.output_file}; with --tokenizer="

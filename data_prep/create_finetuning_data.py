@@ -14,7 +14,6 @@ Example:
 import dataclasses
 
 from bert_tf import flags
-from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
@@ -24,30 +23,24 @@ from bert_tf.tokenization import open_tokenizer
 
 @dataclasses.dataclass
 class FinetuningDataFlags:
-    """What is made of the task's files."""
+    """Records that are made of the task's files."""
 
     output_dir: str = option(REQUIRED, "Folder of the records: train.tfrecord, dev.tfrecord ...")
     vocab_file: str = option(REQUIRED, "The vocabulary of the tokenizer.", alias="tokenizer_file")
     do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
     splits: list[str] = option([], "Splits to make; default: all whose files exist.")
     max_seq_length: int | None = option(
-        None, "Length S of a sequence, special tokens included; default: the task's own.")
+        None, "Length S of a sequence, special tokens included; default: the task's own.", least=4,
+        most=1 << 14)
     document_context: bool = option(
         False, "Fill up sequences of tagged words with the neighbouring sentences of the document.")
-    num_workers: int = option(0, "Processes; 0 for one per core.")
+    num_workers: int = option(0, "Processes; 0 for one per core.", least=0, most=4096)
 
     def options(self, task) -> RecordOptions:
-        """The `RecordOptions`.
-
-        Raises:
-            InputError: a value that cannot work.
-        """
-        length = self.max_seq_length or task.defaults.max_seq_length
-        for name, value, least, most in (("max_seq_length", length, 4, 1 << 14),
-                                         ("num_workers", self.num_workers, 0, 4096)):
-            if not least <= value <= most:
-                raise InputError(f"--{name} is {value}, which is not between {least} and {most}.")
-        return RecordOptions(length, self.do_lower_case, self.document_context)
+        """Returns the `RecordOptions` for a task."""
+        flags.check(self)
+        return RecordOptions(task.defaults.max_seq_length if self.max_seq_length is None else
+                             self.max_seq_length, self.do_lower_case, self.document_context)
 
 
 def main(task_flags: TaskFlags, job: FinetuningDataFlags) -> list[dict]:

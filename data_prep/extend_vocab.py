@@ -27,7 +27,7 @@ from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 
 @dataclasses.dataclass
 class ExtendVocabFlags:
-    """The flags."""
+    """Vocabulary, and words to add."""
 
     vocab_file: str = option(REQUIRED, "The vocabulary, one token a line.")
     output_file: str = option(REQUIRED, "File for the new vocabulary.")

@@ -40,7 +40,7 @@ _LONGEST = 50       # sentences of a document of one's own text, so that part of
 
 @dataclasses.dataclass
 class ExtractTextFlags:
-    """What is extracted, and where it goes."""
+    """Text to extract, and its files."""
 
     output_file: str = option(REQUIRED, "File for the text.")
     input_file: list[str] = option([], "Your own plain text, instead of documentation: files, "
@@ -49,17 +49,15 @@ class ExtractTextFlags:
         [], "Packages whose documentation is taken; stdlib is Python's own. Default: all that are "
         "installed.")
     max_megabytes: float = option(
-        8.0, "Stop at this much documentation (10^6 bytes). The choice of modules depends on "
-        "their names alone.")
+        8.0, "Stop at this much documentation (10^6 bytes). The choice of modules depends on their "
+        "names alone.", above=0)
     eval_file: str = option("", "File for held-out documents.")
-    eval_share: float = option(0.05, "Share of the documents that go to --eval_file.")
+    eval_share: float = option(
+        0.05, "Share of the documents that go to --eval_file.", above=0, below=1)
 
     def check(self):
         """Raises InputError for values that cannot work."""
-        if self.max_megabytes <= 0:
-            raise InputError(f"--max_megabytes is {self.max_megabytes}; it must be positive.")
-        if not 0 < self.eval_share < 1:
-            raise InputError(f"--eval_share is {self.eval_share}; it must lie between 0 and 1.")
+        flags.check(self)
         if self.input_file and self.packages:
             raise InputError("give --input_file or --packages, not both.")
         if self.eval_file == self.output_file:

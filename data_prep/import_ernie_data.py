@@ -42,7 +42,7 @@ from bert_tf.tokenization.base import open_tokenizer
 
 @dataclasses.dataclass
 class ImportErnieDataFlags:
-    """The original's flags, and those of records."""
+    """Data of ERNIE's code, and the records that are made of it."""
 
     input_file: str = option(REQUIRED, "The list of files: name, tab, probability.",
                              alias="train_filelist")
@@ -54,18 +54,19 @@ class ImportErnieDataFlags:
         "--vocab_file.")
     data_dir: str = option("", "Folder of the files in the list; default: that of the list.")
     max_seq_length: int = option(
-        512, "Maximum length; longer samples are left out.", alias="max_seq_len")
+        512, "Maximum length; longer samples are left out.", alias="max_seq_len", least=5)
     max_predictions_per_seq: int = option(
         0, "Room for predictions in a record; default: four standard deviations above their mean "
-        "number. Predictions beyond it are left out and counted.")
-    batch_size: int = option(8192, "Tokens that are masked together, padding counted.")
+        "number. Predictions beyond it are left out and counted.", least=0)
+    batch_size: int = option(8192, "Tokens that are masked together, padding counted.", least=1)
     generate_neg_sample: bool = option(
         False, "Make a negative pair for each sample, from two samples. The data must then hold "
         "positive samples only.")
     random_seed: int = option(12345, "Seed of NumPy's random generator.")
-    dupe_factor: int = option(1, "Number of passes, each with other masks and negative pairs.")
-    masked_lm_prob: float = option(0.15, "Probability that a unit is predicted.")
-    num_workers: int = option(1, "Processes; 0 for one per core.")
+    dupe_factor: int = option(
+        1, "Number of passes, each with other masks and negative pairs.", least=1)
+    masked_lm_prob: float = option(0.15, "Probability that a unit is predicted.", least=0)
+    num_workers: int = option(1, "Processes; 0 for one per core.", least=0, most=4096)
 
 
 class PassWriter:
@@ -166,10 +167,7 @@ def report(counts: dict[str, int]) -> str:
 
 def main(job: ImportErnieDataFlags) -> None:
     """Makes the records and prints a report on them."""
-    for name, least in (("max_seq_length", 5), ("max_predictions_per_seq", 0), ("dupe_factor", 1),
-                        ("batch_size", 1), ("num_workers", 0), ("masked_lm_prob", 0)):
-        if getattr(job, name) < least:
-            raise InputError(f"--{name} is {getattr(job, name)}; it must be at least {least}.")
+    flags.check(job)
     tokenizer = open_tokenizer(job.vocab_file)
     vocabulary = tokenizer.vocabulary
     recipe = recipes.find("ernie").vary(corruption={"dynamic": False, "units": "tags"},

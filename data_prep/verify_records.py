@@ -36,7 +36,7 @@ _NOTHING = "nothing is masked."
 
 @dataclasses.dataclass
 class VerifyRecordsFlags:
-    """Which records."""
+    """Records to check."""
 
     input_file: list[str] = option(
         REQUIRED, "Manifests, whose shards are all checked, or record files, globs or folders.")

@@ -23,7 +23,7 @@ _HEADS = ("pooler", *HEADS)
 
 @dataclasses.dataclass
 class ConvertFlags:
-    """The flags."""
+    """Model to convert, and its new format."""
 
     input: str = option(REQUIRED, "The folder of a checkpoint, or the checkpoint in it.")
     output_format: str = option(REQUIRED, "What to write.", choices=_FORMATS)

@@ -45,7 +45,7 @@ _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choic
 
 @dataclasses.dataclass
 class DistillFlags:
-    """Who teaches whom, and how."""
+    """Teachers, student, and the way of distillation."""
 
     teacher: list[str] = option(
         flags.REQUIRED, "Folder of a fine-tuned model, or several, whose answers are averaged.")

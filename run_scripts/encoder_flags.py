@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import bert_tf
 from bert_tf.errors import InputError
-from bert_tf.flags import REQUIRED, option
+from bert_tf.flags import REQUIRED, check, option
 
 
 @dataclasses.dataclass
@@ -28,13 +28,14 @@ class EncoderFlags:
         None, "Whether to lower-case the text and drop accents. Default: as in the checkpoint, or "
         "as its vocabulary suggests.")
     max_seq_length: int = option(
-        128, "Maximum tokens of a text; longer texts lose their last tokens.")
-    batch_size: int = option(32, "Texts per batch.")
+        128, "Maximum tokens of a text; longer texts lose their last tokens.", least=1)
+    batch_size: int = option(32, "Texts per batch.", least=1)
 
     def __post_init__(self):
-        for name, least in (("max_seq_length", self.shortest), ("batch_size", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least {least}.")
+        check(self)
+        if self.max_seq_length < self.shortest:
+            raise InputError(f"--max_seq_length is {self.max_seq_length}; it must be at least "
+                             f"{self.shortest}.")
 
 
     def open(self) -> Any:

@@ -38,7 +38,7 @@ _SIGNATURES = {1: "serving_default", 2: "pair"}
 
 @dataclasses.dataclass
 class ExportFlags:
-    """The flags."""
+    """Model to export, and its form."""
 
     init_checkpoint: str = option(REQUIRED, "The model: a folder or file of any format that "
                                   "convert_checkpoint reads.")
@@ -56,7 +56,7 @@ class ExportFlags:
         "text", "text: a SavedModel that takes raw strings. ids: a SavedModel that takes ids. "
         "onnx and lite: files that take ids. onnx_int8 and lite_int8: the same with matrices in 8 "
         "bits.", choices=FORMATS)
-    version: int = option(1, "Version of a SavedModel.")
+    version: int = option(1, "Version of a SavedModel.", least=0)
     vocab_file: str | None = option(None, "The model's vocab.txt (format text), if it isn't beside "
                                     "the model.")
     do_lower_case: bool | None = option(
@@ -72,11 +72,11 @@ class ExportFlags:
         None, "Maximum tokens of an answer (task answer_span). Default: as in the task.json, else "
         "30.")
     max_target_length: int | None = option(
-        None, "Maximum tokens of a text that a text-to-text model writes (format ids). Default: "
-        "as in the task.json beside the model, else 128.")
+        None, "Maximum tokens of a text that a text-to-text model writes (format ids). Default: as "
+        "in the task.json beside the model, else 128.", least=1)
     beams: int | None = option(
         None, "Number of beams with which a text-to-text model writes. Default: as in the "
-        "task.json, else 1: the likeliest token each time.")
+        "task.json, else 1: the likeliest token each time.", least=1)
 
     def check(self) -> None:
         """Raises InputError for flags that don't go together."""
@@ -96,11 +96,7 @@ class ExportFlags:
         if head is not None and "C" in head.inputs and "lite" in self.format:
             raise InputError(f"--format={self.format} takes one sequence an example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
-        for name in ("max_target_length", "beams"):
-            if getattr(self, name) < 1:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be at least 1.")
-        if self.version < 0:
-            raise InputError(f"--version is {self.version}; it must be 0 or more.")
+        flags.check(self)
 
 
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
+from bert_tf.flags import check
 from bert_tf.options import defaults_of, read_json
 
 
@@ -59,19 +60,15 @@ class KeptComparison:
     `output_dir`.
 
     Attributes:
-        positive: flags that must be above 0.
         free: flags that may change when it goes on.
     """
 
-    positive: ClassVar[tuple[str, ...]] = ("num_trials",)
     free: ClassVar[tuple[str, ...]] = ("num_trials",)
     output_dir: str
 
     def check(self) -> None:
         """Raises InputError for values that can't work."""
-        for name in self.positive:
-            if not getattr(self, name) > 0:
-                raise InputError(f"--{name} is {getattr(self, name)}; it must be above 0.")
+        check(self)
 
     def settings(self) -> dict[str, Any]:
         """What must be equal for results to be comparable."""

@@ -22,7 +22,7 @@ from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import Progress, check_least
+from run_scripts.analysis.model import Progress
 from run_scripts.kept_results import KeptComparison, KeptResults
 
 if typing.TYPE_CHECKING:
@@ -39,23 +39,18 @@ class SensitivityFlags(KeptComparison):
     output_dir: str = option(REQUIRED, "The folder to write into.")
     bits: list[str] = option(
         ["2", "3"], "Bits of most layers, and bits of the most sensitive layers.")
-    sensitive_layers: int = option(0, "Number of layers that get more bits; 0: half of them.")
-    samples: int = option(10, "Number of samples from the training file.")
-    examples: int = option(0, "Examples per sample; 0: a tenth of the file.")
+    sensitive_layers: int = option(
+        0, "Number of layers that get more bits; 0: half of them.", least=0)
+    samples: int = option(10, "Number of samples from the training file.", least=1)
+    examples: int = option(0, "Examples per sample; 0: a tenth of the file.", least=0)
     tolerance: float = option(
-        1e-3, "An eigenvalue is accepted when its relative change is below this.")
+        1e-3, "An eigenvalue is accepted when its relative change is below this.", least=0)
     most_products: int = option(
-        100, "Maximum number of products with the Hessian for an eigenvalue.")
-    batch_size: int = option(16, "Examples per batch.")
+        100, "Maximum number of products with the Hessian for an eigenvalue.", least=1)
+    batch_size: int = option(16, "Examples per batch.", least=1)
     random_seed: int = option(1, "Seed of the samples and of the initial vectors.")
 
-    positive: ClassVar = ("samples", "most_products", "batch_size")
     free: ClassVar = ("bits", "sensitive_layers", "samples", "batch_size")
-
-    def check(self) -> None:
-        """Raises InputError for values that can't work."""
-        super().check()
-        check_least(self, examples=0, sensitive_layers=0, tolerance=0)
 
     def few_and_many(self) -> tuple[int, int]:
         """The two numbers of bits.

@@ -27,13 +27,12 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import check_least
 from run_scripts.finetuning.pruning import ORDERS, PARTS, Curve, write_smaller
 
 
 @dataclasses.dataclass
 class PruneFlags:
-    """The model, what to take away from it, and in which order."""
+    """Model, and what is taken away from it in which order."""
 
     model_dir: str = option(REQUIRED, "The --output_dir of a fine-tuning script.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
@@ -52,9 +51,10 @@ class PruneFlags:
         False, "Scale the importance of each layer to the length 1.")
     exact_pruning: bool = option(False, "Compute the importance again before each step.")
     at_least_x_heads_per_layer: int = option(
-        0, "Number of heads that stay in each layer, the most important ones.")
-    prune_percent: list[str] = option([str(share) for share in range(10, 101, 10)],
-                                      "The steps: how many per cent are off after each.")
+        0, "Number of heads that stay in each layer, the most important ones.", least=0)
+    prune_percent: list[str] = option(
+        [str(share) for share in range(10, 101, 10)], "The steps: how many per cent are off after "
+        "each.", items=float, least=0, most=100)
     prune_heads: list[str] = option(
         [], "Instead of --orders: switch off these heads, layer:head, both from 1. Or dead: the "
         "heads that give nothing in the model as it is, because their gates are closed "
@@ -63,29 +63,23 @@ class PruneFlags:
                                          "order, and write the model.")
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
-    examples: int = option(0, "Number of examples of the split, from its start; 0: all.")
+    examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
     importance_examples: int = option(
         0, "Number of examples of the training file, from its start, on which importance is "
-        "computed; 0: all.")
-    batch_size: int = option(32, "Examples per batch.")
-    seed: int = option(0, "Seed of --orders=random.")
+        "computed; 0: all.", least=0)
+    batch_size: int = option(32, "Examples per batch.", least=1)
+    seed: int = option(0, "Seed of --orders=random.", least=0)
 
     def __post_init__(self):
-        check_least(self, examples=0, importance_examples=0, batch_size=1, seed=0,
-                    at_least_x_heads_per_layer=0)
+        flags.check(self)
         for order in self.orders:
             if order not in ORDERS or (self.parts == "layers" and order != "oracle"):
                 known = ("oracle",) if self.parts == "layers" else ORDERS
                 raise InputError(f"--orders={order}: choose from {', '.join(known)}.")
         if self.prune_heads and self.parts != "heads":
             raise InputError(f"--prune_heads is for heads, not for --parts={self.parts}.")
-        try:
-            is_share = all(0 <= float(share) <= 100 for share in self.prune_percent)
-        except ValueError:
-            is_share = False
-        if not is_share or not self.prune_percent:
-            raise InputError(f"--prune_percent={','.join(self.prune_percent)}: give numbers from "
-                             "0 to 100.")
+        if not self.prune_percent:
+            raise InputError("--prune_percent must be given: numbers from 0 to 100.")
 
     @property
     def percents(self) -> list[float]:

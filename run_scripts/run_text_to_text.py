@@ -51,7 +51,7 @@ _DEFAULTS = {"optimizer": "adafactor", "learning_rate": 1e-3, "learning_rate_sch
 
 @dataclasses.dataclass
 class TextModelFlags:
-    """What to do with which model."""
+    """Model, and what to do with it."""
 
     do_train: bool = option(False, "Fine-tune, on the training files.")
     do_eval: bool = option(
@@ -68,23 +68,23 @@ class TextModelFlags:
         alias="tokenizer_file")
     max_seq_length: int | None = option(
         None, "Maximum tokens of an input, its final token included; longer inputs are cut. "
-        "Default: that of a fine-tuned model, else 512.")
+        "Default: that of a fine-tuned model, else 512.", least=2)
     max_target_length: int | None = option(
         None, "Maximum tokens of a target, and of a text that is written. Default: that of a "
         "fine-tuned model, else the longest target of the files, at most 512. The original has 84 "
-        "for GLUE.")
+        "for GLUE.", least=2)
     dropout_rate: float = option(
         0.1, "Dropout in training. T5 1.1 was pre-trained without dropout, and is fine-tuned with "
-        "it.")
+        "it.", least=0, below=1)
     pad_to_max_length: bool = option(
         False, "Pad every batch to --max_seq_length and --max_target_length, as the original does; "
         "by default a batch is only as long as its longest input and target need.")
     early_stopping: int = option(
         0, "Stop after this many evaluations (--do_eval, --eval_steps) without a better mean of "
-           "the tasks' scores, and keep the weights of the best; 0: train to the end.")
+        "the tasks' scores, and keep the weights of the best; 0: train to the end.", least=0)
     beams: int | None = option(
-        None, "Number of beams (default: 1, the likeliest token each time). The original has 4 "
-        "for translations and summaries.")
+        None, "Number of beams (default: 1, the likeliest token each time). The original has 4 for "
+        "translations and summaries.", least=1)
     alpha: float | None = option(
         None, "With several beams: preference for long texts (default: 0.6).")
 
@@ -95,13 +95,7 @@ class TextModelFlags:
                              "--eval_steps too.")
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
-        for name, least in (("max_seq_length", 2), ("max_target_length", 2), ("beams", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"--{name} is {value}; it must be at least {least}.")
-        if not 0 <= self.dropout_rate < 1:
-            raise InputError(f"--dropout_rate is {self.dropout_rate}; it must be from 0 to below "
-                             "1.")
+        flags.check(self)
 
 
 def open_writer(job, settings, sources) -> Any:

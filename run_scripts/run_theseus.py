@@ -31,7 +31,7 @@ _DEFAULTS = {"optimizer": "huggingface_adamw", "weight_decay": 0.0, "warmup_prop
 
 @dataclasses.dataclass
 class TheseusFlags:
-    """What is replaced, and how often."""
+    """Replacement of layers."""
 
     predecessor: str = option(flags.REQUIRED, "Folder of a fine-tuned model.")
     successor_layers: int = option(

@@ -210,7 +210,7 @@ def test_help_shows_what_applies_and_counts_the_rest(run):
     _, short, _ = run("--help")
     assert "--deep" not in short and "--[no]fast" not in short and short.endswith(
         "\n3 more: --helpfull\n")
-    assert "--flagfile=FILE" in short and "\nIts flags.\n" in short
+    assert "--flagfile=FILE" in short and "\nIts flags\n" in short
     assert "--deep=int" in run("--help", "--kind=zebra")[1]
     _, full, _ = run("--helpfull")
     assert "--deep=int" in full and "--[no]fast" in full and "more:" not in full

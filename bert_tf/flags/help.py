@@ -67,19 +67,22 @@ def help_text(doc, config_classes, defaults=(), source="", given=(), recipe=None
 
 
 def groups(config_classes):
-    """{class: [(field, its type)]} of the classes that declare the options, in their order."""
+    """{class: [(field, its type)]} of the classes that declare the options: each class, then those
+    that it inherits from."""
     found = {}
     for config_class in config_classes:
-        types = types_of(config_class)
+        types, own = types_of(config_class), {config_class: []}
         for field in fields_of(config_class):
-            found.setdefault(group_of(config_class, field.name), []).append(
+            own.setdefault(group_of(config_class, field.name), []).append(
                 (field, types[field.name]))
+        found |= {kind: fields for kind, fields in own.items() if fields}
     return found
 
 
 def _title(kind):
     """The first line or sentence of a class's docstring."""
-    return " ".join((inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0].split())
+    text = (inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0]
+    return " ".join(text.split()).removesuffix(".")
 
 
 def _is_shown(field, known, recipe):

@@ -5,7 +5,7 @@ import os
 import typing
 
 from bert_tf.errors import InputError
-from bert_tf.flags import option
+from bert_tf.flags import check, option
 from bert_tf.tasks.named import SQUAD, TASKS, find_task
 from bert_tf.tasks.reading import discover_labels
 from bert_tf.tasks.rows import Omissions
@@ -34,7 +34,7 @@ class Wanted(typing.NamedTuple):
 
 @dataclasses.dataclass
 class TaskFlags:
-    """Which task, and where its files are."""
+    """Task, and its files."""
 
     task: str = option("", f"One of {', '.join(TASKS)}, in its official files. Without it, the "
                        "flags from --task_kind on describe files of your own.", alias="task_name")
@@ -190,16 +190,11 @@ class TaskFlags:
 
 def _check_training_flags(flags, task):
     """Raises InputError for flags of the training file that do not go with a task."""
-    if flags.label_scale is not None and (
-            task.kind != KINDS["regression"] or not 0 < flags.label_scale < float("inf")):
-        raise InputError(f"--label_scale is {flags.label_scale}: give a number above 0, for a "
-                         "regression alone.")
+    check(flags)
+    if flags.label_scale is not None and task.kind != KINDS["regression"]:
+        raise InputError(f"--label_scale={flags.label_scale} is for regressions; leave it out.")
     if flags.both_orders and (len(task.split("train").texts) != 2 or task.kind.texts[1] != 2):
         raise InputError("--both_orders is for pairs of texts; leave it out.")
-    if not 0 < flags.train_fraction <= 1 or flags.train_fraction_seed < 0:
-        raise InputError(f"--train_fraction is {flags.train_fraction}, --train_fraction_seed "
-                         f"{flags.train_fraction_seed}; give a share above 0, at most 1, and a "
-                         "seed of 0 or more.")
 
 
 def _source(flags, task, split, path):
@@ -257,7 +252,7 @@ def _format(file):
 
 @dataclasses.dataclass
 class SquadFlags:
-    """Which questions, and how they are answered; by default as the model was trained."""
+    """Questions, and how they are answered; by default as the model was trained."""
 
     train_file: str = option("", "SQuAD JSON to train on.")
     predict_file: str = option("", "SQuAD JSON with the questions to answer.")

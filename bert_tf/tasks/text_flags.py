@@ -4,8 +4,8 @@ import dataclasses
 import glob
 import os
 
-from bert_tf.errors import InputError
-from bert_tf.flags import option
+from bert_tf.errors import InputError, choose_from
+from bert_tf.flags import check, option
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.text_files import Sources, TaskFiles
 from bert_tf.tasks.text_tasks import TEXT_TASKS
@@ -16,7 +16,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclasses.dataclass
 class TextFlags:
-    """Which tasks, where their files are, and how they are mixed."""
+    """Tasks, their files, and their mixture."""
 
     tasks: list[str] = option(
         [], f"Any of {', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}.")
@@ -43,9 +43,7 @@ class TextFlags:
         """
         wanted = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict))
                   if needed]
-        if self.mixing_temperature <= 0 or (self.mixing_maximum or 1) < 1:
-            raise InputError("--mixing_temperature must be above 0, and --mixing_maximum at least "
-                             "1.")
+        check(self)
         given = {split: getattr(self, f"{split}_file") for split in SPLITS}
         if bool(self.tasks) == any(given.values()):
             raise InputError("give either --tasks, or files of your own: --train_file, --dev_file, "
@@ -64,9 +62,8 @@ class TextFlags:
     def _folders(self):
         for name in self.tasks:
             if name not in TEXT_TASKS or name == _PAIRS.name:
-                raise InputError(f"--tasks: there is no task {name!r}; choose from "
-                                 f"{', '.join(name for name in TEXT_TASKS if name != _PAIRS.name)}"
-                                 ".")
+                raise InputError(f"--tasks: there is no task {name!r}; " + choose_from(
+                    name, (known for known in TEXT_TASKS if known != _PAIRS.name)))
         if len(set(self.tasks)) < len(self.tasks):
             raise InputError("--tasks names a task twice.")
         if len(self.data_dir) == len(self.tasks) > 1:

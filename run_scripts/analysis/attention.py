@@ -27,7 +27,6 @@ from run_scripts.analysis.model import (
     ModelFlags,
     Progress,
     check_file,
-    check_least,
     name_of,
     open_encoder,
 )
@@ -47,12 +46,12 @@ class AttentionFlags:
                         "after each document, cut into pairs of segments as in the original; "
                         "lines: each line is a text, or two with \" ||| \" between them.",
                         choices=("documents", "lines"))
-    num_docs: int = option(100, "Number of texts; the original takes 1000.")
+    num_docs: int = option(100, "Number of texts; the original takes 1000.", least=1)
     zero_segments: bool = option(False, "Give the second segment the id 0 too, as the original "
                                  "does.")
-    num_maps: int = option(4, "Number of texts in maps.npz and on the page.")
+    num_maps: int = option(4, "Number of texts in maps.npz and on the page.", least=1)
     distance_texts: int = option(
-        5, "Number of texts on which the distances between heads are measured.")
+        5, "Number of texts on which the distances between heads are measured.", least=1)
     fine_tuned_checkpoint: str | None = option(None, "A fine-tuned model of the same sizes, to "
                                                "compare on the same texts.")
     gradients: bool = option(
@@ -64,7 +63,7 @@ class AttentionFlags:
     random_seed: int = option(0, "Seed of the segments and masks.")
 
     def __post_init__(self):
-        check_least(self, num_docs=1, num_maps=1, distance_texts=1)
+        flags.check(self)
 
 
 def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:

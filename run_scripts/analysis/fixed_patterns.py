@@ -43,7 +43,7 @@ class PatternsFlags:
         ["learned", "fixed", "all_fixed"], f"Which to train, of {', '.join(_VARIANTS)}. "
         "fixed_words needs records made with --masking=dynamic --do_whole_word_mask.")
     num_seeds: int = option(
-        1, "Number of runs of each variant, with successive seeds from --random_seed.")
+        1, "Number of runs of each variant, with successive seeds from --random_seed.", least=1)
     empty_rows: str = option(
         "end", "Target of a token whose pattern has no position there. end: the first or last "
         "token; zero: nothing.", choices=("end", "zero"))
@@ -52,8 +52,7 @@ class PatternsFlags:
         if unknown := set(self.variants) - set(_VARIANTS):
             raise InputError(f"--variants: there is no {unknown.pop()!r}; choose from "
                              f"{', '.join(_VARIANTS)}.")
-        if self.num_seeds < 1:
-            raise InputError(f"--num_seeds is {self.num_seeds}; it must be at least 1.")
+        flags.check(self)
 
 
 def make_config(variant: str, config: EncoderConfig, empty_rows: str) -> EncoderConfig:

@@ -23,7 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.task_flags import TaskFlags
-from run_scripts.analysis.model import Progress, check_least
+from run_scripts.analysis.model import Progress
 from run_scripts.finetuning.measured import Measured, kept_scores
 
 _RARE = 0.01    # probabilities below this are called significant, as in the paper
@@ -41,17 +41,17 @@ class HeadsFlags:
                                "of --task and --data_dir.")
     split: str = option(
         "", "The split to score on (default: the first labelled split other than train).")
-    examples: int = option(0, "Number of examples of the split, from its start; 0: all.")
+    examples: int = option(0, "Number of examples of the split, from its start; 0: all.", least=0)
     form: str = option("uniform", "uniform: the head looks at all tokens alike; zero: it gives "
                        "nothing.", choices=("uniform", "zero"))
     reverse_head_mask: bool = option(False, "Score each layer with one of its heads alone, too.")
     choose_split: str = option("train", "The split on which the best head of a layer is chosen.")
     choose_examples: int = option(
-        200, "Number of examples of --choose_split, from its start; 0: all.")
-    batch_size: int = option(32, "Examples per batch.")
+        200, "Number of examples of --choose_split, from its start; 0: all.", least=0)
+    batch_size: int = option(32, "Examples per batch.", least=1)
 
     def __post_init__(self):
-        check_least(self, examples=0, batch_size=1, choose_examples=0)
+        flags.check(self)
 
 
 class Scorer:

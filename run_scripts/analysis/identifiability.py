@@ -24,7 +24,6 @@ from run_scripts.analysis.model import (
     Progress,
     batches,
     check_file,
-    check_least,
     name_of,
     open_encoder,
 )
@@ -43,22 +42,21 @@ class IdentifiabilityFlags:
     lengths: list[str] = option(["16", "32", "48", "64", "96", "128"], "Lengths of texts, in "
                                 "tokens, at which raw and effective attention are compared; those "
                                 "above --max_seq_length are left out.")
-    texts_per_length: int = option(4, "Number of texts of each length.")
+    texts_per_length: int = option(4, "Number of texts of each length.", least=1)
     identification_texts: int = option(
         60, "Texts of --max_seq_length tokens whose tokens are identified, 3 or more; probes learn "
-        "from the first 70% and are tested on the last 15%.")
+        "from the first 70% and are tested on the last 15%.", least=3)
     mlp_epochs: int = option(
         10, "Number of times that the probe with a hidden layer sees the texts it learns from; 0: "
-        "only the linear probe.")
+        "only the linear probe.", least=0)
     attribution_texts: int = option(
-        2, "Number of texts, of 24 tokens each, whose hidden tokens are attributed.")
+        2, "Number of texts, of 24 tokens each, whose hidden tokens are attributed.", least=1)
     projections: int = option(
-        32, "Number of random vectors that estimate the norms of Jacobians; 0: exact norms, at "
-        "the cost of as many vectors as the network is wide.")
+        32, "Number of random vectors that estimate the norms of Jacobians; 0: exact norms, at the "
+        "cost of as many vectors as the network is wide.", least=0)
 
     def __post_init__(self):
-        check_least(self, texts_per_length=1, identification_texts=3, mlp_epochs=0,
-                    attribution_texts=1, projections=0)
+        flags.check(self)
 
     def read_lengths(self, most: int) -> list[int]:
         """Those of --lengths up to `most`.

@@ -26,7 +26,6 @@ from run_scripts.analysis.model import (
     ModelFlags,
     Progress,
     check_file,
-    check_least,
     name_of,
     open_encoder,
 )
@@ -46,11 +45,11 @@ class LayersFlags:
         ["pos=1", "chunk=2", "ner=3"], "Kinds of tags: the name and the number of the column, "
         "from 0.")
     chunk_tag: str = option("chunk", "Name of the chunk tags; empty if there are none.")
-    sentences: int = option(1000, "Number of sentences to learn from.")
-    eval_sentences: int = option(500, "Number of sentences to measure on.")
+    sentences: int = option(1000, "Number of sentences to learn from.", least=1)
+    eval_sentences: int = option(500, "Number of sentences to measure on.", least=1)
 
     def __post_init__(self):
-        check_least(self, sentences=1, eval_sentences=1)
+        flags.check(self)
 
     def columns(self) -> dict[str, int]:
         """The columns by name.

@@ -23,7 +23,7 @@ class ModelFlags(EncoderFlags):
     shortest: ClassVar[int] = 8
 
     output_dir: str = option(REQUIRED, "The folder to write into.")
-    batch_size: int = option(8, "Texts per batch.")
+    batch_size: int = option(8, "Texts per batch.", least=1)
 
 
 def open_encoder(job: ModelFlags) -> Any:
@@ -80,13 +80,6 @@ def batches(features: dict, size: int):
     """Yields the rows of features [N, S] in batches of `size`."""
     for start in range(0, len(features["input_ids"]), size):
         yield {name: rows[start:start + size] for name, rows in features.items()}
-
-
-def check_least(job: object, **least: int) -> None:
-    """Raises InputError if a flag is below the least value given under its name."""
-    for name, value in least.items():
-        if getattr(job, name) < value:
-            raise InputError(f"--{name} is {getattr(job, name)}; it must be at least {value}.")
 
 
 def check_file(path: str, flag: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import bert_tf
 from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
-from bert_tf.flags import option
+from bert_tf.flags import check, option
 from bert_tf.options import settle
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_case
@@ -182,7 +182,7 @@ BALANCED = "balanced"
 
 @dataclasses.dataclass
 class ModelFlags(QuantisationFlags):
-    """What to do with which model."""
+    """Model, and what to do with it."""
 
     do_train: bool = option(False, "Fine-tune, on the training file.")
     do_eval: bool = option(False, "Score the model, on the files that have labels.")
@@ -238,12 +238,7 @@ class ModelFlags(QuantisationFlags):
                 settings.num_trials > 1 or settings.grid or settings.early_stopping):
             raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
                              "--do_eval too.")
-        for name in ("encoder_dropout", "classifier_dropout"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 1:
-                raise InputError(f"--{name} is {value}; it must be from 0 to below 1.")
-        if self.bilstm_size is not None and self.bilstm_size < 0:
-            raise InputError(f"--bilstm_size is {self.bilstm_size}; it must be at least 0.")
+        check(self)
         settings.trials()
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")

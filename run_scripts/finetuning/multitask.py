@@ -28,7 +28,7 @@ _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.na
 
 @dataclasses.dataclass
 class MixtureFlags:
-    """Which tasks, how they are mixed, and what their heads are."""
+    """Tasks, their mixture, and their heads."""
 
     tasks: list[str] = option(
         [], f"Names of tasks: any of {', '.join(TASKS)}, in their official files, and tasks of "

@@ -16,7 +16,7 @@ _KEYS = {"weight_bits": "weight_bits", "weight_groups": "groups",
 
 @dataclasses.dataclass
 class QuantisationFlags:
-    """How many bits numbers have."""
+    """Quantisation: numbers of a few bits."""
 
     quantisation: str | None = option(
         None, "Round weights and inputs of layers to a few bits, in training too. q8bert: 8 bits "
