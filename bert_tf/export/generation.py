@@ -1,4 +1,4 @@
-"""A network that makes a sequence from another, with the loop over its tokens inside."""
+"""Export of a network that generates a sequence, with the loop over its tokens in the graph."""
 
 import tensorflow as tf
 
@@ -6,22 +6,19 @@ from bert_tf.export.ids_model import IdsModel
 
 
 class GenerationModel(tf.Module):
-    """Takes ids, padded with 0, and returns those of the result.
+    """Generates ids from ids padded with 0.
 
-    Its signatures are `serving_default`, from `encoder_input_tokens`, int32 [B, S], to
-    `output_ids`, int32 [B, T], 0 after the end; and `logits`, that of `IdsModel`: what the network
-    predicts after given targets.
-
-    Attributes:
-        functions: the signatures of a SavedModel by name.
+    `functions` has the signatures of a SavedModel: `serving_default`, from `encoder_input_tokens`,
+    int32 [B, S], to `output_ids`, int32 [B, T], 0 after the end; and `logits`, the `IdsModel` of
+    predictions for given targets.
     """
 
     def __init__(self, model, length: int, beams: int = 1, alpha: float = 0.6):
         """
         Args:
-            model: a network that has `generate`, or a Learner of it.
+            model: a network that has `generate`, or its Learner.
             length: T, the most tokens of a result.
-            beams, alpha: of `generate`.
+            beams, alpha: see `generate`.
         """
         super().__init__()
         network = getattr(model, "encoder", model)

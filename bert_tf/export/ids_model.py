@@ -16,16 +16,12 @@ def takes_choices(model) -> bool:
 
 
 def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """The named outputs of a model, float32 but for positions.
+    """Returns a model's named outputs, float32 except positions.
 
     Args:
-        model: an encoder, whose outputs are `sequence_output` [B, S, H] and `pooled_output` [B, H];
-            or a Learner, whose outputs are the answers of its one objective. Of a network with a
-            decoder it is `logits` [B, T, V].
-        features: dict of int32 [B, S], or [B, C, S] of a model that `takes_choices`.
-
-    Raises:
-        InputError: the Learner has several objectives.
+        model: an encoder, for `sequence_output` [B, S, H] and `pooled_output` [B, H]; a network
+            with a decoder, for `logits` [B, T, V]; or a Learner of one objective, for its answers.
+        features: int32 [B, S], or [B, C, S] if the model `takes_choices`.
     """
     if len(getattr(model, "objectives", ())) > 1:
         names = ", ".join(objective.name for objective in model.objectives)
@@ -44,8 +40,8 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 class IdsModel(tf.Module):
-    """Takes the features that the network reads, int32 [B, S], or [B, C, S] of a model that
-    `takes_choices`, and returns `answers`.
+    """Maps a network's features, int32 [B, S], or [B, C, S] if the model `takes_choices`, to
+    `answers`.
 
     Attributes:
         function: the tf.function.
@@ -53,12 +49,8 @@ class IdsModel(tf.Module):
     """
 
     def __init__(self, model, length: int | None = None):
-        """
-        Args:
-            model: an encoder or a Learner of one objective.
-            length: the one S that the function takes, for runtimes that need a fixed one; any S if
-                None.
-        """
+        """`length` is the only S that the function takes, for runtimes that need a fixed one; None:
+        any S."""
         super().__init__()
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
         shape = [None, None, length] if takes_choices(model) else [None, length]

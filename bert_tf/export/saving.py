@@ -1,4 +1,4 @@
-"""Writes a model in the format of a runtime, whole or not at all."""
+"""Writes a model in a runtime's format, whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bert_tf.files import check_local, write_aside
 if typing.TYPE_CHECKING:
     from bert_tf.export.ids_model import IdsModel
 
-# What it logs when it is imported can be held back too.
+# The log of TensorFlow's import can be held back too.
 tf = lazy_loader.load("tensorflow")
 
 _OPSET = 18
@@ -26,7 +26,7 @@ _OPSET = 18
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Holds back what TensorFlow and the converters log, in C++ too: everything on stderr.
+    """Holds back what TensorFlow and the converters log to stderr, in C++ too.
 
     If the block ends with an error other than an `InputError`, the log is written after all.
     """
@@ -51,25 +51,14 @@ def quiet() -> Iterator[None]:
 
 
 def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -> str:
-    """Writes a TensorFlow SavedModel in the layout of TensorFlow Serving.
-
-    Args:
-        module: a tf.Module whose `functions` are to be its signatures.
-        folder: the model's folder; the files go to `folder/version`.
-        version: int.
-
-    Returns:
-        The path of the version.
-
-    Raises:
-        InputError: it exists.
-    """
+    """Writes a SavedModel in TensorFlow Serving's layout, `folder/version`, and returns its path.
+    `module.functions` are its signatures. An existing version is refused."""
     check_local([folder])
     path = os.path.join(folder, str(version))
     if os.path.exists(path):
         raise InputError(f"{path} is there already; give another version, or remove it.")
     os.makedirs(folder, exist_ok=True)
-    # TensorFlow Serving takes no notice of folders whose names are not numbers.
+    # TensorFlow Serving ignores folders whose names are not numbers.
     with tempfile.TemporaryDirectory(prefix=f".{version}.tmp-", dir=folder) as aside:
         whole = os.path.join(aside, "whole")
         tf.saved_model.save(module, whole, signatures=module.functions)
@@ -78,17 +67,8 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
 
 
 def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
-    """Writes an `IdsModel` as an ONNX file.
-
-    Args:
-        module: the model.
-        path: where.
-        int8: whether matrices are kept in 8 bits, with scales of what they are multiplied with
-            found while it runs.
-
-    Raises:
-        InputError: tf2onnx isn't installed, or for 8 bits onnxruntime.
-    """
+    """Writes an ONNX file; needs tf2onnx. `int8` stores matrices in 8 bits, computes activation
+    scales at run time, and needs onnxruntime."""
     try:
         import tf2onnx
     except ImportError as error:
@@ -112,12 +92,8 @@ def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> 
 
 
 def save_lite(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
-    """Writes an `IdsModel` as a LiteRT file.
-
-    Args:
-        module: of one fixed length.
-        path: where.
-        int8: whether matrices are kept in 8 bits, with scales found while it runs.
+    """Writes a LiteRT file of a model with a fixed length. `int8` stores matrices in 8 bits and
+    computes activation scales at run time.
 
     Raises:
         InputError: LiteRT has no operation for a part of the network, such as an LSTM's loop.

@@ -1,6 +1,6 @@
 """Models that take raw strings: the tokenizer is in the graph.
 
-They give what the Python model gives, or refuse a string with an error that names it. Shapes: B
+Results equal the Python model's, or a string is refused with an error that names it. Shapes: B
 batch, C choices, S sequence.
 """
 
@@ -16,37 +16,28 @@ from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
 
 
 class Packer:
-    """One text A, or two where B has any pieces, by the vocabulary's `Layout`.
+    """Joins text A, and B where it has pieces, to sequences by the vocabulary's `Layout`.
 
-    What is too long loses pieces at its end, one by one from the longer text (google-research/bert,
+    Overlong texts lose pieces at their ends, one by one from the longer text (google-research/bert,
     `_truncate_seq_pair`).
     """
 
     def __init__(self, vocabulary: Vocabulary, max_seq_length: int):
-        """
-        Args:
-            vocabulary: a `Vocabulary`.
-            max_seq_length: most tokens, the special ones included.
-        """
+        """`max_seq_length` counts special tokens too."""
         self._vocabulary = vocabulary
         self.layout = vocabulary.layout
         self._longest = max_seq_length
 
     def room(self, b: tf.RaggedTensor) -> tf.Tensor:
-        """How many pieces of A and `b` (ragged [B, pieces]) there is room for (int64 [B])."""
+        """Returns how many pieces of A and `b`, ragged [B, pieces], fit: int64 [B]."""
         return self.layout.room(self._longest, tf.cast(b.row_lengths() > 0, tf.int64))
 
     def __call__(self, a: tf.RaggedTensor, b: tf.RaggedTensor) -> dict[str, tf.Tensor]:
-        """
-        Args:
-            a, b: RaggedTensors int32 [B, pieces].
-
-        Returns:
-            dict of `input_ids`, `input_mask` and `segment_ids`, int32 [B, S]; S is as long as the
-            longest needs.
+        """Packs ragged int32 [B, pieces] into `input_ids`, `input_mask` and `segment_ids`, int32
+        [B, S], where S fits the longest.
 
         Raises:
-            tf.errors.InvalidArgumentError: there are more of one than of the other.
+            tf.errors.InvalidArgumentError: `a` and `b` differ in their number of rows.
         """
         tf.debugging.assert_equal(a.nrows(), b.nrows(), "give as many second texts as first ones")
         room = self.room(b)
@@ -61,7 +52,7 @@ class Packer:
                          _repeated(cls, layout.cls_last * one)], axis=1)
         lengths = ids.row_lengths()                                     # [B]
         ids = ids.to_tensor(self._vocabulary.pad_id)                    # [B, S]
-        # Even with no text at all there is a first position, which the pooler reads.
+        # Even without text there is a first position, which the pooler reads.
         ids = tf.pad(ids, [[0, 0], [0, tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)]])
         positions = tf.range(tf.shape(ids, tf.int64)[1])                # [S]
         mask = tf.cast(positions < lengths[:, None], tf.int32)
@@ -73,25 +64,23 @@ class Packer:
 
 
 def _first(ragged, counts):
-    """The first `counts` [B] of each row."""
+    """Returns the first `counts` [B] of each row."""
     places = tf.ragged.range(counts)
     return places.with_values(tf.gather(
         ragged.values, places.values + tf.repeat(ragged.row_starts(), counts)))
 
 
 def _repeated(value, counts):
-    """Rows of `counts` [B] times `value`."""
+    """Returns ragged rows that repeat `value` `counts` [B] times."""
     return tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(counts)], value), counts)
 
 
 class TextModel(tf.Module):
     """Takes one text (`text`) or, in the signature `pair`, two (`text_a`, `text_b`), strings [B].
+    An empty second text counts as none.
 
-    An empty second text is none. Gives the model's answers and the `input_ids`; with labels, also
-    the `label` of the highest probability (string).
-
-    Attributes:
-        functions: the signatures of a SavedModel by name.
+    Returns the model's answers and `input_ids`; with labels also `label`, the likeliest one,
+    string. `functions` has the signatures by name.
     """
 
     def __init__(self, model, vocabulary: Vocabulary, do_lower_case: bool = True,
@@ -100,15 +89,12 @@ class TextModel(tf.Module):
         """
         Args:
             model: an encoder or a Learner of one objective.
-            vocabulary: its `Vocabulary`.
-            do_lower_case: whether text is lower-cased and stripped of accents.
-            max_seq_length: most tokens; longer texts are cut.
-            labels: the names of the classes, in the order of their ids.
-            tokenizer_settings: further ones of the `WordpieceTokenizer`.
+            max_seq_length: longer texts are cut.
+            labels: names of the classes, in the order of their ids.
+            tokenizer_settings: further settings of `WordpieceTokenizer`.
 
         Raises:
-            InputError: the vocabulary is that of another model, or the length is larger than the
-                model's.
+            InputError: another model's vocabulary, or a length outside 8 to the model's.
         """
         super().__init__()
         config = getattr(model, "encoder", model).config
@@ -133,7 +119,7 @@ class TextModel(tf.Module):
         return self._answer(a, b)
 
     def _answer(self, a, b):
-        """From ids, ragged [B, pieces], to answers."""
+        """Ragged ids [B, pieces] -> answers."""
         features = self._pack(a, b)
         return {**self._answers(features), "input_ids": features["input_ids"]}
 
@@ -145,10 +131,8 @@ class TextModel(tf.Module):
 
 
 class ChoiceModel(TextModel):
-    """Takes `context`, string [B], and `choices`, string [B, C]; gives `choice`, int32 [B], the
-    number of the likeliest choice from 0, the model's answers [B, C], and the `input_ids`
-    [B, C, S].
-    """
+    """Takes `context`, string [B], and `choices`, string [B, C]. Returns `choice`, int32 [B], the
+    likeliest choice from 0; the model's answers [B, C]; and `input_ids` [B, C, S]."""
 
     def _make_functions(self):
         return {"serving_default": tf.function(self._choose, autograph=False, input_signature=[
@@ -169,11 +153,11 @@ class ChoiceModel(TextModel):
 
 
 class TaggerModel(TextModel):
-    """Takes `text`, string [B]; gives, for each token [B, S], the tagger's answers, the first byte
-    of the text that went into it (`start`) and the byte after the last (`end`), both -1 for special
-    tokens, and `is_word_start`, 1 for the first piece of a word, whose label counts.
+    """Takes `text`, string [B]. Returns for each token [B, S] the tagger's answers, its first byte
+    in the text (`start`) and the byte after its last (`end`), both -1 for special tokens, and
+    `is_word_start`, 1 for a word's first piece, whose label counts.
 
-    A text that is too long is refused.
+    Overlong texts are refused.
     """
 
     def _make_functions(self):
@@ -196,17 +180,16 @@ class TaggerModel(TextModel):
 
 
 class AnswerModel(TextModel):
-    """Takes `question` and `passage`, strings [B]; gives `answer`, the text of the passage between
-    the most likely start and end, `score`, the sum of their logits, and `no_answer_score`, that of
-    [CLS], which a model trained on SQuAD 2.0 raises where the passage holds no answer; and
-    the model's answers.
+    """Takes `question` and `passage`, strings [B]. Returns `answer`, the passage's text between the
+    likeliest start and end; `score`, the sum of their logits; `no_answer_score`, the same at [CLS],
+    which a model trained on SQuAD 2.0 raises where there is no answer; and the model's answers.
 
-    A question of more than `max_query_length` tokens loses the last ones, as in the original; a
-    passage that is empty or too long is refused.
+    A question of more than `max_query_length` tokens loses its last ones, as in the original. An
+    empty or overlong passage is refused.
     """
 
     def __init__(self, *args, max_query_length: int = 64, max_answer_length: int = 30, **options):
-        """The same as for `TextModel`, and the most tokens of a question and of an answer."""
+        """Takes `TextModel`'s arguments, and the most tokens of a question and of an answer."""
         self._max_query_length, self._max_answer_length = max_query_length, max_answer_length
         super().__init__(*args, **options)
 
@@ -220,7 +203,7 @@ class AnswerModel(TextModel):
         room = self._pack.room(ids) - asked.row_lengths()
         outputs = self._answer(asked, _all_fit(ids, room, least=1))
 
-        # Only pieces of the passage, of which the last comes no earlier than the first.
+        # Only pieces of the passage count, and the last one does not precede the first.
         first, last = outputs["start_logits"], outputs["end_logits"]
         length = tf.shape(first, tf.int64)[1]
         offset = self._pack.layout.b_offset(asked.row_lengths())
@@ -240,13 +223,14 @@ class AnswerModel(TextModel):
 
 
 def _served(function, *names):
-    """A tf.function of strings [B] called `names`."""
+    """Returns a tf.function of strings [B] called `names`."""
     return tf.function(function, autograph=False, input_signature=[
         tf.TensorSpec([None], tf.string, name) for name in names])
 
 
 def _all_fit(ids, room, least=0):
-    """`ids`, ragged [B, pieces], with an error if a row has more than `room` [B] or too few."""
+    """Returns `ids`, ragged [B, pieces], with an assertion that each row has from `least` to `room`
+    [B] pieces."""
     counts = ids.row_lengths()
     check = tf.debugging.Assert(
         tf.reduce_all((counts >= least) & (counts <= room)),
@@ -256,5 +240,5 @@ def _all_fit(ids, room, least=0):
         return tf.identity(ids)
 
 
-# The class for the model of each task, by the name of its head; `TextModel` for all others.
+# The class by the name of the model's head; `TextModel` for all others.
 TEXT_MODELS = {"multiple_choice": ChoiceModel, "tagging": TaggerModel, "answer_span": AnswerModel}

@@ -1,1 +1,1 @@
-"""Commands that show what a network's attention does and what its vectors hold."""
+"""Commands that show a network's attention and the content of its vectors."""

@@ -1,13 +1,13 @@
-"""Shows what the heads of a model look at.
+"""Shows what the heads of a model attend to.
 
     bert-analyze attention --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=books.txt \\
         --output_dir=attention
 
-Measures are those of Clark et al. (arXiv:1906.04341) and Kovaleva et al. (arXiv:1908.08593).
-Writes attention.html, one page on which one hovers over tokens; heads.png, the maps of a text;
-statistics.png and plane.png; maps.npz, the maps of the first texts; and statistics.json. With
---fine_tuned_checkpoint it compares two models on the same texts. With --gradients it measures how
-much the masked LM loss depends on attention.
+Measures follow Clark et al. (arXiv:1906.04341) and Kovaleva et al. (arXiv:1908.08593). Writes
+attention.html, one page that reacts to the mouse; heads.png, the maps of a text; statistics.png and
+plane.png; maps.npz, the maps of the first texts; and statistics.json. --fine_tuned_checkpoint
+compares two models on the same texts. --gradients measures how much the masked LM loss depends on
+attention.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ class AttentionFlags:
 
 
 def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:
-    """The features of each text, int32 [1, n], without padding."""
+    """Returns the features of each text, int32 [1, n], without padding."""
     if job.texts == "lines":
         lines = [line for line in next(read_lines(job.input_file, job.num_docs)) if line.strip()]
         texts = Texts(lines, tokenizer, max_seq_length)
@@ -96,7 +96,7 @@ def padded(rows: list[dict], size: int):
 
 
 class Survey:
-    """What one pass over the texts adds up."""
+    """Sums of one pass over the texts."""
 
     def __init__(self, vocabulary, keep: int, distance_texts: int):
         self._vocabulary, self._keep, self._distance_texts = vocabulary, keep, distance_texts
@@ -107,7 +107,6 @@ class Survey:
         self.pictures: list = []
 
     def add(self, reading, with_pictures: bool = False) -> None:
-        """Adds a text."""
         kinds = analysis.token_kinds(reading.input_ids, self._vocabulary)
         if len(self.readings) < self._keep:
             self.readings.append(reading)
@@ -146,11 +145,7 @@ def print_classes(named: dict[str, Survey]) -> None:
 
 
 def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple:
-    """The encoder of --fine_tuned_checkpoint and the masked LM of --gradients, or None.
-
-    Raises:
-        InputError: they can't be used, or there are too few texts for --pattern_network.
-    """
+    """Returns the encoder of --fine_tuned_checkpoint and the masked LM of --gradients, or None."""
     fine = learner = None
     if job.fine_tuned_checkpoint:
         fine = networks.build(encoder.config)
@@ -168,7 +163,7 @@ def open_others(job: AttentionFlags, opened, encoder, rows: list[dict]) -> tuple
 
 
 def compare(encoder, other, survey: Survey, rows: list[dict], texts: int, vocabulary) -> dict:
-    """Prints how the maps of a fine-tuned model differ, and returns the figures."""
+    """Prints how a fine-tuned model's maps differ, and returns the figures."""
     theirs, cosines = Survey(vocabulary, 0, 0), []
     pairs = zip(analysis.read(encoder, rows, ("attention",)),
                 analysis.read(other, rows, ("attention",)))
@@ -185,8 +180,8 @@ def compare(encoder, other, survey: Survey, rows: list[dict], texts: int, vocabu
 
 
 def measure_gradients(learner, rows: list[dict], vocabulary, seed: int) -> dict:
-    """Prints and returns the mean magnitude of the gradient by layer: by weights to [SEP], and by
-    all."""
+    """Prints and returns the mean magnitude of the gradient by layer, for weights to [SEP] and to
+    all others."""
     rng = np.random.default_rng(seed)
     sums, count = np.zeros((2, 2, len(learner.encoder.layers_))), np.zeros(2)
     for row in Progress("texts with gradients", len(rows)).over(rows):
@@ -208,7 +203,7 @@ def measure_gradients(learner, rows: list[dict], vocabulary, seed: int) -> dict:
 
 
 def learn_patterns(survey: Survey, seed: int) -> dict:
-    """Trains the network on 70% of the texts and synthetic maps, prints and returns its scores."""
+    """Trains the network on 70% of the texts and synthetic maps; prints and returns its scores."""
     pictures = np.stack(survey.pictures)                    # [texts, L, N, S, S]
     classes = np.stack(survey.classes)
     learned = max(int(0.7 * len(pictures)), 1)

@@ -1,14 +1,14 @@
-"""Compares BERT with learned heads and with heads that look at fixed places.
+"""Compares BERT's learned heads with heads that attend to fixed positions.
 
     bert-analyze fixed-patterns --input_file=train.tfrecord --eval_input_file=held_out.tfrecord \\
         --bert_config_file=bert_config.json --output_dir=patterns --num_train_steps=2000
 
-The patterns are those of Raganato et al. (arXiv:2002.10260). Each variant is a masked LM that
+Patterns are those of Raganato et al. (arXiv:2002.10260). Each variant is a masked LM that
 bert-run-pretraining trains from scratch, on the same batches from the same seed: `learned`;
-`fixed`, whose first seven heads have the seven patterns; `fixed_words`, the same with patterns that
-count words; `all_fixed`, whose other heads look at the end of the text, so that none learns. The
-command reports the loss on held-out records, that of a variant without its learned heads, the
-weights, and the seconds of a step. It goes on where it stopped.
+`fixed`, whose first seven heads have the seven patterns; `fixed_words`, whose patterns count words;
+`all_fixed`, whose other heads attend to the end of the text, so that none learns. Reports the loss
+on held-out records, also without a variant's learned heads, the number of weights, and the seconds
+of a step. The same command resumes a stopped run.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ class PatternsFlags:
 
 
 def make_config(variant: str, config: EncoderConfig, empty_rows: str) -> EncoderConfig:
-    """The configuration of a variant of the BERT of `config`."""
+    """Returns a variant's configuration, from the BERT's `config`."""
     if variant == "learned":
         return config
     heads = PATTERNS
@@ -68,11 +68,7 @@ def make_config(variant: str, config: EncoderConfig, empty_rows: str) -> Encoder
 
 
 def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags]:
-    """What bert-run-pretraining is to do for each variant; everything is checked.
-
-    Raises:
-        InputError: the configuration or the records can't be used.
-    """
+    """Checks all settings and returns each variant's flags for bert-run-pretraining."""
     config = read_config(job.bert_config_file)
     if type(config) is not EncoderConfig or config.model_type != EncoderConfig.model_type:
         raise InputError(f"--bert_config_file: {job.bert_config_file} is not the configuration of "
@@ -101,7 +97,7 @@ def make_jobs(job: PatternsFlags, output_dir: str) -> dict[str, PretrainingFlags
 
 
 def train(job: PretrainingFlags, settings: TrainSettings) -> dict[str, float]:
-    """Trains one variant; returns its figures."""
+    """Trains one variant and returns its figures."""
     trainer = run_pretraining.main(job, settings)
     encoder = trainer.learner.encoder
     held_out, _ = open_records(job, job.eval_input_file, "eval_input_file", encoder.config)
@@ -116,7 +112,8 @@ def train(job: PretrainingFlags, settings: TrainSettings) -> dict[str, float]:
         with analysis.disabled(encoder, [(layer, head) for layer in range(config.depth)
                                          for head in learned], "zero"):
             found[_WITHOUT] = evaluate()[_LOSS]
-    # Steps alone, without reports and checkpoints; these change the weights, so they come last.
+    # Times steps alone, without reports and checkpoints. They change the weights, so they come
+    # last.
     records, _ = open_records(job, job.input_file, "input_file", config)
     iterator = iter(trainer.distribute(lambda worker, workers, replicas: records.training_batches(
         settings.random_seed, 0, settings.train_batch_size, replicas)))

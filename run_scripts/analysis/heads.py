@@ -1,13 +1,13 @@
-"""Shows what each head is for: the score of a fine-tuned model without it.
+"""Shows each head's effect: the score of a fine-tuned model without it.
 
     bert-analyze heads --model_dir=mrpc --task=mrpc --data_dir=glue/MRPC --output_dir=heads
 
-A head is switched off in one of two ways: it looks at all tokens alike (Kovaleva et al.,
-arXiv:1908.08593), or gives nothing (Michel et al., arXiv:1905.10650). Each head is tried alone,
-then each layer as a whole. --reverse_head_mask also tries each layer with one head alone, the best
-one on --choose_split. Beside each difference is the probability that it is due to chance. A head
-that layers share, as in ALBERT, is off in all of them. The command writes heads.json and heads.png.
-It keeps each score in scores.json, so that the same command, started again, continues there.
+A head that is off attends to all tokens alike (Kovaleva et al., arXiv:1908.08593), or outputs 0
+(Michel et al., arXiv:1905.10650). Each head is tried alone, then each layer as a whole.
+--reverse_head_mask also tries each layer with one head alone, the best one on --choose_split. Each
+difference has the probability that it is due to chance. A head that layers share, as in ALBERT, is
+off in all of them. Writes heads.json and heads.png. Each score is stored in scores.json, from which
+the same command resumes.
 """
 
 import dataclasses
@@ -59,7 +59,6 @@ class Scorer:
 
     Attributes:
         model, split: `Measured` and its `MeasuredSplit`.
-        encoder: the model's.
         whole: the score of the whole model, times 100.
     """
 
@@ -82,8 +81,8 @@ class Scorer:
 
     def without(self, heads: Collection[tuple[int, int]], split: Any = None
                 ) -> tuple[float, float]:
-        """The score without some heads, and the probability of the difference (1 where answers are
-        not compared); on another split, the score alone is of use."""
+        """Returns the score without some heads, and the probability of the difference: 1 where
+        answers are not compared, as on another split."""
         def measure():
             with analysis.disabled(self.encoder, heads, self._form):
                 found = (split or self.split).answer()
@@ -99,8 +98,8 @@ class Scorer:
 
 
 def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
-    """The scores and probabilities [R, N] without each head, and [R] without all heads of a row: R
-    is L, or fewer where layers share their heads."""
+    """Returns scores and probabilities [R, N] without each head, and [R] without all heads of a
+    row. R is L, or fewer where layers share their heads."""
     encoder, rows = scorer.encoder, analysis.sharing(scorer.encoder)
     count = encoder.config.num_attention_heads
     progress = Progress("scores", len(rows) * (count + 1))
@@ -126,8 +125,8 @@ def try_all(scorer: Scorer) -> dict[str, np.ndarray]:
 
 
 def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
-    """For each row of layers that share their heads, the head that is best alone on --choose_split,
-    and the score with it alone."""
+    """Returns, for each row of layers that share heads, the head that is best alone on
+    --choose_split, and the score with it alone."""
     chosen_on = scorer.model.split(job.choose_split, job.choose_examples)
     count, rows = scorer.encoder.config.num_attention_heads, []
     sharing = analysis.sharing(scorer.encoder)
@@ -153,14 +152,14 @@ def try_alone(scorer: Scorer, job: HeadsFlags) -> list[dict]:
 
 
 def name_of_row(group: Sequence[int]) -> str:
-    """The number of a layer, or of the first and last that share their heads."""
+    """Returns a layer's number, or the first and last number of layers that share heads."""
     return "-".join(str(layer + 1) for layer in dict.fromkeys((group[0], group[-1])))
 
 
 def draw(path: str, title: str, rows: Sequence[str], whole: float, heads: np.ndarray,
          layers: Sequence[float]) -> None:
-    """Draws the differences as a table of colours, a row for each of the names `rows`, without all
-    heads of a row at the right; and how many heads have which score."""
+    """Draws the differences as a table of colours with a row for each of `rows` and the whole row's
+    result at the right, and a histogram of the heads' scores."""
     from bert_tf.analysis.pictures import picture
     differences = np.concatenate([heads, np.reshape(layers, (-1, 1))], 1) - whole
     most = max(np.abs(differences[:, :-1]).max(), 0.1)

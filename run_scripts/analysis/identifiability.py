@@ -3,11 +3,11 @@
     bert-analyze identifiability --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --input_file=books.txt --output_dir=identifiability
 
-Measures are those of Brunner et al. (arXiv:1908.04211). The part of a map in the left null space of
-the head's values has no effect; the rest is effective attention. The command compares both by the
-length of the text, for any maps and (columns "sum 1") for maps whose rows sum to 1. It counts the
-tokens that are still identified in each layer, and attributes hidden tokens to input tokens by
-gradients. It writes identifiability.json and identifiability.png.
+Measures follow Brunner et al. (arXiv:1908.04211). The part of a map in the left null space of the
+head's values has no effect; the rest is effective attention. Compares both by text length, for any
+maps and (columns "sum 1") for maps whose rows sum to 1. Counts the tokens that are still identified
+in each layer. Attributes hidden tokens to input tokens by gradients. Writes identifiability.json
+and identifiability.png.
 """
 
 import dataclasses
@@ -59,11 +59,7 @@ class IdentifiabilityFlags:
         flags.check(self)
 
     def read_lengths(self, most: int) -> list[int]:
-        """Those of --lengths up to `most`.
-
-        Raises:
-            InputError: they are no numbers, too small, or all above.
-        """
+        """Returns the lengths up to `most`, at least one."""
         if not all(length.strip().isdecimal() for length in self.lengths):
             raise InputError(f"--lengths={','.join(self.lengths)}: give numbers such as 16,32,64.")
         numbers = [int(length) for length in self.lengths]
@@ -77,7 +73,7 @@ class IdentifiabilityFlags:
 
 def compare_lengths(encoder: object, vocabulary: object, texts: dict[int, dict]
                     ) -> dict[int, dict[str, np.ndarray]]:
-    """Prints and returns raw beside effective attention at each length, of the texts of each."""
+    """Prints and returns raw and effective attention of the texts of each length."""
     found = {}
     print(f"\n{'tokens':>8}{'null space':>12}{'(sum 1)':>9}{'correlation':>13}{'(sum 1)':>9}"
           + "".join(f"{name + ' ' + kind:>17}" for kind in ("[CLS]", "[SEP]", ". ,", "rest")
@@ -109,7 +105,7 @@ def show_identification(found: "analysis.Identification") -> None:
 
 
 def attribute(encoder: object, features: dict, projections: int) -> dict[str, np.ndarray]:
-    """Prints and returns what tokens contribute to hidden tokens."""
+    """Prints and returns the contributions of input tokens to hidden tokens."""
     progress = Progress("hidden tokens attributed", features["input_ids"].size)
     found = analysis.summarize_attribution([
         analysis.token_attribution(encoder, row, projections=projections or None,

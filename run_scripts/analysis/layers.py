@@ -1,12 +1,12 @@
-"""Measures what each layer's vectors hold, on tagged words.
+"""Measures what each layer's vectors know of tagged words.
 
     bert-analyze layers --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=eng.train \\
         --eval_input_file=eng.testa --output_dir=layers
 
-The words are a file such as those of CoNLL-2003. The command measures how contextual vectors are
-(Ethayarajh, arXiv:1909.00512), how alike layers are (linear CKA), what a linear probe of each layer
-scores on the tags, and which heads look from a word to the last word of its chunk. Writes
-layers.json and layers.png.
+The words are a file such as CoNLL-2003's. Measures the contextuality of vectors (Ethayarajh,
+arXiv:1909.00512), the similarity of layers (linear CKA), the tags that a linear probe of each layer
+predicts, and the heads that attend from a word to its chunk's last word. Writes layers.json and
+layers.png.
 """
 
 import dataclasses
@@ -52,11 +52,7 @@ class LayersFlags:
         flags.check(self)
 
     def columns(self) -> dict[str, int]:
-        """The columns by name.
-
-        Raises:
-            InputError: they are not so written.
-        """
+        """Returns the columns by name."""
         try:
             columns = {name: int(column) for name, column in (tag.split("=") for tag in self.tags)}
         except ValueError:
@@ -71,14 +67,12 @@ class LayersFlags:
 
 @dataclasses.dataclass
 class Sentences:
-    """Tagged sentences, and what the network makes of their words.
+    """Tagged sentences, and the network's vectors and attention for their words.
 
     Attributes:
-        words: the words of each.
-        tags: {name: the tags of each}.
-        layers: for each layer, the vectors of each sentence's words, [n, H], those of their first
-            sub-words.
-        attention: the maps [L, N, w, w] of each, between its words.
+        tags: {name: each sentence's tags}.
+        layers: for each layer, each sentence's word vectors [n, H], taken at first sub-words.
+        attention: each sentence's maps [L, N, w, w] between its words.
     """
 
     words: list[list[str]]
@@ -134,7 +128,7 @@ def probe(train: Sentences, held_out: Sentences) -> dict[str, dict]:
     """Prints and returns the scores of each layer's probe, by tag."""
     found = {}
     for name, labels in held_out.tags.items():
-        # Entities where the tags are those of IOB; else the share of tags that are right.
+        # Entity F1 where the tags are IOB tags; else the share of right tags.
         spans = all(tag == "O" or metrics.is_entity_tag(tag)
                     for sentence in labels for tag in sentence)
         metric = "entity_f1" if spans else "tag_accuracy"
@@ -156,7 +150,7 @@ def probe(train: Sentences, held_out: Sentences) -> dict[str, dict]:
 
 
 def look_at_chunks(sentences: Sentences, name: str) -> dict[str, dict]:
-    """Prints and returns the best head from a word to the last word of its chunk, by type."""
+    """Prints and returns the best head from a word to its chunk's last word, by type."""
     heads = tags.ChunkHeads()
     for attention, labels in zip(sentences.attention, sentences.tags[name]):
         heads.add(attention, labels)
@@ -175,7 +169,7 @@ def look_at_chunks(sentences: Sentences, name: str) -> dict[str, dict]:
 
 
 def describe(sentences: Sentences) -> dict[str, np.ndarray]:
-    """Prints and returns how contextual each layer is."""
+    """Prints and returns the contextuality of each layer."""
     words = [word.lower() for sentence in sentences.words for word in sentence]
     rng = np.random.default_rng(0)
     sample = rng.choice(len(words), min(_SAMPLE, len(words)), replace=False)

@@ -1,4 +1,4 @@
-"""The flags that all commands of this folder share, and the model and text that they name."""
+"""Flags that all commands of this folder share, and the model and text that they name."""
 
 import dataclasses
 import os
@@ -46,12 +46,8 @@ def open_encoder(job: ModelFlags) -> Any:
 
 
 class Progress:
-    """Prints every few seconds how much is done, and how long the rest will take.
-
-    Args:
-        what: what is counted, such as "heads".
-        total: how many there are.
-    """
+    """Prints every few seconds how many of `total` are done, and how long the rest will take.
+    `what` names them, such as "heads"."""
 
     _SECONDS = 5
 
@@ -60,7 +56,7 @@ class Progress:
         self._start = self._last = time.monotonic()
 
     def __call__(self) -> None:
-        """Notes that one more is done."""
+        """Counts one more."""
         self._done += 1
         now = time.monotonic()
         if now - self._last >= self._SECONDS and self._done < self._total:
@@ -70,7 +66,7 @@ class Progress:
                   flush=True)
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
-        """Yields the items, each of which counts as one when the next is asked for."""
+        """Yields the items; each counts when the next one is asked for."""
         for item in items:
             yield item
             self()
@@ -89,6 +85,6 @@ def check_file(path: str, flag: str) -> None:
 
 
 def name_of(job: ModelFlags) -> str:
-    """What to call the model in titles: the last two parts of its path."""
+    """Returns the model's name for titles: the last two parts of its path."""
     return os.sep.join(os.path.normpath(job.init_checkpoint).split(os.sep)[-2:])
 
