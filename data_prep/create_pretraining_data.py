@@ -221,11 +221,11 @@ def _open_tokenizer(job, recipe):
 def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
          denoising: DenoisingFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
-    job.check()
     stream, denoising = stream or StreamFlags(), denoising or DenoisingFlags()
-    for given in (job, stream, denoising):
-        flags.check(given, recipes.find(job.recipe))
-    recipe, target_length = denoising.resolve(job.resolve(), job)
+    recipe = job.resolve()
+    for given in (stream, denoising):
+        flags.check(given, recipe)
+    recipe, target_length = denoising.resolve(recipe, job)
     pairing = PAIRINGS[recipe.segments.pairing]
     in_streams = pairing.in_streams
     masking.find(recipe.corruption).check_slots(job.max_predictions_per_seq, job.max_seq_length,

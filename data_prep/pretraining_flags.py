@@ -160,7 +160,14 @@ class PretrainingDataFlags:
         Raises:
             InputError: there is no such recipe, or it has no use for a flag.
         """
-        recipe = _vary(_find_recipe(self), self)
+        recipe = recipes.find(self.recipe)
+        check(self, recipe)
+        if (self.span_upper or 1 << 10) < (self.span_lower or 1):
+            raise InputError(f"--span_upper is {self.span_upper}; it must be at least "
+                             f"--span_lower={self.span_lower}.")
+        if not self.max_predictions_per_seq and LINES.holds(recipe):
+            raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
+        recipe = _vary(_of_task(recipe, self), self)
         if not recipe.denoising:
             masking.find(recipe.corruption).check(recipe.segments)
         _check_units(recipe, self)
@@ -172,31 +179,26 @@ class PretrainingDataFlags:
         return {name: tuple(value) if isinstance(value, list) else value
                 for name, value in found.items() if value not in (None, [])}
 
-    def check(self) -> None:
-        """Raises InputError for values that can't work."""
-        check(self)
-        if (self.span_upper or 1 << 10) < (self.span_lower or 1):
-            raise InputError(f"--span_upper is {self.span_upper}; it must be at least "
-                             f"--span_lower={self.span_lower}.")
-        if not self.max_predictions_per_seq and not _reads_streams(self.recipe):
-            raise InputError("--max_predictions_per_seq is 0; it must be at least 1.")
-
 
 # Flags that only some maskings have.
 MASKING_FLAGS = tuple(field.name for field in dataclasses.fields(PretrainingDataFlags)
                       if field.metadata["for"] in (_NGRAMS, _SPANS))
 
 
-def _find_recipe(job):
-    """The recipe of the flags, for their task.
+def _of_task(recipe, job):
+    """The recipe for the task of the flags.
 
     Raises:
-        InputError: there is none, or it has other tasks.
+        InputError: the recipe has other tasks, or other segments than the flags.
     """
-    recipe = recipes.find(job.recipe)
-    if _reads_streams(job.recipe) or job.segments == "streams":
-        _check_streams(job)
+    if not LINES.holds(recipe):
+        if job.segments not in (None, "streams"):
+            raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
+                             "stream; leave it out.")
         return recipe
+    if job.segments == "streams":
+        raise InputError("--segments=streams is for recipes that read a text as a stream; give "
+                         "--recipe=xlnet.")
     if bool(recipe.tasks) != bool(job.task) or job.task and job.task not in recipe.tasks:
         raise InputError(
             f"--task={job.task}: records of recipe {recipe.name} are of one task each; give "
@@ -211,21 +213,6 @@ def _find_recipe(job):
         raise InputError(f"--masking=dynamic: the records of recipe {recipe.name} hold masks; "
                          "leave it out.")
     return recipe.of_task(job.task) if job.task else recipe
-
-
-def _reads_streams(recipe):
-    """Whether the records of the recipe of this name are cut from streams."""
-    return not LINES.holds(recipes.find(recipe))
-
-
-def _check_streams(job):
-    """Raises InputError for flags that do not go with streams, and for streams of other recipes."""
-    if not _reads_streams(job.recipe):
-        raise InputError("--segments=streams is for recipes that read a text as a stream; give "
-                         "--recipe=xlnet.")
-    if job.segments not in (None, "streams"):
-        raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
-                         "stream; leave it out.")
 
 
 def _vary(recipe, job):
@@ -258,8 +245,9 @@ def _vary(recipe, job):
             corruption["masking"] = found.when_static
     if job.mask_shares:
         corruption["shares"] = _shares(job.mask_shares)
-    if not found.hides:
-        _check_hides_nothing(job)
+    if not found.hides and job.masking == "static":
+        raise InputError("--masking=static is for recipes that hide tokens; leave it out with "
+                         f"--recipe={recipe.name}.")
     accents = {} if job.strip_accents else {"strip_accents": False}
     return recipe.vary(segments, corruption,
                        tokenizer_settings={**recipe.tokenizer_settings, **accents})
@@ -275,15 +263,6 @@ def _shares(values):
         pass
     raise InputError(f"--mask_shares is {','.join(map(str, values))}; it must be two numbers from "
                      "0 to 1 with a sum of 1 at most, such as 0.8,0.1.")
-
-
-def _check_hides_nothing(job):
-    """Raises InputError for flags that say how tokens are hidden."""
-    for name, harmless in (("masking", "dynamic"), ("do_whole_word_mask", False),
-                           ("mask_shares", [])):
-        if getattr(job, name) and getattr(job, name) != harmless:
-            raise InputError(f"--{name} is for recipes that hide tokens; leave it out with "
-                             f"--recipe={job.recipe}.")
 
 
 def needs_entities(recipe: recipes.Recipe) -> bool:
@@ -315,7 +294,7 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The defaults of a recipe's flags, see `flags.take_defaults`."""
     recipe = recipes.find(given.get("recipe", "bert"))
     known = {**defaults_of(PretrainingDataFlags), **recipe.defaults, **given}
-    if recipe.denoising or _reads_streams(recipe.name):
+    if recipe.denoising or not LINES.holds(recipe):
         return f"--recipe={recipe.name} ({recipe.source})", dict(recipe.defaults)
     found = masking.find(recipe.corruption)
     most = found.most_predictions(known["max_seq_length"], known["masked_lm_prob"])
