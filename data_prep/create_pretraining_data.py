@@ -242,7 +242,6 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     folder = os.path.dirname(os.path.abspath(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
     options = options_of(job)
     if in_streams:
         _make_streams(StreamJob(job, stream, recipe, tokenizer), path, options)
@@ -261,6 +260,7 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     fingerprint = fingerprint_of(job, recipe, options, vocabulary, _scan(job, recipe), folder)
     writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases,
                          target_length, options.get("bsz_per_host", 0))
+    flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
     record, was_there = make_shards(
         path, fingerprint, _read_pieces(job, recipe), writer,
         job.num_workers, functools.partial(describe, job, recipe, vocabulary, options),
@@ -276,6 +276,7 @@ def _make_streams(made, path, options):
     fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": made.checksums(),
                    "output_file": [os.path.relpath(name, folder) for name in job.output_file],
                    "recipe": made.recipe.describe()}
+    flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
     record, was_there = make_shards(
         path, fingerprint, made.pieces(),
         made.writer(folder, functools.partial(_piece_seed, job.random_seed)), job.num_workers,

@@ -118,7 +118,7 @@ def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path
     ({"n_piece": 9, "ff_activation": "tanh"}, "ff_activation must be one of gelu, relu"),
     ({"n_piece": 9, "vocab_size": 9}, "unknown key 'vocab_size'"),
     ({"model_type": "other"}, "n_piece is missing"),
-    ({"model_type": "bart"}, "json: 'bart' is unknown; did you mean bert. .*, other"),
+    ({"model_type": "bart"}, "json: .* 'bart' is unknown; did you mean bert. .*, other"),
 ])
 def test_refusals_of_any_configuration_name_the_file(values, message, tmp_path, monkeypatch):
     monkeypatch.setitem(CONFIGS, "other", OtherConfig)

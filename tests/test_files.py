@@ -1,9 +1,7 @@
 """Files that are whole or absent, and folders that one process works on."""
 
-import ast
 import json
 import os
-import pathlib
 import signal
 import socket
 import subprocess
@@ -13,6 +11,7 @@ import pytest
 
 from bert_tf import checkpoints, files
 from bert_tf.errors import InputError
+from tests import programs
 
 _HOLD = """
 import sys
@@ -91,22 +90,16 @@ def test_remote_files_are_refused_and_no_folder_is_made_of_them(path, tmp_path, 
 _NO_PATHS = """attention_mask_heads best_of bits choice_columns choose_split chunk_tag class_weights
 dupe_factors gcp_project grid_learning_rate grid_num_train_epochs grid_train_batch_size label_column
 labels layers leave_out lengths mask_shares master max_train_examples model_size models orders
-packages patience_layers pos_tagger prune_heads prune_percent runtimes schemes split splits
+packages patience_layers pos_tagger prune_heads prune_percent runtimes split splits
 stack_layers stack_learning_rates stack_steps stack_warmup_steps student_layers systems tags task
 task_schedule tasks teacher_layers terms text_a_column text_b_column tfds_name tpu tpu_zone
 train_fractions variants weight_bits words""".split()
 
 
 def test_every_flag_is_known_to_name_a_file_or_not():
-    root, found = pathlib.Path(files.__file__).parents[1], set()
-    for path in (path for folder in ("bert_tf", "data_prep", "run_scripts", "benchmarks")
-                 for path in (root / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call) and (
-                    ast.unparse(node.value.func).endswith("option")
-                    and "str" in ast.unparse(node.annotation)
-                    and "choices" not in [keyword.arg for keyword in node.value.keywords]):
-                found.add(node.target.id)
+    found = {field.name for command in programs.names()
+             for field in programs.fields(command).values()
+             if "str" in str(field.type) and not field.metadata["choices"]}
     assert "output_dir" in found
     assert sorted(name for name in found if not files.PATH_FLAGS.fullmatch(name)) == _NO_PATHS
 

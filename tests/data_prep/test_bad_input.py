@@ -117,4 +117,5 @@ def test_a_full_disk(tmp_path, vocab_file, random_text, piece_bytes):
         tmp_path, vocab_file, f"--piece_bytes={piece_bytes}",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)))
     assert "--output_file: piece " in message and "make room" in message
-    assert {path.suffix for path in left_over(tmp_path)} <= {".json"}       # the progress
+    # The progress, and the flags.
+    assert {path.suffix for path in left_over(tmp_path)} <= {".json", ".txt"}

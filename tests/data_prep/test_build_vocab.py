@@ -81,7 +81,7 @@ def test_other_tokenizers_are_the_same_in_every_process(text_file, kind, name, o
         subprocess.run([sys.executable, "-m", "data_prep.build_vocab", f"--input_file={text_file}",
                         f"--output_file={output}", f"--vocab_size={size}", f"--tokenizer={kind}"],
                        check=True, env={**os.environ, "PYTHONHASHSEED": seed})
-        assert sorted(os.listdir(output.parent)) == sorted([name, *others])
+        assert sorted(os.listdir(output.parent)) == sorted([name, f"{name}.flags.txt", *others])
         contents.add(tuple((output.parent / n).read_bytes() for n in (name, *others)))
     assert len(contents) == 1
 

@@ -19,9 +19,9 @@ from data_prep import create_pretraining_data
 
 
 def content(folder):
-    """The files of a folder: path -> bytes."""
-    return {str(path.relative_to(folder)): path.read_bytes()
-            for path in sorted(folder.rglob("*")) if path.is_file()}
+    """The files of a folder but for the flags of commands: path -> bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*"))
+            if path.is_file() and not path.name.endswith(files.FLAGFILE)}
 
 
 @pytest.fixture
