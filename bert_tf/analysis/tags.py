@@ -54,9 +54,10 @@ def most_frequent(train_words: Sequence[Sequence[str]], train_tags: Sequence[Seq
 
 
 class ChunkHeads:
-    """How often a head's strongest weight leads from a word to its chunk's last word, measured as
-    Clark et al. (arXiv:1906.04341) do for dependencies: [CLS], [SEP] and the word itself do not
-    count.
+    """The share of words whose strongest weight in a head leads to their chunk's last word.
+
+    [CLS], [SEP] and the word itself do not count, as Clark et al. (arXiv:1906.04341) measure
+    dependencies.
 
     Attributes:
         totals: {type of chunk: number of words that are not its last}.

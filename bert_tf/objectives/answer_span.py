@@ -14,9 +14,8 @@ from bert_tf.objectives.base import Batch, LinearHead, example_weights
 class AnswerSpan(LinearHead):
     """The first and the last token of the answer, each a choice among the S positions.
 
-    The labels are `start_positions` and `end_positions`, integer [B]; both are the position of
-    [CLS] where the passage holds no answer. The mean loss is the mean of the two ends' losses, as
-    in the original.
+    Labels: `start_positions` and `end_positions`, integer [B]; both are [CLS]'s position where the
+    passage holds no answer. The loss is the mean of the two ends' losses, as in the original.
     """
 
     source = "sequence_output"
@@ -29,7 +28,7 @@ class AnswerSpan(LinearHead):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """float32 logits [B, 2, S]: of the start and of the end."""
+        """float32 logits [B, 2, S]: start, end."""
         logits = super().call(outputs, batch, dropout_seed=dropout_seed)        # [B, S, 2]
         return ops.transpose(logits, (0, 2, 1))
 

@@ -1,7 +1,7 @@
-"""A classifier that reads features with LSTMs and lets two texts attend to each other: the baseline
-"BiLSTM + ELMo + Attn" of GLUE (arXiv:1804.07461, section 4; arXiv:1611.01603 has the attention).
+"""The baseline "BiLSTM + ELMo + Attn" of GLUE: LSTMs read features, and two texts attend to each
+other (arXiv:1804.07461, section 4; the attention is arXiv:1611.01603's).
 
-Shapes: B batch, S sequence, W width of the LSTMs, both ways together.
+Shapes: B batch, S sequence, W width of both directions of the LSTMs together.
 """
 
 from collections.abc import Mapping
@@ -25,21 +25,19 @@ class AttentiveClassification(LabelHead):
     """Bidirectional LSTMs read features of a network that need not be trained. The maximum over a
     text's tokens is its vector, u or v; a hidden layer reads u, or [u; v; |u - v|; u * v].
 
-    Of two texts, each token is first joined with the mean of the other text's tokens, weighted by
+    With two texts, each token is first joined with the mean of the other text's tokens, weighted by
     the softmax of their dot products, and another bidirectional LSTM reads both.
 
     Args:
-        config: of the network.
-        num_labels: how many labels there are.
-        layers: where the features come from, see `FeatureTagging`.
+        layers: the source of the features, see `FeatureTagging`.
         lstm_size: width of each direction of an LSTM.
         lstm_layers: how many LSTMs read the features, one after the other.
-        hidden_size: of the hidden layer.
-        pairs: whether there are two texts, told apart by `segment_ids`.
-        dropout_rate: of the dropout before the LSTMs and before the hidden layer.
+        hidden_size: width of the hidden layer.
+        pairs: whether `segment_ids` mark two texts.
+        dropout_rate: before the LSTMs and before the hidden layer.
 
     Raises:
-        InputError: the network's embeddings are of another width than its layers.
+        InputError: the network's embeddings differ in width from its layers.
     """
 
     reads = ("label_ids",)
@@ -71,7 +69,7 @@ class AttentiveClassification(LabelHead):
 
     def call(self, outputs: Mapping[str, Any], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """From `embedding_output` and `layer_outputs` to float32 logits [B, num_labels]."""
+        """`embedding_output` and `layer_outputs` -> float32 logits [B, num_labels]."""
         mask = ops.cast(batch["input_mask"], "int32")                   # [B, S]
         x = self.reader(outputs, mask)                                  # [B, S, W]
         if not self.pairs:
@@ -89,14 +87,15 @@ class AttentiveClassification(LabelHead):
 
     @staticmethod
     def _attend(x, mask):
-        """For each token the mean of those of `mask`, weighted by their dot products with it."""
+        """Returns for each token the mean of `mask`'s tokens, weighted by their dot products with
+        it."""
         scores = ops.cast(ops.matmul(x, ops.transpose(x, (0, 2, 1))), "float32")
         probs = ops.softmax(scores + padding_bias(mask)[:, 0])          # [B, S, S]
         return ops.matmul(ops.cast(probs, x.dtype), x)
 
     @staticmethod
     def _maximum(x, mask):
-        """The maximum over the tokens of `mask`, [B, W]; 0 where there is none."""
+        """Returns the maximum over the tokens of `mask`, [B, W]; 0 without tokens."""
         found = ops.max(ops.where(ops.expand_dims(mask, 2) > 0, x, _LEAST), axis=1)
         return ops.where(found > _LEAST, found, 0.0)
 

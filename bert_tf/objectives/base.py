@@ -1,4 +1,4 @@
-"""What every objective has: a head on the network's outputs, its labels, and its loss."""
+"""The base classes of objectives: a head on the network's outputs, its labels, and its loss."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,18 +16,18 @@ from bert_tf.objectives.lstms import LstmReader
 
 Batch = Mapping[str, Tensor]
 
-# How the matrices of a head begin where not as all matrices do, by the network's model type:
-# google-research/electra makes them by `tf.layers.dense` with its own default.
+# Initializers of the heads' matrices that differ from those of the network's, by model type:
+# google-research/electra uses the default of `tf.layers.dense`.
 HEAD_INITIALIZERS = {"electra": "glorot_uniform"}
 
 
 def ratio(values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """The weighted sum of values, and the sum of their weights (float32 scalars)."""
+    """Returns the weighted sum of values, and the sum of their weights (float32 scalars)."""
     return ops.sum(values * weights), ops.sum(weights)
 
 
 def example_weights(batch: Batch, like: Tensor) -> Tensor:
-    """`is_real_example` of a batch, 1 where it has none: float32, of the shape of `like` [B]."""
+    """Returns a batch's `is_real_example`, or ones: float32, with the shape of `like` [B]."""
     if "is_real_example" in batch:
         return ops.cast(ops.reshape(batch["is_real_example"], (-1,)), "float32")
     return ops.ones_like(like, dtype="float32")
@@ -37,27 +37,26 @@ class Objective(FromConfig, keras.layers.Layer):
     """A head on a network's outputs, with its labels and its loss.
 
     A subclass defines `call(outputs, batch, embedding_table, dropout_seed)`, which returns float32
-    logits [..., classes] from the network's outputs and the features of a batch, with dropout if
-    the seed, integer [2], isn't None; and `targets(batch)`, which returns the integer labels [...]
-    and float32 weights [...] of those logits. Losses are sums with their counts, so that a mean
-    can be taken over all devices.
+    logits [..., classes] from the network's outputs and a batch's features, with dropout unless the
+    seed, integer [2], is None; and `targets(batch)`, which returns integer labels [...] and float32
+    weights [...]. Losses are sums with their counts, so that a mean can be taken over all devices.
 
     Attributes:
         name: the prefix of its weights; differs between the objectives of a Learner.
-        metrics_name: the prefix of its metrics; the name unless a subclass takes another.
-        reads: names of the features that records to train on must have for it.
-        positional: names of its answers that are about positions, [B, S, ...].
-        measures: the names of what `measure` returns.
-        auxiliary: whether it only helps to train the others, and is no part of what is saved.
-        loss_weight: the factor of its mean loss in the total.
-        in_order: whether a row of a batch goes on where that row of the batch before ended, so that
-            what the network carries is handed on.
-        extra_count: what is added to the count of a whole batch before its sum is divided by it.
-        label_smoothing: e of a target that is e / K for each of the K classes, and 1 - e more for
-            the label (arXiv:1512.00567, section 7); 0 unless a subclass takes it.
-        class_weights: tuple of a factor for each class's addend of the cross-entropy, or None;
-            None unless a subclass takes it. As with torch.nn.CrossEntropyLoss(weight=...), a mean
-            is divided by the sum of the labels' factors. The accuracy does not use them.
+        metrics_name: the prefix of its metrics; by default the name.
+        reads: names of the features that training records must have.
+        positional: names of its answers per position, [B, S, ...].
+        measures: names of the results of `measure`.
+        auxiliary: whether it serves training only, and is not saved.
+        loss_weight: factor of its mean loss in the total.
+        in_order: whether a row of a batch continues the same row of the batch before, so that the
+            network's states are kept.
+        extra_count: added to the count of a whole batch.
+        label_smoothing: e of the target e / K for each of K classes, plus 1 - e for the label
+            (arXiv:1512.00567, section 7).
+        class_weights: a factor for each class's cross-entropy. As in
+            torch.nn.CrossEntropyLoss(weight=...), a mean is divided by the sum of the labels'
+            factors. The accuracy does not use them.
     """
 
     reads: tuple[str, ...] = ()
@@ -80,23 +79,17 @@ class Objective(FromConfig, keras.layers.Layer):
 
     @classmethod
     def fits(cls, config: Sizes) -> bool:
-        """Whether a network of these sizes returns what this objective reads."""
+        """Whether a network of these sizes returns the outputs that this objective reads."""
         return True
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
-        """The labels [...] and float32 weights [...] of the logits [..., classes], and whatever
-        else `measure` takes."""
+        """Returns the labels [...] and float32 weights [...] of the logits [..., classes], and
+        further arguments of `measure`."""
         raise NotImplementedError
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted sum of the cross-entropies, and the sum of `weights_in_loss` (float32
-        scalars).
-
-        Args:
-            logits: float32 [..., classes].
-            labels: integer [...].
-            weights: float32 [...].
-        """
+        """Returns the weighted sum of the cross-entropies, and the sum of `weights_in_loss`
+        (float32 scalars), from logits [..., classes], integer labels and float32 weights [...]."""
         losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)  # [...]
         counted = self.weights_in_loss(labels, weights)
         total = ops.sum(losses * counted)
@@ -109,28 +102,28 @@ class Objective(FromConfig, keras.layers.Layer):
         return total, ops.sum(counted)
 
     def weights_in_loss(self, labels: Tensor, weights: Tensor) -> Tensor:
-        """What each label counts in the mean loss, [...]: its weight times that of its class."""
+        """Returns each label's weight times its class's weight, [...]."""
         if not self.class_weights:
             return weights
         return weights * ops.take(ops.convert_to_tensor(self.class_weights, "float32"), labels)
 
     def count(self, batch: Batch) -> Tensor:
-        """What the sum of the losses is divided by (float32 scalar); needs no forward pass."""
+        """Returns the divisor of the summed losses (float32 scalar), without a forward pass."""
         return ops.sum(self.weights_in_loss(*self.targets(batch)))
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
                 ) -> dict[str, tuple[Tensor, Tensor]]:
-        """(sum, count) of each of `measures`, the loss among them."""
+        """Returns (sum, count) of each of `measures`, including the loss."""
         return {"loss": self.loss(logits, labels, weights),
                 "accuracy": self.accuracy(logits, labels, weights)}
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted number of correct predictions, and the sum of the weights."""
+        """Returns the weighted number of correct predictions, and the sum of the weights."""
         correct = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))     # [...]
         return ratio(ops.cast(correct, weights.dtype), weights)
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
-        """Named float32 tensors for those who use the model, from its logits."""
+        """Returns named float32 tensors for users of the model."""
         return {"logits": logits, "probabilities": ops.softmax(logits)}
 
     def get_config(self) -> dict[str, Any]:
@@ -138,23 +131,22 @@ class Objective(FromConfig, keras.layers.Layer):
 
 
 class LinearHead(Objective):
-    """Dropout and a dense layer of `units` on one output of the network (arXiv:1810.04805,
-    section 4).
+    """Dropout and a dense layer of `units` on one output of the network (arXiv:1810.04805, section
+    4).
 
-    Shapes: B batch, S sequence, H hidden. Each example has one label, except in some
-    subclasses. Examples whose feature `is_real_example`, [B] or [B, 1], is 0 have no part in the
-    loss; without the feature all have.
+    Shapes: B batch, S sequence, H hidden. Each example has one label, except in some subclasses.
+    Examples whose feature `is_real_example`, [B] or [B, 1], is 0 do not count in the loss.
 
     Attributes:
-        source: the output: `pooled_output` [B, H] or `sequence_output` [B, S, H].
+        source: `pooled_output` [B, H] or `sequence_output` [B, S, H].
         reads: its first name is the feature of the labels, integer [B] or [B, 1].
-        dropout_rate: of the dropout before the layer.
-        reader: a layer of a subclass before that, or None.
-        bilstm_size: width of each direction of a bidirectional LSTM that reads `sequence_output`
-            and whose output takes its place; 0 for none (arXiv:1810.04805, table 5, "+ BiLSTM").
-            Where `source` is the pooled output, what each direction ends with takes its place.
-        orders: how many sequences an example has, such as both orders of two texts; the sum of
-            their pooled outputs is classified.
+        dropout_rate: before the dense layer.
+        reader: a subclass's layer before the dropout, or None.
+        bilstm_size: width of each direction of a bidirectional LSTM on `sequence_output` that
+            replaces `source`; 0 for none (arXiv:1810.04805, table 5, "+ BiLSTM"). The last states
+            of both directions replace a pooled output.
+        orders: sequences an example, such as both orders of two texts; the sum of their pooled
+            outputs is classified.
     """
 
     source = "pooled_output"
@@ -186,7 +178,7 @@ class LinearHead(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """From `outputs[self.source]`, float [..., H], to float32 logits [..., units]."""
+        """`outputs[self.source]`, float [..., H] -> float32 logits [..., units]."""
         if self.bilstm_size:
             x = self._read(outputs, batch["input_mask"])
         else:
@@ -197,7 +189,7 @@ class LinearHead(Objective):
         return ops.cast(self.classifier(x), "float32")
 
     def _read(self, outputs, input_mask):
-        """What takes the place of `source`: float [B, S, 2 * size], or [B, 2 * size]."""
+        """Returns the LSTM's replacement of `source`: float [B, S, 2 * size], or [B, 2 * size]."""
         mask = ops.reshape(input_mask, (-1, ops.shape(input_mask)[-1]))         # [B, S]
         x = self.reader(outputs, mask)
         if self.source == "sequence_output":
@@ -211,7 +203,8 @@ class LinearHead(Objective):
         return labels, example_weights(batch, labels)
 
     def row_targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """float32 labels and weights [B, units], where an example has a label for each unit."""
+        """Returns float32 labels and weights [B, units], where an example has a label for each
+        unit."""
         labels = ops.cast(batch[self.reads[0]], "float32")
         labels = ops.reshape(labels, (-1, self.classifier.units))
         weights = ops.expand_dims(example_weights(batch, labels[:, 0]), axis=1)    # [B, 1]
@@ -224,11 +217,7 @@ class LinearHead(Objective):
 
 
 class SmoothedHead(LinearHead):
-    """A head whose labels may be smoothed.
-
-    Raises:
-        InputError: `label_smoothing` isn't from 0 to below 1.
-    """
+    """A head whose labels may be smoothed, with `label_smoothing` from 0 to below 1."""
 
     def __init__(self, config: Sizes, units: int, label_smoothing: float = 0.0, **kwargs: Any):
         if not 0 <= label_smoothing < 1:
@@ -241,11 +230,8 @@ class SmoothedHead(LinearHead):
 
 
 class LabelHead(SmoothedHead):
-    """A head with an output for each label of the task; the labels may be weighted.
-
-    Raises:
-        InputError: `class_weights` are not `num_labels` numbers of 0 or more, or they are all 0.
-    """
+    """A head with an output for each label of the task. `class_weights` are `num_labels` numbers of
+    0 or more, not all 0."""
 
     def __init__(self, config: Sizes, num_labels: int,
                  class_weights: Sequence[float] | None = None, **kwargs: Any):

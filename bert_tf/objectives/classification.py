@@ -1,4 +1,4 @@
-"""Objectives of a text or a pair of texts as a whole: a class, several, a number, or a choice.
+"""Objectives of a whole text or pair of texts: one class, several, a number, or a choice.
 
 Shapes: B batch, S sequence, C choices, H hidden.
 """
@@ -16,9 +16,8 @@ from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead
 
 @register
 class Classification(LabelHead):
-    """One of `num_labels` classes (google-research/bert, run_classifier.py): logits
-    [B, num_labels], labels `label_ids`, weights `is_real_example`.
-    """
+    """One of `num_labels` classes (google-research/bert, run_classifier.py): logits [B,
+    num_labels], labels `label_ids`, weights `is_real_example`."""
 
     def __init__(self, config: Sizes, num_labels: int, name: str = "classification",
                  **kwargs: Any):
@@ -27,14 +26,13 @@ class Classification(LabelHead):
 
 @register
 class MultiLabel(LabelHead):
-    """Any number of `num_labels` labels: logits [B, num_labels], labels `label_ids`
-    [B, num_labels] of 0 and 1, weights `is_real_example`.
+    """Any number of `num_labels` labels: logits [B, num_labels], labels `label_ids` [B,
+    num_labels], 0 or 1, weights `is_real_example`.
 
-    Each label is a decision of its own, whose probability is the sigmoid of its logit. The loss of
-    an example is the mean of its labels' cross-entropies. Label smoothing treats each decision as
-    two classes: the example has the label, or has not. A class weight is a factor of the addend of
-    the examples that have the label, as pos_weight of torch.nn.BCEWithLogitsLoss; the mean is not
-    divided by it.
+    A label's probability is the sigmoid of its logit. An example's loss is the mean of its labels'
+    cross-entropies. Label smoothing treats each label as two classes, present and absent. A class
+    weight is a factor of the loss of examples that have the label, as pos_weight of
+    torch.nn.BCEWithLogitsLoss; the mean is not divided by it.
     """
 
     def __init__(self, config: Sizes, num_labels: int, name: str = "multi_label", **kwargs: Any):
@@ -45,11 +43,8 @@ class MultiLabel(LabelHead):
         return self.row_targets(batch)
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted sum of the decisions' cross-entropies, and the sum of the weights.
-
-        Args:
-            logits, labels, weights: float32 [B, num_labels].
-        """
+        """Returns the weighted sum of all labels' cross-entropies, and the sum of the weights.
+        Arguments are float32 [B, num_labels]."""
         labels = labels * (1 - self.label_smoothing) + self.label_smoothing / 2
         positive = labels * ops.softplus(-logits)                               # [B, num_labels]
         if self.class_weights:
@@ -58,13 +53,11 @@ class MultiLabel(LabelHead):
         return ops.sum(losses * weights), ops.sum(weights)
 
     def weights_in_loss(self, labels: Tensor, weights: Tensor) -> Tensor:
-        """`weights` alone."""
         return weights
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted number of decisions that are right at a probability of 0.5, and the sum of
-        the weights.
-        """
+        """Returns the weighted number of labels decided right at probability 0.5, and the sum of
+        the weights."""
         correct = ops.cast(ops.equal(logits > 0, labels > 0.5), weights.dtype)
         return ops.sum(correct * weights), ops.sum(weights)
 
@@ -78,12 +71,8 @@ class Regression(LinearHead):
     """`num_labels` numbers, such as the similarity of STS-B: outputs [B, num_labels], float labels
     `label_ids` [B] or [B, num_labels], weights `is_real_example`.
 
-    Args:
-        scale: labels are divided by it to be learned, and outputs are multiplied by it to be read;
-            5 for STS-B in google-research/electra.
-
-    Raises:
-        InputError: `scale` is not above 0.
+    Labels are divided by `scale`, above 0, for training, and answers are multiplied by it; 5 for
+    STS-B in google-research/electra.
     """
 
     def __init__(self, config: Sizes, num_labels: int = 1, scale: float = 1.0,
@@ -94,22 +83,18 @@ class Regression(LinearHead):
         self.num_labels, self.scale = num_labels, scale
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """float32 labels, by the scale, and weights [B, num_labels]."""
+        """float32 labels, divided by the scale, and weights [B, num_labels]."""
         labels, weights = self.row_targets(batch)
         return (labels if self.scale == 1 else labels / self.scale), weights
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted sum of the squared errors, and the sum of the weights.
-
-        Args:
-            logits, labels, weights: float32 [B, num_labels].
-        """
+        """Returns the weighted sum of the squared errors, and the sum of the weights. Arguments are
+        float32 [B, num_labels]."""
         return ops.sum(ops.square(logits - labels) * weights), ops.sum(weights)
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted number of outputs less than 0.5 from their label, and the sum of the
-        weights.
-        """
+        """Returns the weighted number of outputs less than 0.5 from their label, and the sum of the
+        weights."""
         correct = ops.cast(ops.abs(logits - labels) * self.scale < 0.5, weights.dtype)
         return ops.sum(correct * weights), ops.sum(weights)
 
@@ -124,11 +109,10 @@ class Regression(LinearHead):
 
 @register
 class MultipleChoice(SmoothedHead):
-    """Which of several continuations fits, as in SWAG (arXiv:1810.04805, section 4.4).
+    """The fitting one of several continuations, as in SWAG (arXiv:1810.04805, section 4.4).
 
-    The score of a choice is the product of one vector with the pooled output of the choice. The
-    features of a batch are [B, C, S]; the labels are `label_ids` [B], the weights
-    `is_real_example`.
+    A choice's score is the product of one vector with its pooled output. A batch's features are [B,
+    C, S], its labels `label_ids` [B], its weights `is_real_example`.
     """
 
     def __init__(self, config: Sizes, name: str = "multiple_choice", dropout_rate: float = 0.1,
@@ -137,12 +121,12 @@ class MultipleChoice(SmoothedHead):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """From `pooled_output` [B * C, H] to float32 logits [B, C]."""
+        """`pooled_output` [B * C, H] -> float32 logits [B, C]."""
         scores = super().call(outputs, batch, dropout_seed=dropout_seed)        # [B * C, 1]
         return ops.reshape(scores, (-1, ops.shape(batch["input_ids"])[1]))
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
-        """See `Objective`; one candidate alone is certain, as in batches of other tasks."""
+        """See `Objective`. A single candidate has probability 1, as in batches of other tasks."""
         if logits.shape[-1] == 1:
             return {"logits": logits, "probabilities": ops.ones_like(logits)}
         return super().answers(logits)

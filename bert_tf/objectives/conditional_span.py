@@ -1,9 +1,9 @@
-"""The answer to a question as a part of a passage, whose end is predicted from its start; and
+"""The answer to a question as a part of a passage, whose end is predicted from its start, and
 whether there is an answer (zihangdai/xlnet function_builder.py, get_qa_outputs;
 google-research/albert run_squad_v2.py, create_v2_model; google-research/electra
 finetune/qa/qa_tasks.py).
 
-Shapes: B batch, S sequence, H hidden, Q the hidden layers of the head, K starts, E ends.
+Shapes: B batch, S sequence, H hidden, Q width of the head's hidden layers, K starts, E ends.
 """
 
 import dataclasses
@@ -25,20 +25,20 @@ from bert_tf.objectives.base import HEAD_INITIALIZERS, Batch, Objective, example
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How a system's code builds the head.
+    """The details of a system's head.
 
     Attributes:
         width: Q; H if None.
         activation: of the hidden layers.
-        normalizes: whether the hidden layer of the ends is normalised.
-        start_first: whether the start's vector comes before the token's own. In the decision about
-            the answer the order is the other one: [CLS], then the starts.
-        dropout_rate: in the decision about the answer.
-        has_bias: whether the last layer of that decision has a bias.
+        normalizes: whether the ends' hidden layer is normalised.
+        start_first: whether the start's vector precedes the token's own. The answerability layer
+            has the other order: [CLS], then the starts.
+        dropout_rate: of the answerability layer.
+        has_bias: whether the last answerability layer has a bias.
         allows_separator: whether the last [SEP] may be a start or an end.
-        mask: what is taken from the logits of positions that can't be either.
-        class_last: whether [CLS] is the last token and the passage the first segment. If not, [CLS]
-            is the first token and the passage the second segment.
+        mask: subtracted from the logits of positions that can be neither.
+        class_last: whether [CLS] is the last token and the passage the first segment; otherwise
+            [CLS] is the first token and the passage the second segment.
     """
 
     width: int | None
@@ -52,7 +52,7 @@ class Form:
     class_last: bool = False
 
     def allowed(self, batch: Batch) -> Tensor:
-        """bool [B, S]: the positions that may be a start or an end: the passage and [CLS]."""
+        """bool [B, S]: the positions that may be a start or an end, the passage and [CLS]."""
         mask = ops.cast(batch["input_mask"], "int32")
         segment = ops.cast(batch["segment_ids"], "int32")
         passage = ops.logical_and(mask > 0, ops.equal(segment, 0) if self.class_last
@@ -65,7 +65,7 @@ class Form:
         return ops.logical_or(passage, ops.equal(places, of_class))
 
     def masked(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """float32 logits [..., S] without the positions that are not allowed [..., S]."""
+        """float32 logits [..., S], lowered where `allowed` [..., S] is false."""
         logits, allowed = ops.cast(logits, "float32"), ops.cast(allowed, "float32")
         if self.mask > 1e20:      # so much that nothing of the logit is left
             logits = logits * allowed
@@ -81,23 +81,20 @@ FORMS = {
 
 @register
 class ConditionalSpan(Objective):
-    """The first and the last token of the answer, and whether there is none.
+    """The first and the last token of the answer, and whether there is an answer.
 
-    In training, ends are predicted from the start that is to be learned; otherwise from each of the
-    likeliest starts, so that the answers are beams. The labels are `start_positions`,
-    `end_positions` and `is_impossible`, integer [B]. An example's loss is the mean of those of the
-    two ends, plus half of that of `is_impossible`.
+    In training, ends are predicted from the labelled start; otherwise from each of the likeliest
+    starts, which gives beams. Labels: `start_positions`, `end_positions` and `is_impossible`,
+    integer [B]. An example's loss is the mean of its two ends' losses, plus half of its
+    `is_impossible` loss.
 
     Args:
         form: a key of `FORMS`.
-        joint: whether ends are predicted from starts; if not, from the tokens alone.
-        uses_starts: whether the decision about the answer sees the starts; if not, it is a dense
-            layer on [CLS].
+        joint: whether ends are predicted from starts, not from the tokens alone.
+        uses_starts: whether the answerability layer reads the starts; if not, it is a dense layer
+            on [CLS].
         num_starts, num_ends: K and E, the width of the beam.
-        dropout_rate: in the decision about the answer; that of the form if None.
-
-    Raises:
-        InputError: there is no such form, or a beam has no width.
+        dropout_rate: of the answerability layer; None: the form's.
     """
 
     reads = ("start_positions", "end_positions", "is_impossible")
@@ -139,18 +136,17 @@ class ConditionalSpan(Objective):
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> dict[str, Tensor]:
-        """
+        """Returns float32 logits and, without dropout, beams.
+
         Args:
-            outputs: with `sequence_output`, float [B, S, H].
-            batch: with `input_mask` and `segment_ids`, integer [B, S]; with `start_positions`
-                where the loss is to be measured.
-            embedding_table: not used.
-            dropout_seed: integer [2]; there are no beams with it.
+            batch: with `input_mask` and `segment_ids`, integer [B, S]; with `start_positions` to
+                measure the loss.
+            dropout_seed: integer [2]; None gives beams.
 
         Returns:
-            A dict of float32: `start` [B, S]; `answerable` [B], high where there is no answer;
-            `end` [B, S] where the batch has starts; and `start_top_log_probs` [B, K],
-            `end_top_log_probs` [B, K, E] with `start_top_index` and `end_top_index`, int32.
+            `start` [B, S]; `answerable` [B], high where there is no answer; `end` [B, S] if the
+            batch has starts; and of beams `start_top_log_probs` [B, K], `end_top_log_probs` [B, K,
+            E] with `start_top_index` and `end_top_index`, int32.
         """
         x = outputs["sequence_output"]
         allowed = self._form.allowed(batch)                                     # [B, S]
@@ -183,7 +179,7 @@ class ConditionalSpan(Objective):
         return self._form.masked(ends, ops.expand_dims(allowed, 1))
 
     def _answerable(self, x, whole, start, seed):
-        """float32 logits [B] of there being no answer, from the vectors of [CLS], [B, H]."""
+        """float32 logits [B] of "no answer", from the vectors of [CLS], [B, H]."""
         if self.answerable_hidden is not None:
             likely = ops.cast(ops.softmax(start), x.dtype)                      # [B, S]
             summary = ops.sum(ops.expand_dims(likely, -1) * x, axis=1)          # [B, H]
@@ -192,19 +188,14 @@ class ConditionalSpan(Objective):
         return ops.cast(self.answerable(whole)[..., 0], "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels [B, 3], those of `reads`, and weights [B]."""
+        """Labels [B, 3], in the order of `reads`, and weights [B]."""
         labels = ops.stack([ops.reshape(batch[name], (-1,)) for name in self.reads], axis=1)
         return labels, example_weights(batch, labels[:, 0])
 
     def loss(self, logits: Mapping[str, Tensor], labels: Tensor, weights: Tensor
              ) -> tuple[Tensor, Tensor]:
-        """The weighted sum of the examples' losses, and the sum of the weights.
-
-        Args:
-            logits: what `call` returns.
-            labels: integer [B, 3].
-            weights: float32 [B].
-        """
+        """Returns the weighted sum of the examples' losses, and the sum of the weights, from
+        `call`'s result, labels [B, 3] and weights [B]."""
         spans = [ops.sparse_categorical_crossentropy(labels[:, i], logits[name], from_logits=True)
                  for i, name in enumerate(("start", "end"))]                    # [B] each
         odds, impossible = logits["answerable"], ops.cast(labels[:, 2], "float32")
@@ -214,7 +205,7 @@ class ConditionalSpan(Objective):
 
     def accuracy(self, logits: Mapping[str, Tensor], labels: Tensor, weights: Tensor
                  ) -> tuple[Tensor, Tensor]:
-        """The weighted mean of right starts and right ends, and the sum of the weights."""
+        """Returns the weighted mean of right starts and right ends, and the sum of the weights."""
         right = [ops.cast(ops.equal(ops.argmax(logits[name], axis=-1),
                                     ops.cast(labels[:, i], "int32")), "float32")
                  for i, name in enumerate(("start", "end"))]
@@ -232,7 +223,7 @@ class ConditionalSpan(Objective):
 
 
 def _check(config, form, num_starts, num_ends):
-    """Raises InputError if there is no such head."""
+    """Refuses arguments that no head has."""
     if form not in FORMS:
         raise InputError(f"the head has no form {form!r}; choose from {', '.join(FORMS)}.")
     if config.is_causal:
@@ -244,13 +235,12 @@ def _check(config, form, num_starts, num_ends):
 
 
 def _beams(start, ends_of, num_starts, num_ends):
-    """The likeliest starts, and the likeliest ends of each.
+    """Returns the likeliest starts, and each start's likeliest ends.
 
     Args:
         start: float32 logits [B, S] of the starts.
-        ends_of: function of starts, int32 [B, K], that returns the logits of their ends, [B, K, S]
-            or, where these are the same for all starts, [B, 1, S].
-        num_starts, num_ends: K and E.
+        ends_of: function from starts, int32 [B, K], to the logits of their ends, [B, K, S], or [B,
+            1, S] where these are the same for all starts.
     """
     log_probs, starts = _top(ops.log_softmax(start), num_starts)
     end_log_probs, ends = _top(ops.log_softmax(ends_of(starts)), num_ends)
@@ -261,15 +251,15 @@ def _beams(start, ends_of, num_starts, num_ends):
 
 
 def _joined(layer, first, second):
-    """`layer` on two vectors [..., H] side by side, whose other axes broadcast."""
+    """Applies `layer` to two joined vectors [..., H], whose other axes broadcast."""
     kernel, width = ops.cast(layer.kernel, first.dtype), first.shape[-1]
     return layer.activation(ops.matmul(first, kernel[:width]) + ops.matmul(second, kernel[width:])
                             + ops.cast(layer.bias, first.dtype))
 
 
 def _top(values, count):
-    """The `count` largest values of the last axis and their places, int32; where it is shorter,
-    places beyond its end, with values that are lowest."""
+    """Returns the `count` largest values of the last axis and their places, int32. Places beyond a
+    shorter axis's end have the lowest values."""
     padding = [(0, 0)] * (len(values.shape) - 1) + [(0, count)]
     values, places = ops.top_k(ops.pad(values, padding, constant_values=-1e31), count)
     return values, ops.cast(places, "int32")

@@ -1,6 +1,6 @@
-"""The masked LM of texts whose words are of two vocabularies (arXiv:1909.11687, section 3.1).
+"""The masked LM of texts that mix words of two vocabularies (arXiv:1909.11687, section 3.1).
 
-Shapes: B batch, P predictions, V tokens of the first vocabulary and of the second.
+Shapes: B batch, P predictions, V tokens of both vocabularies.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,11 @@ _NEVER = -1e9
 
 @register
 class DualMaskedLM(MaskedLM):
-    """Predicts each masked token among those of its own vocabulary. It is a teacher's, which learns
-    beside a network, and is not saved.
+    """Predicts each masked token among its own vocabulary's tokens. It is a teacher's objective,
+    trained beside a network and not saved.
 
-    A batch without such a text has `masked_lm_weights` of zeros, and nothing is predicted then.
-
-    Args:
-        config: `EncoderConfig`, with V rows.
-        second: how many of them are of the second vocabulary; they are the last.
+    A batch without such texts has zero `masked_lm_weights`, and predicts nothing. `second` is the
+    number of the second vocabulary's tokens, which are the last ones.
     """
 
     auxiliary = True
@@ -37,7 +34,8 @@ class DualMaskedLM(MaskedLM):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """As a `MaskedLM`'s; those of the other vocabulary than the label's are very small."""
+        """Logits as `MaskedLM.call`; tokens of the vocabulary that the label is not from get a
+        large negative logit."""
         if "sequence_output" not in outputs:
             return ops.zeros((*ops.shape(batch["masked_lm_ids"]), self.config.vocab_size))
         logits = super().call(outputs, batch, outputs["embedding_table"])

@@ -15,13 +15,11 @@ from bert_tf.objectives.base import Batch, Objective
 
 @register
 class HeadGates(Objective):
-    """The number of open gates of a layer, mean over layers; it holds what the gates learn.
+    """The number of open gates of a layer, mean over layers. Owns the gates' variable `log_a` [L,
+    N].
 
-    Shapes: B batch, L layers, N heads. It is an auxiliary objective: a model that is saved has no
-    gates, see `training.GatedLearner`.
-
-    Attributes:
-        log_a: variable [L, N].
+    Shapes: B batch, L layers, N heads. Auxiliary: a saved model has no gates, see
+    `training.GatedLearner`.
     """
 
     measures = ("loss",)
@@ -40,12 +38,12 @@ class HeadGates(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """float32 [L], how many gates of each layer are expected to be open."""
+        """float32 [L], the expected number of each layer's open gates."""
         return open_gates(ops.cast(self.log_a, "float32"))
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Zeros and ones, [B]: the penalty counts once for each row, so that the parts of a batch
-        add up to it."""
+        """Zeros and ones, [B]: the penalty counts once a row, so that the parts of a batch add up
+        to it."""
         ones = ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
         return ops.zeros_like(ones), ones
 

@@ -1,5 +1,6 @@
-"""What MobileBERT learns of its teacher, layer by layer and then of its predictions
-(arXiv:2004.02984, section 3.4; google-research mobilebert/run_pretraining.py and distill_util.py).
+"""MobileBERT's objectives for learning from its teacher, layer by layer and then from its
+predictions (arXiv:2004.02984, section 3.4; google-research mobilebert/run_pretraining.py and
+distill_util.py).
 
 Shapes: B batch, S sequence, P predictions, N heads, H hidden, L layers, V vocabulary.
 """
@@ -19,25 +20,20 @@ _EPSILON = 1e-12
 
 
 def phase(step: Tensor, layer: int, phase_steps: int) -> Tensor:
-    """Which part of progressive transfer a step is in for a layer: -1 before its phase, 0 in it, 1
-    after it (int32). A phase has the steps from `phase_steps` * layer + 1 on, as in the original:
-    step 0 is in none."""
+    """Returns a step's place in progressive transfer for a layer, int32: -1 before the layer's
+    phase, 0 in it, 1 after it. A phase has the steps `phase_steps` * layer + 1 to `phase_steps` *
+    (layer + 1); step 0 belongs to no phase, as in the original."""
     step = ops.cast(step, "int32")
     begins, ends = phase_steps * layer, phase_steps * (layer + 1)
     return ops.where(step <= begins, -1, ops.where(step <= ends, 0, 1))
 
 
 class _ProgressiveTransfer(TaughtObjective):
-    """Compares each layer with that of the same number; a layer counts in its phase of training
-    alone, and in an evaluation, where a batch has no `step`, always. The mean is over all
-    positions, those of padding too, and the layers' losses are added up and divided by L.
+    """Compares each layer with the teacher's layer of the same number, in its phase of training
+    only; in evaluation, where a batch has no `step`, always. The mean is over all positions, with
+    padding; the layers' losses are added up and divided by L.
 
-    Args:
-        config: of the network.
-        phase_steps: how many steps each layer is trained; 0 for all layers at all steps.
-
-    Raises:
-        InputError: the teacher has another number of layers.
+    `phase_steps` is the number of steps for each layer; 0 trains all layers at all steps.
     """
 
     def __init__(self, config: Sizes, phase_steps: int = 0, **kwargs: Any):
@@ -46,8 +42,8 @@ class _ProgressiveTransfer(TaughtObjective):
         self.built = True
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
-        """The loss of each position, float32 [B, S], from a layer's tensors of both networks and
-        from those of all of the teacher's layers."""
+        """Returns each position's loss, float32 [B, S], from a layer's tensors of both networks and
+        the tensors of all the teacher's layers."""
         raise NotImplementedError
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
@@ -76,8 +72,7 @@ class _ProgressiveTransfer(TaughtObjective):
 
 @register
 class FeatureMapTransfer(_ProgressiveTransfer):
-    """The mean square of the difference of both layers' outputs, each normalised; both have the
-    width H."""
+    """The mean square of the difference of both layers' normalised outputs, of equal width H."""
 
     internals = ("layer_outputs",)
 
@@ -91,8 +86,7 @@ class FeatureMapTransfer(_ProgressiveTransfer):
 
 @register
 class AttentionMapTransfer(_ProgressiveTransfer):
-    """The cross-entropy of both layers' attention maps, the mean over the heads, which are as
-    many."""
+    """The cross-entropy of both layers' attention maps, mean over equally many heads."""
 
     internals = ("attention_scores",)
 
@@ -112,10 +106,8 @@ class AttentionMapTransfer(_ProgressiveTransfer):
 class _StatisticsTransfer(_ProgressiveTransfer):
     """Compares a statistic of the outputs' width.
 
-    Args:
-        config, phase_steps: see `_ProgressiveTransfer`.
-        of_all_layers: whether each layer is compared with all layers of the teacher, its embeddings
-            first, as the original's code does; if not, with its own, as the paper has it.
+    `of_all_layers` compares each layer with all layers of the teacher, its embeddings first, as the
+    original's code does; otherwise with its own layer, as in the paper.
     """
 
     internals = ("embedding_output", "layer_outputs")
@@ -126,7 +118,7 @@ class _StatisticsTransfer(_ProgressiveTransfer):
         self.of_all_layers = of_all_layers
 
     def differ(self, ours: Tensor, theirs: Tensor) -> Tensor:
-        """The loss of each position, float32 [B, S], of two outputs float32 [B, S, H]."""
+        """Returns each position's loss, float32 [B, S], from two outputs, float32 [B, S, H]."""
         raise NotImplementedError
 
     def compare(self, ours: Tensor, theirs: Tensor, layers: Sequence[Tensor]) -> Tensor:
@@ -184,7 +176,7 @@ class PredictionTransfer(TaughtObjective):
 
 
 def _normalised(x):
-    """Outputs [B, S, H] with the mean 0 and the variance 1, float32."""
+    """Returns outputs [B, S, H] normalised to mean 0 and variance 1, float32."""
     x = ops.cast(x, "float32")
     x = x - ops.mean(x, axis=-1, keepdims=True)
     return x * ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + _EPSILON)

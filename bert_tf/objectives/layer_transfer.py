@@ -1,4 +1,4 @@
-"""What TinyBERT learns of its teacher's layers (arXiv:1909.10351;
+"""TinyBERT's objectives for learning from its teacher's layers (arXiv:1909.10351;
 huawei-noah/Pretrained-Language-Model, TinyBERT/task_distill.py).
 
 Shapes: B batch, S sequence, N heads, H hidden, L layers, W the teacher's width.
@@ -15,16 +15,12 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, example_weights
 from bert_tf.objectives.taught import TaughtObjective, of_teacher
 
-# Scores up to here are those of masked tokens, which the original does not compare.
+# Scores up to this one belong to masked tokens, which the original does not compare.
 _MASKED = -100.0
 
 
 def layer_ratio(layers: int, teacher_layers: int) -> int:
-    """How many of the teacher's layers each layer stands for.
-
-    Raises:
-        InputError: this is not a whole number.
-    """
+    """Returns the number of the teacher's layers for each layer, which must be whole."""
     if not layers or teacher_layers % layers:
         raise InputError(f"the teacher has {teacher_layers} layers and the student {layers}; "
                          "choose a student whose number of layers divides the teacher's.")
@@ -32,8 +28,8 @@ def layer_ratio(layers: int, teacher_layers: int) -> int:
 
 
 def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) -> Tensor:
-    """The squared differences of all pairs of tensors [B, ...], added up by example, float32 [B];
-    `real`, float32 [B], is a factor of each."""
+    """Returns the summed squared differences of all pairs of tensors [B, ...] by example, float32
+    [B], times `real`, float32 [B]."""
     found: Tensor = 0.0
     for mine, their in zip(ours, theirs):
         square = ops.square(ops.cast(mine, "float32") - ops.cast(their, "float32"))
@@ -42,18 +38,18 @@ def mean_square(ours: Sequence[Tensor], theirs: Sequence[Tensor], real: Tensor) 
 
 
 def real_rows(batch: Batch) -> Tensor:
-    """float32 [B], 0 for examples that only fill a batch up."""
+    """float32 [B], 0 for examples that only fill up a batch."""
     return example_weights(batch, batch["input_ids"][:, 0])
 
 
 class _LayerTransfer(TaughtObjective):
-    """Compares tensors of layers. The mean of a layer's squares is over all examples and elements,
-    those of padding too; the loss is the sum of these means over the layers."""
+    """Compares tensors of layers. A layer's mean square is over all examples and elements, with
+    padding; the loss is the sum of these means over layers."""
 
     idle_id = 0     # as PyTorch's embeddings of padding
 
     def size(self, length: Tensor) -> Tensor:
-        """Elements of a layer's tensor for one example of `length` tokens."""
+        """Returns the number of elements of a layer's tensor for one example of `length` tokens."""
         raise NotImplementedError
 
     def count(self, batch: Batch) -> Tensor:
@@ -63,12 +59,8 @@ class _LayerTransfer(TaughtObjective):
 
 @register
 class AttentionTransfer(_LayerTransfer):
-    """The attention scores of each layer, after the mask, against those of the last of the
-    teacher's layers that it stands for. Both networks have the same number of heads.
-
-    Raises:
-        InputError: they have not.
-    """
+    """Compares each layer's attention scores, after the mask, with the last of its teacher layers.
+    Both networks must have the same number of heads."""
 
     internals = ("attention_scores",)
 
@@ -95,13 +87,8 @@ class AttentionTransfer(_LayerTransfer):
 
 @register
 class HiddenTransfer(_LayerTransfer):
-    """The embeddings and the outputs of each layer, through one dense layer `fit_dense` to the
-    teacher's width, against those of the last of the teacher's layers that it stands for.
-
-    Args:
-        config: of the network.
-        teacher_width: W.
-    """
+    """Compares the embeddings and each layer's output with the last of its teacher layers, through
+    one dense layer `fit_dense` to the teacher's width W."""
 
     internals = ("embedding_output", "layer_outputs")
     sizes: ClassVar[dict[str, str]] = {"teacher_width": "hidden_size"}

@@ -12,23 +12,18 @@ from keras import ops
 from bert_tf.config import Sizes
 from bert_tf.layers.base import FromConfig, Tensor
 
-# Where the features of `LstmReader` are taken from, and how many layers the encoder needs.
+# Sources of `LstmReader`'s features, and the number of layers that the encoder needs.
 CHOICES = {"embeddings": 0, "second_to_last": 2, "last": 1, "weighted_sum_last_4": 4,
            "concat_last_4": 4, "weighted_sum_all": 1, "elmo": 1, "elmo_top": 1}
 
 
 def mix_layers(layers: Sequence[Tensor], weights: Tensor, scale: Tensor,
                input_mask: Tensor | None = None, do_layer_norm: bool = False) -> Tensor:
-    """`scale` times the sum of layers by the softmax of weights (arXiv:1802.05365, equation 1;
-    allenai/bilm-tf, elmo.py).
+    """Returns `scale` times the sum of the layers, float [B, S, H], weighted by the softmax of
+    `weights` [L] (arXiv:1802.05365, equation 1; allenai/bilm-tf, elmo.py).
 
-    Args:
-        layers: list of L float [B, S, H].
-        weights: [L].
-        scale: a number.
-        input_mask: integer [B, S], 1 for tokens and 0 for padding; for the norm.
-        do_layer_norm: whether each layer is brought to mean 0 and variance 1 first, over all
-            tokens and channels of the batch together.
+    `do_layer_norm` first brings each layer to mean 0 and variance 1 over all tokens and channels of
+    the batch together; `input_mask`, integer [B, S], excludes padding.
     """
     shares = ops.cast(scale, "float32") * (
         ops.softmax(ops.cast(weights, "float32")) if len(layers) > 1 else ops.ones((1,)))
@@ -38,7 +33,7 @@ def mix_layers(layers: Sequence[Tensor], weights: Tensor, scale: Tensor,
 
 
 def _normalize(x, input_mask):
-    """A layer, normalised over the whole batch."""
+    """Normalises a layer over the whole batch."""
     real = ops.ones(ops.shape(x)[:2]) if input_mask is None else input_mask
     real = ops.cast(real, "float32")[:, :, None]                                # [B, S, 1]
     values = ops.cast(x, "float32")
@@ -49,7 +44,7 @@ def _normalize(x, input_mask):
 
 
 def bidirectional(lstm_size: int, name: str, dtype: Any) -> keras.layers.Bidirectional:
-    """A bidirectional LSTM with an output for each token."""
+    """Returns a bidirectional LSTM with an output for each token."""
     # XLA, which compiles the training step on GPUs, can't compile cuDNN's LSTM.
     return keras.layers.Bidirectional(
         keras.layers.LSTM(lstm_size, return_sequences=True, use_cudnn=False, name="lstm",
@@ -57,11 +52,11 @@ def bidirectional(lstm_size: int, name: str, dtype: Any) -> keras.layers.Bidirec
 
 
 class LstmReader(FromConfig, keras.layers.Layer):
-    """The outputs of a network for each token, read by bidirectional LSTMs.
+    """A network's outputs for each token, read by bidirectional LSTMs.
 
     A weighted sum is `scale` times the sum of the layers by the softmax of `layer_weights`, all
-    learned, as in ELMo (arXiv:1802.05365, equation 1); it begins as the mean. "elmo" has the
-    embeddings among the layers, as ELMo has; "elmo_top" is the last layer, scaled.
+    learned, as in ELMo (arXiv:1802.05365, equation 1); it begins as the mean. "elmo" includes the
+    embeddings, as ELMo does; "elmo_top" is the last layer, scaled.
 
     Attributes:
         choice: a key of `CHOICES`.
@@ -92,10 +87,8 @@ class LstmReader(FromConfig, keras.layers.Layer):
             width = self.width
 
     def call(self, outputs: Mapping[str, Any], input_mask: Tensor | None = None) -> Tensor:
-        """From the outputs of a network to float [B, S, width].
-
-        Padding, where `input_mask`, integer [B, S], is 0, is passed over in both directions.
-        """
+        """A network's outputs -> float [B, S, width]. Both directions skip padding, where
+        `input_mask`, integer [B, S], is 0."""
         x = self.choose(outputs, input_mask)
         mask = None if input_mask is None else ops.cast(input_mask, "bool")     # [B, S]
         for lstm in self.lstms:
@@ -103,7 +96,7 @@ class LstmReader(FromConfig, keras.layers.Layer):
         return x
 
     def choose(self, outputs: Mapping[str, Any], input_mask: Tensor | None = None) -> Tensor:
-        """What the LSTMs read: float [B, S, H], [B, S, 4 * H], or [B, S, E] of the embeddings."""
+        """Returns the LSTMs' input: float [B, S, H], [B, S, 4 * H], or [B, S, E] for embeddings."""
         if self.choice == "embeddings":
             return outputs["embedding_output"]
         hidden = outputs["layer_outputs"]

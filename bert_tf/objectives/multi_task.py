@@ -1,8 +1,8 @@
-"""The tasks of ERNIE 2.0's pre-training beside the masked LM (arXiv:1907.12412, section 4).
+"""ERNIE 2.0's pre-training tasks in addition to the masked LM (arXiv:1907.12412, section 4).
 
-Records of all tasks have the same features. `task_ids` names a record's task, by its place in the
-recipe; an objective learns from the records of its own. PaddlePaddle/ERNIE has a head for tasks of
-sequences (model/ernie.py, get_task_output), none for those of tokens.
+Records of all tasks have the same features. `task_ids` gives a record's task by its place in the
+recipe; an objective learns from its own task's records. PaddlePaddle/ERNIE has a head for tasks of
+sequences (model/ernie.py, get_task_output), but not for tasks of tokens.
 
 Shapes: B batch, S sequence, H hidden.
 """
@@ -17,11 +17,8 @@ from bert_tf.objectives.base import Batch, LabelHead
 
 
 class SequenceTask(LabelHead):
-    """A class of the sequence: logits [B, num_labels], labels `next_sentence_labels`.
-
-    Attributes:
-        task_id: of the records that are learned from.
-    """
+    """A class of the sequence: logits [B, num_labels], labels `next_sentence_labels`, for the
+    records whose task is `task_id`."""
 
     reads: tuple[str, ...] = ("next_sentence_labels", "task_ids")
 
@@ -31,12 +28,12 @@ class SequenceTask(LabelHead):
         self.task_id = task_id
 
     def is_mine(self, batch: Batch) -> Tensor:
-        """float32 [B], 1 where a record is of this task."""
+        """float32 [B], 1 where a record belongs to this task."""
         tasks = ops.reshape(batch["task_ids"], (-1,))
         return ops.cast(ops.equal(tasks, self.task_id), "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights [B]; the labels of other tasks are 0."""
+        """Labels and weights [B]; other tasks' labels are 0."""
         labels, weights = super().targets(batch)
         mine = self.is_mine(batch)
         return ops.where(mine > 0, labels, 0), weights * mine
@@ -70,7 +67,7 @@ class Capitalization(TokenTask):
 
 @register
 class TokenDocument(TokenTask):
-    """Whether a token comes in the rest of its document too."""
+    """Whether a token recurs in the rest of its document."""
 
     def __init__(self, config: Sizes, num_labels: int = 2, name: str = "token_document",
                  task_id: int = 2, **kwargs: Any):
@@ -88,7 +85,7 @@ class SentenceReordering(SequenceTask):
 
 @register
 class SentenceDistance(SequenceTask):
-    """Whether two segments are adjacent, of the same document, or of two."""
+    """Whether two segments are adjacent, in the same document, or in two."""
 
     def __init__(self, config: Sizes, num_labels: int = 3, name: str = "sentence_distance",
                  task_id: int = 4, **kwargs: Any):

@@ -1,4 +1,4 @@
-"""The next token, of left-to-right networks (arXiv:1810.04805, table 5, "LTR").
+"""The next token, for left-to-right networks (arXiv:1810.04805, table 5, "LTR").
 
 Shapes: B batch, S sequence, T tokens, H hidden, E width of the embeddings, V vocabulary.
 """
@@ -13,17 +13,17 @@ from bert_tf.layers.base import Tensor, register
 from bert_tf.objectives.base import Batch, Objective, ratio
 from bert_tf.objectives.pretraining import MaskedLM
 
-# The most logits that there are at a time: 128 MiB of float32.
+# The most logits in memory at a time: 128 MiB of float32.
 _MOST_LOGITS = 1 << 25
 
 
 def _logits(x, table, bias):
-    """float32 [T, V] from float [T, E], [V, E] and float32 [V]."""
+    """float [T, E], [V, E] and float32 [V] -> float32 [T, V]."""
     return ops.cast(ops.matmul(x, ops.transpose(table)), "float32") + bias
 
 
 def _cut(size, *rows):
-    """Tensors [T, ...] as [pieces, at most `size`, ...], filled up with zeros."""
+    """Cuts tensors [T, ...] to [pieces, at most `size`, ...], filled up with zeros."""
     count = ops.shape(rows[0])[0]
     if isinstance(count, int):
         pieces = -(-count // min(size, max(count, 1)))
@@ -37,20 +37,19 @@ def _cut(size, *rows):
 
 def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
                    z_loss: float = 0.0) -> Any:
-    """How well tokens are predicted; their logits, [T, V], are never there all at once, neither
-    here nor for the gradient, which computes them again.
+    """Returns tokens' losses and hits. Their logits, [T, V], are never in memory all at once: the
+    gradient computes them again, piece by piece.
 
     Args:
         x: float [T, E].
         table: float [V, E].
         bias: float32 [V].
         labels: integer [T].
-        z_loss: factor of the square of the logarithm of the softmax's denominator, which is added
-            to the loss.
+        z_loss: adds this factor times the square of the log of the softmax's denominator to the
+            loss.
 
     Returns:
-        float32 [T, 2]: the loss, the cross-entropy of each label, and whether its logit is the
-        largest.
+        float32 [T, 2]: the cross-entropy of each label, and whether its logit is the largest.
     """
     size = max(1, _MOST_LOGITS // table.shape[0])
 
@@ -74,13 +73,12 @@ def predict_tokens(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor,
 
 
 def _predict(x, table, bias, labels, size, measure, slope_of):
-    """What `predict_tokens` returns, piece by piece.
+    """Computes `predict_tokens` piece by piece.
 
     Args:
-        x, table, bias, labels: as of `predict_tokens`.
         size: the most tokens of a piece.
-        measure: function of vectors and labels that returns float32 [T, 2].
-        slope_of: function of logits and labels: the loss's derivative by the logits, [T, V].
+        measure: function from vectors and labels to float32 [T, 2].
+        slope_of: function from logits and labels to the loss's derivative by the logits, [T, V].
     """
 
     @ops.custom_gradient
@@ -112,13 +110,11 @@ def _predict(x, table, bias, labels, size, measure, slope_of):
 
 
 class NextToken(Objective):
-    """Predicts each token but the first from those before it; padding does not count.
+    """Predicts each token but the first from those before it, except padding.
 
-    A subclass defines `vectors_and_table(x, embedding_table)`, which gives float [T, E] from
-    float [T, H], the matrix [V, E] that they are multiplied by, and a bias, float32 [V].
-
-    Attributes:
-        by_row: whether the loss is the mean of the sequences' means, not that of all tokens.
+    A subclass defines `vectors_and_table(x, embedding_table)`: from float [T, H] to float [T, E],
+    the matrix [V, E] that multiplies them, and a bias, float32 [V]. `by_row` makes the loss the
+    mean of the sequences' means, not of all tokens.
     """
 
     reads = ("input_ids", "input_mask")
@@ -129,16 +125,13 @@ class NextToken(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """
+        """Returns `predict_tokens` of the next tokens: float32 [B, S - 1, 2].
+
         Args:
-            outputs: with `sequence_output`, float [B, S, H], of a left-to-right network; with
-                `output_table`, if the network has one that takes the place of `embedding_table`.
+            outputs: with `sequence_output`, float [B, S, H], of a left-to-right network; an
+                `output_table` replaces `embedding_table`.
             batch: with `input_ids`, integer [B, S] or [B, C, S].
             embedding_table: float [V, E].
-            dropout_seed: not used.
-
-        Returns:
-            float32 [B, S - 1, 2], see `predict_tokens`.
         """
         x = outputs["sequence_output"][:, :-1]                              # [B, S - 1, H]
         labels, _ = self.targets(batch)
@@ -161,17 +154,17 @@ class NextToken(Objective):
         return ops.cast(ids[:, 1:], "int32"), weights
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum of the cross-entropies, and their number, from what `call` returns."""
+        """Returns the sum of the cross-entropies, and their number, from `call`'s result."""
         return ratio(logits[..., 0], weights)
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The number of correct predictions, and of all."""
+        """Returns the number of correct predictions, and of all."""
         return ratio(logits[..., 1], weights)
 
 
 @register
 class NextTokenLM(NextToken, MaskedLM):
-    """The next token by the head of BERT's masked LM, whose weights it has."""
+    """The next token, predicted by the head of BERT's masked LM with its weights."""
 
     reads = NextToken.reads
 
@@ -195,13 +188,8 @@ class NextTokenLM(NextToken, MaskedLM):
 
 @register
 class TiedLM(NextToken):
-    """The next token by the embedding table alone, as GPT predicts it.
-
-    Args:
-        config: of the network.
-        by_row: see `NextToken`; openai/finetune-transformer-lm has it in fine-tuning.
-        auxiliary: whether it only helps to train another objective.
-    """
+    """The next token, predicted by the embedding table alone, as in GPT.
+    openai/finetune-transformer-lm sets `by_row` in fine-tuning."""
 
     def __init__(self, config: Any, by_row: bool = False, auxiliary: bool = False,
                  name: str = "tied_lm", **kwargs: Any):

@@ -1,5 +1,5 @@
-"""The tokens of a sequence in an order drawn at random (arXiv:1906.08237; zihangdai/xlnet,
-`modeling.py`, `lm_loss`).
+"""The tokens of a sequence in a random order (arXiv:1906.08237; zihangdai/xlnet, `modeling.py`,
+`lm_loss`).
 
 Shapes: B batch, P predictions, H hidden, V vocabulary.
 """
@@ -16,7 +16,7 @@ from bert_tf.objectives.base import Batch, Objective
 
 @register
 class PermutationLM(Objective):
-    """Predicts tokens from the stream of queries, by the embedding table and a bias alone."""
+    """Predicts tokens from the query stream, by the embedding table and a bias alone."""
 
     reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     in_order = True
@@ -35,21 +35,13 @@ class PermutationLM(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """
-        Args:
-            outputs: with `query_output`, float [B, P, H].
-            batch: not used.
-            embedding_table: float [V, H].
-            dropout_seed: not used.
-
-        Returns:
-            float32 logits [B, P, V].
-        """
+        """`query_output`, float [B, P, H], and the embedding table [V, H] -> float32 logits [B, P,
+        V]."""
         x = outputs["query_output"]
         table = ops.cast(embedding_table, x.dtype)
         logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
         return logits + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights [B, P]; the weight of an unused slot is 0."""
+        """Labels and weights [B, P]; an unused slot's weight is 0."""
         return batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")

@@ -1,5 +1,6 @@
-"""What the steps of the Universal Transformer cost (arXiv:1603.08983; tensorflow/tensor2tensor,
-`universal_transformer.py`)."""
+"""The cost of the Universal Transformer's steps (arXiv:1603.08983; tensorflow/tensor2tensor,
+`universal_transformer.py`).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +14,10 @@ from bert_tf.objectives.base import Batch, Objective
 
 @register
 class PonderTime(Objective):
-    """The mean of steps taken plus remainders, over all positions, those of padding too.
+    """The mean of steps taken plus remainders, over all positions, with padding.
 
-    Shapes: B batch, S sequence. It has no weights of its own; the number of steps has no gradient.
-    Its factor in the total is the configuration's `act_loss_weight`, times `loss_weight`.
+    Shapes: B batch, S sequence. It has no weights; the number of steps has no gradient. Its factor
+    in the total is the configuration's `act_loss_weight`, times `loss_weight`.
     """
 
     measures = ("loss",)

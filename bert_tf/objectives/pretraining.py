@@ -1,7 +1,7 @@
 """BERT's two pre-training objectives (arXiv:1810.04805, section 3.1).
 
 Shapes: B batch, S sequence, P predictions, H hidden, E width of the embeddings, V vocabulary, X
-width of what tokens are predicted from: E but in MobileBERT, where it is H.
+width of the vectors that predict tokens: E, but H in MobileBERT.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from bert_tf.objectives.classification import Classification
 
 
 def gather(x: Tensor, positions: Tensor) -> Tensor:
-    """Rows [B, P, H] of x [B, S, H]: one gather of whole rows, as in the original."""
+    """Gathers rows [B, P, H] of x [B, S, H] with one gather of whole rows, as in the original."""
     batch, length, width = ops.shape(x)
     starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)     # [B, 1]
     rows = ops.cast(positions, "int32") + starts                                    # [B, P]
@@ -28,7 +28,7 @@ def gather(x: Tensor, positions: Tensor) -> Tensor:
 
 @register
 class ExtraColumns(FromConfig, keras.layers.Layer):
-    """The variable `output_weights` [V, width], of columns beside those of the embeddings."""
+    """The variable `output_weights` [V, width]: columns in addition to the embeddings'."""
 
     def __init__(self, config: EncoderConfig, width: int, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -40,7 +40,7 @@ class ExtraColumns(FromConfig, keras.layers.Layer):
                                               autocast=False)
 
     def call(self, table: Tensor) -> Tensor:
-        """From float [V, E] to [V, E + width]."""
+        """float [V, E] -> [V, E + width]."""
         return ops.concatenate([table, ops.cast(self.output_weights, table.dtype)], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
@@ -54,11 +54,11 @@ class MaskedLM(Objective):
     Only the masked positions are multiplied by the vocabulary matrix.
 
     Attributes:
-        tied: whether that matrix is the word embedding table, as in the original; if not, it is
-            the variable `output_weights` [V, X]. Where X is more than E, further columns stand
-            beside the table (google-research, mobilebert/run_pretraining.py).
-        word_order: whether predictions with 1 in the feature `word_order_weights`, of shuffled
-            tokens, are measured apart, too. The loss is that of all predictions.
+        tied: whether that matrix is the word embedding table, as in the original; if not, it is the
+            variable `output_weights` [V, X]. Where X exceeds E, further columns join the table
+            (google-research, mobilebert/run_pretraining.py).
+        word_order: whether to measure predictions of shuffled tokens, 1 in the feature
+            `word_order_weights`, apart too. The loss is the mean over all predictions.
     """
 
     reads: tuple[str, ...] = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -93,21 +93,13 @@ class MaskedLM(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """
-        Args:
-            outputs: with `sequence_output`, float [B, S, H].
-            batch: with `masked_lm_positions`, integer [B, P].
-            embedding_table: float [V, E].
-            dropout_seed: not used.
-
-        Returns:
-            float32 logits [B, P, V].
-        """
+        """`sequence_output`, float [B, S, H], at `masked_lm_positions`, and the table [V, E] ->
+        float32 logits [B, P, V]."""
         x = gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
         return self.predict(x, embedding_table)
 
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:
-        """From vectors, float [B, P, H], to float32 logits [B, P, V]."""
+        """float [B, P, H] -> float32 logits [B, P, V]."""
         x = self.norm(self.transform(x))                                            # [B, P, X]
         table = ops.cast(embedding_table if self.tied else self.output_weights, x.dtype)
         if self.extra:
@@ -116,8 +108,8 @@ class MaskedLM(Objective):
         return logits + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Labels and weights [B, P]; the weight of an unused slot is 0. With `word_order` also the
-        weights of shuffled tokens alone."""
+        """Labels and weights [B, P]; an unused slot's weight is 0. `word_order` adds the weights of
+        shuffled tokens alone."""
         found = batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")
         if not self.word_order:
             return found

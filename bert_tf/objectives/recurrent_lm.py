@@ -1,4 +1,4 @@
-"""The next token of recurrent networks, whose records have it beside each token.
+"""The next token for recurrent networks, whose records hold it beside each token.
 
 Shapes: B batch, S sequence, H hidden, P ELMo's projection, V vocabulary.
 """
@@ -19,18 +19,11 @@ from bert_tf.objectives.sampled_softmax import log_uniform, sampled_losses
 
 
 class StepLM(Objective):
-    """Predicts a token at each step by a matrix of its own.
+    """Predicts a token at each step with its own matrix, `output_weights` [V, width] and
+    `output_bias` [V].
 
-    In training the softmax is over some tokens only, if the vocabulary has more; in evaluation it
-    is over all.
-
-    Args:
-        config: of the network.
-        n_negative_samples_batch: how many tokens are drawn a batch; 0 for all, always.
-
-    Attributes:
-        output_weights: variable [V, width].
-        output_bias: variable [V].
+    In training the softmax is over `n_negative_samples_batch` tokens drawn for each batch, if the
+    vocabulary has more; 0: over all. In evaluation it is over all.
     """
 
     in_order = True
@@ -59,20 +52,18 @@ class StepLM(Objective):
         self.output_bias = self.add_weight((size,), bias, name="output_bias", autocast=False)
 
     def shares(self, outputs: Mapping[str, Tensor]) -> Tensor:
-        """How likely each token is to be drawn, float32 [V]."""
+        """float32 [V]: the probability of drawing each token."""
         return ops.convert_to_tensor(log_uniform(self.config.vocab_size))
 
     def predict(self, x: Tensor, labels: Tensor, shares: Tensor, seed: Tensor | None) -> Tensor:
-        """The cross-entropies of labels, and whether their logits are the largest.
+        """Returns float32 [B, S, 2]: the labels' cross-entropies, and whether their logits are the
+        largest.
 
         Args:
             x: float [B, S, width].
             labels: integer [B, S].
             shares: see `shares`.
             seed: integer [2], of candidates; None: all tokens are candidates.
-
-        Returns:
-            float32 [B, S, 2].
         """
         rows, flat = ops.reshape(x, (-1, x.shape[-1])), ops.reshape(labels, (-1,))
         table = ops.cast(self.output_weights, x.dtype)
@@ -85,11 +76,11 @@ class StepLM(Objective):
         return ops.reshape(found, (*ops.shape(labels), 2))
 
     def accuracy(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The number of correct predictions, and of all."""
+        """Returns the number of correct predictions, and of all."""
         return ratio(logits[..., 1], weights)
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum of the cross-entropies, and their number, from what `call` returns."""
+        """Returns the sum of the cross-entropies, and their number, from `call`'s result."""
         return ratio(logits[..., 0], weights)
 
     def get_config(self) -> dict[str, Any]:
@@ -102,8 +93,8 @@ class BidirectionalLM(StepLM):
     """ELMo's two language models, which share their softmax (arXiv:1802.05365, section 3.1;
     allenai/bilm-tf, training.py).
 
-    The loss is the mean of both ways. What training goes down is that of a sequence, S times the
-    mean over its steps, as in the original.
+    The loss is the mean of both directions. Training minimises a sequence's loss, S times the mean
+    over its steps, as in the original.
     """
 
     reads = ("next_token_ids", "reverse_next_token_ids")
@@ -122,23 +113,15 @@ class BidirectionalLM(StepLM):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """
-        Args:
-            outputs: with `forward_output` and `backward_output`, float [B, S, P].
-            batch: with `reads`, integer [B, S].
-            embedding_table: not used.
-            dropout_seed: integer [2], of candidates.
-
-        Returns:
-            float32 [2, B, S, 2], see `predict`; forward first.
-        """
+        """`forward_output` and `backward_output`, float [B, S, P] -> float32 [2, B, S, 2], see
+        `predict`; forward first."""
         shares, seeds = self.shares(outputs), split_seed(dropout_seed, 2)
         return ops.stack([
             self.predict(outputs[f"{way}_output"], batch[name], shares, seed)
             for way, name, seed in zip(("forward", "backward"), self.reads, seeds)])
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The next tokens and their weights, [2, B, S]; a step counts half in each way."""
+        """The next tokens and their weights, [2, B, S]; a step counts half in each direction."""
         labels = ops.stack([batch[name] for name in self.reads])
         weights = ops.full(ops.shape(labels), 0.5, dtype="float32")
         if "is_real_example" in batch:
@@ -160,9 +143,9 @@ class BidirectionalLM(StepLM):
 
 @register
 class RecurrentLM(StepLM):
-    """The language model or the autoencoder of arXiv:1511.01432, which records tell apart.
+    """The language model or the autoencoder of arXiv:1511.01432; the records decide which.
 
-    Candidates are drawn as often as their words are in the text.
+    Candidates are drawn as often as their words occur in the text.
     """
 
     reads = ("next_token_ids", "next_token_weights")
@@ -182,16 +165,8 @@ class RecurrentLM(StepLM):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """
-        Args:
-            outputs: with `sequence_output`, float [B, S, H], and `token_counts`, float [V].
-            batch: with `next_token_ids`, integer [B, S].
-            embedding_table: not used.
-            dropout_seed: integer [2], of candidates.
-
-        Returns:
-            float32 [B, S, 2], see `predict`.
-        """
+        """`sequence_output`, float [B, S, H], and `token_counts`, float [V] -> float32 [B, S, 2],
+        see `predict`."""
         return self.predict(outputs["sequence_output"], batch["next_token_ids"],
                             self.shares(outputs), dropout_seed)
 

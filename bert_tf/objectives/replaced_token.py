@@ -1,7 +1,7 @@
-"""What ELECTRA's discriminator learns (arXiv:2003.10555; google-research/electra).
+"""Objectives of ELECTRA's discriminator (arXiv:2003.10555; google-research/electra).
 
-The batch that these objectives read holds `input_ids`, the corrupted ones, and `original_ids`: the
-learner adds both, which are known only after the generator's forward pass.
+The learner adds `input_ids`, the corrupted ids, and `original_ids` to the batch after the
+generator's forward pass.
 
 Shapes: B batch, S sequence, P predictions, H hidden, E embedding width, V vocabulary.
 """
@@ -20,7 +20,7 @@ from bert_tf.objectives.pretraining import MaskedLM
 
 
 def written(batch: Batch) -> Tensor:
-    """float32 [B, S]: 1 where a token of the generator was written, however often."""
+    """float32 [B, S]: 1 where the generator wrote a token, however often."""
     positions = ops.cast(batch["masked_lm_positions"], "int32")[:, :, None]         # [B, P, 1]
     column = ops.arange(ops.shape(batch["input_mask"])[1], dtype="int32")
     used = ops.cast(batch["masked_lm_weights"], "float32")[:, :, None]
@@ -30,11 +30,10 @@ def written(batch: Batch) -> Tensor:
 
 @register
 class ReplacedToken(Objective):
-    """Tells for each token whether it was replaced (`get_discriminator_predictions`).
+    """Predicts for each token whether it was replaced (`get_discriminator_predictions`).
 
-    Attributes:
-        written_only: whether the loss is that of the tokens which the generator wrote alone
-            ("ELECTRA 15%" in table 5), not that of all tokens, [CLS] and [SEP] included.
+    `written_only` restricts the loss to the tokens that the generator wrote ("ELECTRA 15%" in table
+    5); otherwise it is over all tokens, with [CLS] and [SEP].
     """
 
     reads = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -54,18 +53,18 @@ class ReplacedToken(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """From `outputs["sequence_output"]`, float [B, S, H], to float32 logits [B, S]."""
+        """`sequence_output`, float [B, S, H] -> float32 logits [B, S]."""
         x = self.classifier(self.transform(outputs["sequence_output"]))             # [B, S, 1]
         return ops.cast(x[:, :, 0], "float32")
 
     def weights_of(self, batch: Batch) -> Tensor:
-        """float32 [B, S], the weights of the losses of the tokens."""
+        """float32 [B, S], the tokens' weights in the loss."""
         if self.written_only:
             return written(batch)
         return ops.cast(batch["input_mask"], "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights [B, S]; a sample that is the original counts as not replaced."""
+        """Labels and weights [B, S]; a sample that equals the original counts as not replaced."""
         return (ops.cast(ops.not_equal(batch["input_ids"], batch["original_ids"]), "int32"),
                 self.weights_of(batch))
 
@@ -74,13 +73,13 @@ class ReplacedToken(Objective):
         return ops.sum(self.weights_of(batch))
 
     def loss(self, logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The weighted sum of the sigmoid cross-entropies, and the sum of the weights."""
+        """Returns the weighted sum of the sigmoid cross-entropies, and the sum of the weights."""
         losses = ops.binary_crossentropy(ops.cast(labels, "float32"), logits, from_logits=True)
         return ops.sum(losses * weights), ops.sum(weights)
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor
                 ) -> dict[str, tuple[Tensor, Tensor]]:
-        """See `Objective`; precision and recall are those of replaced tokens."""
+        """See `Objective`; precision and recall refer to replaced tokens."""
         replaced, label = ops.cast(logits > 0, "float32"), ops.cast(labels, "float32")
         correct = ops.cast(ops.equal(replaced, label), "float32")
         return {"loss": self.loss(logits, labels, weights), "accuracy": ratio(correct, weights),
@@ -88,7 +87,7 @@ class ReplacedToken(Objective):
                 "recall": ratio(correct, weights * label)}
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
-        """The logits, and the probability that each token was replaced."""
+        """The logits, and each token's probability of being replaced."""
         return {"logits": logits, "probabilities": ops.sigmoid(logits)}
 
     def get_config(self) -> dict[str, Any]:
@@ -99,7 +98,7 @@ class ReplacedToken(Objective):
 class AllTokensLM(MaskedLM):
     """Predicts the original of every token ("All-Tokens MLM" in section 3.4 of the paper).
 
-    A gate D, a sigmoid on the vector of a token, tells how likely that token is the original:
+    A gate D, a sigmoid on a token's vector, is the probability that the token is the original:
     p(token) = D * [token is the input's] + (1 - D) * softmax.
     """
 
@@ -114,7 +113,7 @@ class AllTokensLM(MaskedLM):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """The logarithms of the probabilities, float32 [B, S, V]."""
+        """float32 log probabilities [B, S, V]."""
         x = outputs["sequence_output"]                                              # [B, S, H]
         gate = ops.cast(self.copy(x), "float32")                                    # [B, S, 1]
         drawn = ops.log_softmax(self.predict(x, embedding_table)) + ops.log_sigmoid(-gate)

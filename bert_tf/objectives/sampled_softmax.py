@@ -1,5 +1,5 @@
 """A softmax over a few candidates drawn from a large vocabulary (arXiv:1412.2007), as
-`tf.nn.sampled_softmax_loss` with candidates that are different from each other.
+`tf.nn.sampled_softmax_loss` with distinct candidates.
 
 Shapes: T tokens, E width, V vocabulary, K candidates.
 """
@@ -15,26 +15,26 @@ _NO_LOGIT = -1e9
 
 
 def log_uniform(size: int) -> np.ndarray:
-    """The share of each of `size` tokens by its rank, float32 [V]: TensorFlow's
+    """Returns each token's share by its rank, float32 [V]: TensorFlow's
     `log_uniform_candidate_sampler`, for a vocabulary in the order of frequency."""
     ranks = np.arange(size, dtype=np.float64)
     return ((np.log(ranks + 2) - np.log(ranks + 1)) / np.log(size + 1)).astype(np.float32)
 
 
 def draw_candidates(shares: Tensor, count: int, seed: Tensor) -> tuple[Tensor, Tensor]:
-    """Different candidates, as drawing by `shares` until there are `count` gives them.
+    """Draws distinct candidates, distributed as drawing by `shares` until there are `count`.
 
-    Each token comes first at an exponential time, whose rate is its share; those that come before
-    `count` others are drawn. TensorFlow counts how many draws that took. That time is used here in
-    place of the count, of which it is the mean.
+    Each token first appears at an exponential time whose rate is its share; the first `count` are
+    drawn. TensorFlow counts the draws that this took. The time is the mean of that count, and is
+    used in its place.
 
     Args:
         shares: float32 [V].
         count: K, less than V.
-        seed: integer [2], of which the candidates are a pure function.
+        seed: integer [2], which determines the candidates.
 
     Returns:
-        int32 [K], and float32 [V]: log of how often each token is expected among candidates.
+        int32 [K], and float32 [V]: log of each token's expected number among candidates.
     """
     times = -ops.log(uniform(ops.shape(shares), seed) + _TINY) / ops.maximum(shares, _TINY)
     nearest, candidates = ops.top_k(-times, count)
@@ -45,7 +45,8 @@ def draw_candidates(shares: Tensor, count: int, seed: Tensor) -> tuple[Tensor, T
 
 def sampled_losses(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor, shares: Tensor,
                    count: int, seed: Tensor) -> Tensor:
-    """The cross-entropy of each label among it and the candidates.
+    """Returns float32 [T, 2]: each label's cross-entropy among itself and the candidates, and
+    whether its logit is the largest.
 
     Args:
         x: float [T, E].
@@ -53,9 +54,6 @@ def sampled_losses(x: Tensor, table: Tensor, bias: Tensor, labels: Tensor, share
         bias: float32 [V].
         labels: integer [T].
         shares, count, seed: see `draw_candidates`.
-
-    Returns:
-        float32 [T, 2]: the cross-entropy, and whether the label's logit is the largest.
     """
     labels = ops.cast(labels, "int32")
     candidates, expected = draw_candidates(shares, count, seed)

@@ -1,4 +1,4 @@
-"""The tokens of a target, each from those before it (arXiv:1910.10683; tensorflow/mesh,
+"""A target's tokens, each from those before it (arXiv:1910.10683; tensorflow/mesh,
 `transformer/transformer.py`).
 
 Shapes: B batch, T target length, H width, V vocabulary.
@@ -17,19 +17,12 @@ from bert_tf.objectives.next_token import predict_tokens
 
 @register
 class SequenceLM(Objective):
-    """The cross-entropy of all target tokens; while training with a term that keeps the softmax's
-    denominators near 1.
+    """The cross-entropy of all target tokens; in training with a term that keeps the softmax's
+    denominators near 1: `z_loss` times the squared log of the denominator.
 
-    The loss is divided by the number of all target positions, those of padding too, as by the
-    original: of short targets in long rows it is smaller than the mean over tokens, which is the
-    measure `token_loss`. A target of 0 is padding.
-
-    Args:
-        config: `T5Config`.
-        z_loss: factor of the square of the logarithm of the denominator.
-
-    Attributes:
-        reads: `decoder_loss_weights` is read too where there is one: 0 for targets without a loss.
+    As in the original, the loss is divided by the number of all target positions, with padding: for
+    short targets in long rows it is smaller than the mean over tokens, the measure `token_loss`. A
+    target of 0 is padding. `decoder_loss_weights` is optional: 0 for targets without a loss.
     """
 
     reads = ("decoder_input_tokens", "decoder_target_tokens")
@@ -46,16 +39,13 @@ class SequenceLM(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """
-        Args:
-            outputs: with `sequence_output`, float [B, T, H], and `output_table`, float [V, H], if
-                it is another than the embeddings'.
-            batch: with `decoder_target_tokens`, integer [B, T].
-            embedding_table: float [V, H].
-            dropout_seed: None in evaluation, where there is no term of the denominator.
+        """Returns float32 [B, T, 2]: each target's loss, and whether its logit is the largest.
 
-        Returns:
-            float32 [B, T, 2]: the loss of each target, and whether its logit is the largest.
+        Args:
+            outputs: with `sequence_output`, float [B, T, H], and optionally `output_table`, float
+                [V, H], which replaces `embedding_table`.
+            batch: with `decoder_target_tokens`, integer [B, T].
+            dropout_seed: None in evaluation, which drops the denominator's term.
         """
         x = outputs["sequence_output"]
         labels = ops.maximum(batch["decoder_target_tokens"], 0)
@@ -75,20 +65,20 @@ class SequenceLM(Objective):
         return labels, weights * self._real(batch), self.count(batch)
 
     def _real(self, batch):
-        """float32 [B, 1], or 1.0: 0 for rows that only fill a batch up."""
+        """float32 [B, 1], or 1.0: 0 for rows that only fill up a batch."""
         if "is_real_example" not in batch:
             return 1.0
         return ops.cast(ops.reshape(batch["is_real_example"], (-1, 1)), "float32")
 
     def count(self, batch: Batch) -> Tensor:
-        """The number of all positions."""
+        """Returns the number of all positions."""
         ones = ops.ones_like(batch["decoder_target_tokens"], dtype="float32")
         return ops.sum(ones * self._real(batch))
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
                 positions: Any = None
                 ) -> dict[str, tuple[Tensor, Tensor]]:
-        """See `Objective`; `positions` is the count of the loss."""
+        """See `Objective`; `positions` is the loss's count."""
         return {"loss": (ops.sum(logits[..., 0] * weights), positions),
                 "accuracy": ratio(logits[..., 1], weights),
                 "token_loss": ratio(logits[..., 0], weights)}

@@ -17,20 +17,17 @@ from bert_tf.layers.transformer import LayerNorm
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.pretraining import gather
 
-# The width of a place, whatever --pair-positional-embedding-size says, which the code does not hand
-# on.
+# The width of a place. The original ignores its --pair-positional-embedding-size.
 PLACE_WIDTH = 200
 
 
 @register
 class SpanBoundary(Objective):
-    """Predicts the tokens of a masked span from the vectors at its boundary and their places.
+    """Predicts a masked span's tokens from the vectors at its boundary and their places, up to
+    `max_targets` (R) tokens a span.
 
-    The output matrix is the word embedding table. The mean of the losses is taken over one
-    prediction more than there are.
-
-    Args:
-        max_targets: R, how many tokens of a span are predicted.
+    The output matrix is the word embedding table. The mean loss is taken over one prediction more
+    than there are.
     """
 
     reads = ("masked_lm_ids", "span_left", "span_right", "span_offset", "span_weights")
@@ -61,16 +58,13 @@ class SpanBoundary(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """
+        """Returns float32 logits [B, P, V].
+
         Args:
             outputs: with `sequence_output`, float [B, S, H].
-            batch: with `span_left` and `span_right`, the positions of the boundary, and
-                `span_offset`, the place in the span, integer [B, P].
+            batch: integer [B, P]: `span_left` and `span_right`, the positions of the boundary, and
+                `span_offset`, the place in the span.
             embedding_table: float [V, E].
-            dropout_seed: not used.
-
-        Returns:
-            float32 logits [B, P, V].
         """
         vectors = outputs["sequence_output"]
         places = ops.take(self.position_embeddings, ops.cast(batch["span_offset"], "int32"), axis=0)
@@ -83,7 +77,7 @@ class SpanBoundary(Objective):
         return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights [B, P]; the weight is 0 of a token that is not predicted so."""
+        """Labels and weights [B, P]; a token that is not predicted from a boundary has weight 0."""
         return batch["masked_lm_ids"], ops.cast(batch["span_weights"], "float32")
 
     def get_config(self) -> dict[str, Any]:

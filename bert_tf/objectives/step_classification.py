@@ -19,20 +19,15 @@ from bert_tf.objectives.base import Batch, LabelHead
 
 @register
 class StepClassification(LabelHead):
-    """Classifies a text by a hidden layer on the output at its last token.
+    """Classifies a text with a hidden layer on the output at its last token.
 
-    Two labels share one logit, as in the original, which calls the second likely above 0.5; here
-    that is above 0, where its probability is a half.
+    As in the original, two labels share one logit. The original predicts the second label above a
+    logit of 0.5, here it is predicted above 0, a probability of a half.
 
     Args:
-        config: of the network.
-        num_labels: how many labels there are.
         hidden_size: of the hidden layer; 30 in the original, 0 for none.
         label_gain: whether, in training, all steps have the label, with weights that rise from 0 at
             the first to 1 at the last.
-
-    Raises:
-        InputError: `hidden_size` is below 0.
     """
 
     def __init__(self, config: Sizes, num_labels: int, hidden_size: int = 30,
@@ -54,8 +49,8 @@ class StepClassification(LabelHead):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """From `pooled_output`, float [B, H], to float32 logits [B, num_labels]; with `label_gain`
-        those of the steps, from `sequence_output`, follow them: [B, 1 + S, num_labels]."""
+        """`pooled_output`, float [B, H] -> float32 logits [B, num_labels]. With `label_gain` the
+        steps' logits, from `sequence_output`, follow: [B, 1 + S, num_labels]."""
         x = outputs["pooled_output"]
         if self.label_gain:
             x = ops.concatenate([x[:, None], outputs["sequence_output"]], axis=1)
@@ -66,8 +61,8 @@ class StepClassification(LabelHead):
                                axis=-1) if self.num_labels == 2 else logits
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights, [B]; with `label_gain` [B, 1 + S], where the first weight is that of
-        the example, and the others are those of its steps."""
+        """Labels and weights, [B]; with `label_gain` [B, 1 + S]: the example's weight, then its
+        steps'."""
         labels, weights = super().targets(batch)
         if not self.label_gain:
             return labels, weights

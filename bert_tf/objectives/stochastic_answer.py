@@ -21,22 +21,17 @@ _TINY = 1e-30       # keeps the logarithm finite where all turns give a class no
 
 @register
 class StochasticAnswer(LabelHead):
-    """A class of a pair of texts, found in several turns: each reads the second text with the state
-    of the one before, which begins as a summary of the first text. The answer is the mean of the
-    turns' probabilities.
+    """A class of a pair of texts, found in several turns. The state begins as a summary of the
+    first text; each turn reads the second text with the state of the turn before. The answer is the
+    mean of the turns' probabilities.
 
-    In training each turn but one, drawn for each example, is left out at a rate. Dropout has one
+    In training each turn is dropped at a rate, but for one drawn for each example. Dropout has one
     mask for all positions of a sequence.
 
     Args:
-        config: of the network.
-        num_labels: C.
-        turns: K.
-        turn_dropout: the rate at which turns are left out in training.
-
-    Raises:
-        InputError: there is one class, whose probability is always 1; no turn; or the rate is not
-            from 0 to below 1.
+        num_labels: C, 2 or more.
+        turns: K, 1 or more.
+        turn_dropout: the rate at which turns are dropped in training, from 0 to below 1.
     """
 
     source = "sequence_output"
@@ -66,8 +61,8 @@ class StochasticAnswer(LabelHead):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """From `sequence_output`, float [B, S, H], and the features `input_mask` and `segment_ids`,
-        integer [B, S], to float32 [B, C], the logarithms of mean probabilities."""
+        """`sequence_output`, float [B, S, H], and `input_mask` and `segment_ids`, integer [B, S] ->
+        float32 [B, C], logs of mean probabilities."""
         x = outputs["sequence_output"]
         kept_seed, query_seed, *seeds = split_seed(dropout_seed, 2 + 4 * self.turns)
         mask, second = (ops.cast(batch[name], "bool") for name in ("input_mask", "segment_ids"))
@@ -93,13 +88,14 @@ class StochasticAnswer(LabelHead):
         return ops.log(ops.mean(found, axis=1) + _TINY)
 
     def _softmax(self, scores, mask):
-        """Over the positions of a mask, [B, S]; a text that has none is read in all positions."""
+        """Softmax over a mask's positions, [B, S], or over all positions of a text that has none.
+        """
         scores = ops.where(mask, ops.cast(scores, "float32"), -1e30)
         return ops.cast(ops.softmax(scores), self.compute_dtype)
 
     def kept_turns(self, rows: Any, seed: Tensor) -> Tensor:
-        """What the turns of each example count in training, float32 [rows, K]: one that is drawn
-        counts for sure, the others if they are not left out; all are scaled up."""
+        """Returns the turns' weights in training, float32 [rows, K]: the drawn turn counts always,
+        the others unless dropped; all are scaled up."""
         chosen, others = split_seed(seed, 2)
         kept = uniform((rows, self.turns), others) >= self.turn_dropout
         turn = ops.cast(ops.floor(uniform((rows,), chosen) * self.turns), "int32")

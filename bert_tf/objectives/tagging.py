@@ -19,8 +19,8 @@ from bert_tf.objectives.lstms import CHOICES, LstmReader
 class Tagging(LabelHead):
     """Classifies every token: logits [B, S, num_labels], labels `label_ids` [B, S].
 
-    The label of a word is at its first sub-word, where `label_weights` [B, S] is 1; elsewhere the
-    weight is 0, and so is the loss.
+    A word's label is at its first sub-word, where `label_weights` [B, S] is 1; other tokens have
+    weight 0.
     """
 
     source = "sequence_output"
@@ -40,25 +40,18 @@ class FeatureTagging(Tagging):
     """Classifies every token from features of an encoder that is not trained (arXiv:1810.04805,
     section 5.3 and Table 7).
 
-    LSTMs read the features. Labels and weights are those of `Tagging`. Freeze the encoder with
-    `bert_tf.training.transfer.freeze(encoder, -1)`.
+    LSTMs read the features. Freeze the encoder with `bert_tf.training.transfer.freeze(encoder,
+    -1)`.
 
     Args:
-        config: `EncoderConfig`.
-        num_labels: how many labels there are.
-        layers: where the features come from: `embeddings`, `second_to_last`, `last`,
-            `weighted_sum_last_4`, `concat_last_4`, `weighted_sum_all`, of all layers without the
-            embeddings, `elmo`, of all layers with them, or `elmo_top`, the last one, scaled.
+        layers: the source of the features: `embeddings`, `second_to_last`, `last`,
+            `weighted_sum_last_4`, `concat_last_4`, `weighted_sum_all` (without the embeddings),
+            `elmo` (with the embeddings), or `elmo_top`, the last layer, scaled.
         lstm_size: width of each direction of an LSTM.
         lstm_layers: how many bidirectional LSTMs read the features, one after the other, 1 to 4.
-        do_layer_norm: whether layers that are added up are normalised first (see
-            `lstms.mix_layers`).
-        l2_coef: what the sum of the squares of the layers' weights costs in the loss.
-        dropout_rate: of the dropout between the LSTMs and the dense layer.
-
-    Raises:
-        InputError: there is no such choice, the encoder has too few layers or other embeddings for
-            it, or there can be no such LSTMs.
+        do_layer_norm: whether summed layers are normalised first (see `lstms.mix_layers`).
+        l2_coef: factor of the sum of the layer weights' squares in the loss.
+        dropout_rate: between the LSTMs and the dense layer.
     """
 
     def __init__(self, config: EncoderConfig, num_labels: int, layers: str = "concat_last_4",
@@ -85,7 +78,7 @@ class FeatureTagging(Tagging):
 
     def call(self, outputs: Mapping[str, Any], batch: Batch,
              embedding_table: Tensor | None = None, dropout_seed: Tensor | None = None) -> Tensor:
-        """From `embedding_output` and `layer_outputs` to float32 logits [B, S, num_labels]."""
+        """`embedding_output` and `layer_outputs` -> float32 logits [B, S, num_labels]."""
         features = self.reader(outputs, batch.get("input_mask"))                # [B, S, width]
         return super().call({self.source: features}, batch, dropout_seed=dropout_seed)
 

@@ -1,4 +1,4 @@
-"""What objectives have in common that compare a network with a frozen teacher.
+"""The base class of objectives that compare a network with a frozen teacher.
 
 Shapes: B batch, S sequence, V vocabulary.
 """
@@ -9,31 +9,31 @@ from bert_tf.config import Sizes
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective, ratio
 
-# The internal that is the masked LM's logits of every token, float32 [B, S, V].
+# The internal with the masked LM's logits of every token, float32 [B, S, V].
 TOKEN_LOGITS = "token_logits"
-# The internal that is a dict of the weights of all layers, by their names.
+# The internal with the weights of all layers by name.
 LAYER_WEIGHTS = "layer_weights"
 
 
 def of_teacher(name: str) -> str:
-    """The feature of a batch that is the teacher's internal `name`."""
+    """Returns the name of a batch's feature that holds the teacher's internal `name`."""
     return f"teacher/{name}"
 
 
 class TaughtObjective(Objective):
     """An objective that a `Distiller` trains.
 
-    A subclass defines `losses(outputs, batch)`, which returns float32 losses [...] from the
-    outputs of the network and the batch; both have `internals`, the batch under the names of
-    `of_teacher`. And it defines `count(batch)`, which has none of them.
+    A subclass defines `losses(outputs, batch)`, which returns float32 losses [...]. Both arguments
+    have `internals`; the batch names the teacher's by `of_teacher`. It also defines `count(batch)`,
+    whose batch has none of them.
 
     Attributes:
-        internals: names of what it reads of both networks; see `internals_of` in
-            training/distiller.py.
-        sizes: arguments that are sizes of the teacher: {name: field of its configuration}.
-        settings: arguments that flags give: {name: flag}.
-        idle_id: the token, 0, whose vector its gradient shall leave alone: that of padding, which
-            it compares too; None for no such token.
+        internals: names of the tensors that it reads from both networks; see `internals_of` in
+            training/learners/distiller.py.
+        sizes: arguments taken from the teacher: {name: field of its configuration}.
+        settings: arguments taken from flags: {name: flag}.
+        idle_id: a token, 0, whose embedding gets no gradient: padding, where it is compared too;
+            None for no such token.
     """
 
     internals: tuple[str, ...] = ()
@@ -45,16 +45,16 @@ class TaughtObjective(Objective):
 
     @classmethod
     def of_teacher_sizes(cls, teacher: Sizes) -> dict[str, Any]:
-        """The arguments `sizes`, for a teacher's configuration."""
+        """Returns the arguments `sizes` for a teacher's configuration."""
         return {name: getattr(teacher, size) for name, size in cls.sizes.items()}
 
     def losses(self, outputs: Any, batch: Batch) -> Tensor:
-        """float32 losses of any shape, whose sum is divided by the count."""
+        """Returns float32 losses of any shape, whose sum is divided by the count."""
         raise NotImplementedError
 
     def call(self, outputs: Any, batch: Batch, embedding_table: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """The losses, in the place of logits."""
+        """Returns the losses in the place of logits."""
         return self.losses(outputs, batch)
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
@@ -66,5 +66,4 @@ class TaughtObjective(Objective):
         return {"loss": (ratio(logits, 1.0)[0], count)}
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:
-        """Nothing."""
         return {}

@@ -1,5 +1,5 @@
-"""What DistilBERT learns of its teacher beside the masked LM (arXiv:1910.01108; transformers
-examples/research_projects/distillation, distiller.py).
+"""DistilBERT's objectives for learning from its teacher in addition to the masked LM
+(arXiv:1910.01108; transformers examples/research_projects/distillation, distiller.py).
 
 Shapes: B batch, S sequence, H hidden, V vocabulary.
 """
@@ -34,16 +34,8 @@ class _OfTokens(TaughtObjective):
 
 @register
 class TokenDistillation(_OfTokens):
-    """The masked LM's distribution for each token, KL(teacher || student) at a temperature, times
-    its square (arXiv:1503.02531).
-
-    Args:
-        config: of the network.
-        temperature: by which the logits are divided.
-        restrict_ce_to_mask: whether only the predicted tokens count.
-
-    Raises:
-        InputError: the temperature is not above 0.
+    """KL(teacher || student) of the masked LM's distribution for each token at a temperature, above
+    0, times its square (arXiv:1503.02531). `restrict_ce_to_mask` counts the predicted tokens only.
     """
 
     internals = (TOKEN_LOGITS,)
@@ -79,11 +71,8 @@ class TokenDistillation(_OfTokens):
 
 @register
 class HiddenCosine(_OfTokens):
-    """The vector of each token, 1 - its cosine with the teacher's; both have the width H.
-
-    Raises:
-        InputError: they have not.
-    """
+    """1 - the cosine of each token's vector with the teacher's; both networks must have the width
+    H."""
 
     internals = ("sequence_output",)
 

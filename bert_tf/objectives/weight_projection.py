@@ -1,7 +1,7 @@
-"""Weights that are to be those of a teacher, projected to another width (Zhao et al.,
+"""Training of weights towards a teacher's, projected to another width (Zhao et al.,
 arXiv:1909.11687, section 3.2).
 
-Shapes: H width of the network, W that of the teacher.
+Shapes: H width of the network, W of the teacher.
 """
 
 from collections.abc import Mapping
@@ -18,21 +18,16 @@ from bert_tf.objectives.taught import LAYER_WEIGHTS, TaughtObjective, of_teacher
 
 @register
 class WeightProjection(TaughtObjective):
-    """The squared differences of all weights of the layers from those of a teacher with as many,
-    through two matrices U and V that all layers share.
+    """The squared differences of all weights of the layers from a teacher's, through two matrices U
+    and V that all layers share.
 
-    Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is V's image of it.
-    Projected up, the network's are brought to the teacher's shape. The paper does not say how
+    Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is its image by V.
+    `up` projects the network's weights to the teacher's shape instead. The paper does not say how
     matrices of the feed-forward network are projected: here by blocks of [W, W], so that both
     networks' are as many times wider than their vectors.
 
-    Args:
-        config: of the network.
-        teacher_width: W.
-        up: whether the network's weights are projected, not the teacher's.
-
     Raises:
-        InputError: the networks do not have the same number of layers, or of blocks.
+        InputError: the networks differ in their number of layers, or of blocks.
     """
 
     internals = (LAYER_WEIGHTS,)
@@ -64,7 +59,7 @@ class WeightProjection(TaughtObjective):
         return ops.stack(found) * self.count(batch)
 
     def _project(self, name: str, value: Tensor, widths: list[int]) -> Tensor:
-        """The blocks of a weight, projected from the first width to the second."""
+        """Returns a weight's blocks, projected from the first width to the second."""
         blocks = _blocks(name, value, widths[0])
         if len(value.shape) == 1:
             return ops.matmul(blocks, ops.cast(self.after, "float32"))
@@ -72,7 +67,7 @@ class WeightProjection(TaughtObjective):
         return ops.matmul(ops.matmul(before, blocks), after)
 
     def count(self, batch: Batch) -> Tensor:
-        """The rows of the batch, each of which has the whole loss, so that devices may share it."""
+        """Returns the rows of the batch; each has the whole loss, so that devices may share it."""
         return ops.cast(ops.shape(batch["input_ids"])[0], "float32")
 
     def get_config(self) -> dict[str, Any]:
@@ -80,7 +75,7 @@ class WeightProjection(TaughtObjective):
 
 
 def _blocks(name: str, value: Tensor, width: int) -> Tensor:
-    """A weight as float32 [blocks, width, width], or [blocks, width] if it is a vector."""
+    """Returns a weight as float32 [blocks, width, width], or [blocks, width] if it is a vector."""
     value = ops.cast(value, "float32")
     if any(size % width for size in value.shape):
         raise InputError(f"{name} has the shape {tuple(value.shape)}, which is not made of blocks "
@@ -93,7 +88,7 @@ def _blocks(name: str, value: Tensor, width: int) -> Tensor:
 
 
 def layer_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those of `weights` that are of layers, by the names within the network."""
+    """Returns the layers' weights, by their names within the network."""
     found = {}
     for path, value in weights.items():
         _, marker, name = path.partition("encoder/layer_")

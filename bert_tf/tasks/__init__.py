@@ -1,4 +1,4 @@
-"""From the files of fine-tuning tasks to records, and from predictions to scores."""
+"""Reads files of fine-tuning tasks into records, and scores predictions."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""Which characters of a text and of its tokens correspond (google-research/albert, squad_utils.py).
+"""Alignment of a text's characters with its tokens' characters (google-research/albert,
+squad_utils.py).
 
-Tokens of SentencePiece are made of a prepared text: blanks are joined, accents dropped, letters
-lower-cased. The longest common subsequence of both leads back to the characters as they were
-written.
+SentencePiece tokenises a prepared text: blanks joined, accents dropped, letters lower-cased. The
+longest common subsequence of both leads back to the characters as written.
 
 Shapes: N characters of the text, M characters of the tokens.
 """
@@ -18,7 +18,8 @@ _SLACK = 5
 
 
 def _codes(text, lower):
-    """int [N]: what each character becomes when it is prepared alone; -1 if not one character."""
+    """Returns each character's code when it is prepared alone, int [N]; -1 if it is not one
+    character."""
     def prepared(char):
         parts = "".join(part for part in unicodedata.normalize("NFKD", char)
                         if not unicodedata.combining(part))
@@ -30,16 +31,16 @@ def _codes(text, lower):
 
 
 def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """The counterparts of the characters of a text and of its tokens.
+    """Returns the counterparts of a text's and its tokens' characters.
 
     Args:
         text: as it was written.
-        tokens: its tokens one after another, with blanks where words begin.
+        tokens: its tokens joined, with blanks where words begin.
         lower: whether preparing lower-cases.
 
     Returns:
-        int [N] and int [M]: each character's counterpart, `NONE` where there is none; None if too
-        few characters have one.
+        int [N] and int [M]: each character's counterpart, or `NONE`; None if too few characters
+        have one.
     """
     size, goal = len(text), len(tokens)
     if not (size and goal):
@@ -63,12 +64,8 @@ def align(text: str, tokens: str, lower: bool) -> tuple[np.ndarray, np.ndarray] 
 
 
 def _longest(mine, theirs, reach):
-    """The longest common subsequence in the band -reach <= j - i < reach.
-
-    Returns:
-        Its length, and the steps that lead to it, int8 [N, 2 * reach]: column k of row i is
-        j = i - reach + k.
-    """
+    """Finds the longest common subsequence in the band -reach <= j - i < reach. Returns its length,
+    and the steps to it, int8 [N, 2 * reach]: column k of row i is j = i - reach + k."""
     size, goal = len(mine), len(theirs)
     steps = np.zeros((size, 2 * reach), np.int8)
     padded = np.full(size + goal + 4 * reach, -2, np.int64)     # a code that matches nothing
@@ -92,7 +89,7 @@ def _longest(mine, theirs, reach):
 
 
 def _trace(steps, size, goal, reach):
-    """Yields the matching pairs (i, j) from the end on, as far as the band goes."""
+    """Yields the matching pairs (i, j) from the end on, as far as the band reaches."""
     i, j = size - 1, goal - 1
     while i >= 0 and j >= 0 and 0 <= j - i + reach < 2 * reach:
         step = steps[i, j - i + reach]
@@ -104,13 +101,13 @@ def _trace(steps, size, goal, reach):
 
 
 def counterpart(others: np.ndarray, place: int, is_start: bool, end: int | None = None) -> int:
-    """The counterpart of a character, or where it is missing a place between those around it.
+    """Returns a character's counterpart, or if it is missing a place between its neighbours'
+    counterparts.
 
     Args:
         others: int [N], see `align`; one of them is known.
-        place: of the character.
-        is_start: whether it begins something; it then moves to the left end of the gap.
-        end: how many characters the other side has; None not to go beyond the last counterpart.
+        is_start: whether the character begins an answer; it then moves to the left end of the gap.
+        end: number of the other side's characters; None: not beyond the last counterpart.
     """
     if others[place] != NONE:
         return int(others[place])

@@ -1,8 +1,8 @@
-"""Answers to questions from what a head says about starts and ends.
+"""Chooses answers from a head's scores of starts and ends.
 
-Answers are chosen as in google-research/bert run_squad.py (write_predictions), and from beams as in
-google-research/albert squad_utils.py (write_predictions_v2), google-research/electra
-finetune/qa/qa_metrics.py and zihangdai/xlnet run_squad.py.
+As google-research/bert run_squad.py (write_predictions); with beams as google-research/albert
+squad_utils.py (write_predictions_v2), google-research/electra finetune/qa/qa_metrics.py and
+zihangdai/xlnet run_squad.py.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ class Prediction:
 
     Attributes:
         id: of the question.
-        text: the best answer; "" if only none was found.
-        n_best: list of dicts text, probability, start_logit, end_logit, best first.
-        null_odds: by how much the score of no answer exceeds that of `text`, or the score itself
-            if `text` is ""; of a head that classifies whether there is an answer, that logit; None
-            where there must be an answer.
-        is_strict: whether there is no answer where the odds equal the threshold (ALBERT).
+        text: the best answer; "" if only "no answer" was found.
+        n_best: dicts of text, probability, start_logit, end_logit, best first.
+        null_odds: the score of no answer minus the score of `text`, or the score itself if `text`
+            is ""; the logit of a head that classifies answerability; None where there must be an
+            answer.
+        is_strict: whether odds equal to the threshold mean no answer (ALBERT).
     """
 
     id: str
@@ -36,14 +36,14 @@ class Prediction:
     is_strict: bool = False
 
     def answer(self, null_score_diff_threshold: float = 0.0) -> str:
-        """The answer: "" if the odds of there being none exceed the threshold."""
+        """Returns the answer, or "" if the odds of no answer exceed the threshold."""
         if self.null_odds is None:
             return self.text
         exceeds = operator.ge if self.is_strict else operator.gt
         return "" if exceeds(self.null_odds, null_score_diff_threshold) else self.text
 
     def describe(self, null_score_diff_threshold: float = 0.0) -> dict:
-        """A dict of the `answer`, its `probability`, `n_best` and, in v2.0, `null_odds`."""
+        """Returns `answer`, its `probability`, `n_best` and, in v2.0, `null_odds`."""
         answer = self.answer(null_score_diff_threshold)
         likely = {entry["text"]: entry["probability"] for entry in self.n_best}
         if answer not in likely:        # then a logit of its own decides
@@ -54,13 +54,13 @@ class Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class AnswerOptions:
-    """How answers are chosen.
+    """The settings for choosing answers.
 
     Attributes:
-        n_best_size: starts and ends looked at in each span, and answers kept for each question.
+        n_best_size: starts and ends considered in each span, and answers kept for each question.
         max_answer_length: most tokens of an answer.
-        version_2_with_negative: whether there may be no answer.
-        squad_style: whose code is followed, where the head gives beams.
+        version_2_with_negative: whether questions may have no answer.
+        squad_style: the system whose code is followed for heads with beams.
     """
 
     n_best_size: int = 20
@@ -70,13 +70,12 @@ class AnswerOptions:
 
 
 class Finder:
-    """Finds the parts of the paragraph that a question's best starts and ends enclose.
+    """Finds the passage's parts between a question's best starts and ends.
 
     Args:
         spans: `AnswerSpans` with M spans.
         found: `start_logits` and `end_logits`, float [M, S].
-        tokenizer: the one that the spans were made with.
-        options: `AnswerOptions`.
+        tokenizer: the one that made the spans.
     """
 
     def __init__(self, spans, found, tokenizer, options):
@@ -84,11 +83,11 @@ class Finder:
         start_logits, end_logits = found["start_logits"], found["end_logits"]
         self._starts, self._ends = (_best(logits, options.n_best_size)
                                     for logits in (start_logits, end_logits))
-        # Added in double precision, as the original does, so that ties are the same.
+        # Added in double precision, as in the original, so that ties are the same.
         self._null = np.stack([start_logits[:, 0], end_logits[:, 0]], 1).astype(np.float64)
 
     def predict(self, question):
-        """The `Prediction` of question number `question`."""
+        """Returns the `Prediction` of question number `question`."""
         identity = self._spans.questions[question].id
         candidates = self._candidates(question)
         if not self._options.version_2_with_negative:
@@ -107,28 +106,29 @@ class Finder:
         return slice(*self._spans.first_span[question:question + 2])
 
     def _null_logits(self, question):
-        """Start and end logit of no answer, in the span where that is least likely."""
+        """Returns the start and end logit of no answer, from the span where that is least likely.
+        """
         logits = self._null[self._rows(question)]
         return tuple(logits[logits.sum(1).argmin()].tolist()) if len(logits) else (0.0, 0.0)
 
     def _candidates(self, question):
-        """(start logit, end logit, first token, last token) of all allowed answers, in the order
-        of spans, starts and ends."""
+        """Returns (start logit, end logit, first token, last token) of all allowed answers, in the
+        order of spans, starts and ends."""
         rows = self._rows(question)
         starts, start_logits = (part[rows, :, None] for part in self._starts)
         ends, end_logits = (part[rows, None, :] for part in self._ends)
         return self._allowed(question, starts, ends, start_logits, end_logits)
 
     def _allowed(self, question, starts, ends, start_logits, end_logits):
-        """The candidates among positions and logits, arrays that broadcast to [K, starts, ends]
-        for the K spans of the question."""
+        """Returns the candidates among positions and logits, arrays that broadcast to [K, starts,
+        ends] for the question's K spans."""
         spans, rows = self._spans, self._rows(question)
         if rows.start == rows.stop:
             return []
         begin, length = (part[rows, None, None] for part in (spans.start, spans.length))
         offset = spans.offset(question, self._tokenizer.vocabulary.layout)
         first, last = starts - offset, ends - offset        # within the span
-        # XLNet's code leaves out the last token of a passage that comes first.
+        # XLNet's code leaves out the last token of a passage that precedes its question.
         allowed = (first >= 0) & (first <= last) & (last < length - spans.passage_first)
         allowed &= last - first < self._options.max_answer_length
         context = spans.most_context(question)
@@ -138,7 +138,7 @@ class Finder:
         return list(zip(*(part[allowed].tolist() for part in parts)))
 
     def _distinct(self, question, candidates):
-        """text -> (start logit, end logit) of the best candidates, best first."""
+        """Returns text -> (start logit, end logit) of the best candidates, best first."""
         found, text_of = {}, self._texts(question)
         for start_logit, end_logit, first, last in sorted(
                 candidates, key=lambda candidate: candidate[0] + candidate[1], reverse=True):
@@ -149,18 +149,17 @@ class Finder:
         return found
 
     def _texts(self, question):
-        """A function of first and last token: the text of the paragraph that they come from."""
+        """Returns a function from first and last token to their text in the paragraph."""
         return self._spans.passages.text_of(self._spans.asked[question], self._tokenizer)
 
 
 class BeamFinder(Finder):
-    """Finds the same among the beams of a head that predicts the end from the start, and whether
-    there is an answer from a logit of its own.
+    """Chooses among the beams of a head that predicts the end from the start, with a separate logit
+    of answerability.
 
-    Args:
-        found: `start_top_index` and `start_top_log_probs` [M, K], `end_top_index` and
-            `end_top_log_probs` [M, K, E], `answerable_logits` [M], which are high where there is
-            no answer.
+    `found` has `start_top_index` and `start_top_log_probs` [M, K], `end_top_index` and
+    `end_top_log_probs` [M, K, E], and `answerable_logits` [M], which are high where there is no
+    answer.
     """
 
     def __init__(self, spans, found, tokenizer, options):
@@ -193,8 +192,8 @@ class BeamFinder(Finder):
 
 
 def _mean_of_equals(starts, ends, logits):
-    """The logits [M, K, E] with their mean where a beam holds a start and end several times, which
-    is how ALBERT's code counts them."""
+    """Returns the logits [M, K, E] with their mean where a beam holds a start and end several
+    times, as ALBERT's code counts them."""
     starts, ends, logits = np.broadcast_arrays(starts, ends, logits)
     means = np.empty(logits.shape)
     for row, pairs in enumerate(zip(starts, ends)):
@@ -206,13 +205,14 @@ def _mean_of_equals(starts, ends, logits):
 
 
 def _best(logits, count):
-    """The positions and values of each row's largest logits, the first of equals first."""
+    """Returns the positions and values of each row's largest logits; the first of equals comes
+    first."""
     positions = np.argsort(-logits, 1, kind="stable")[:, :count]
     return positions, np.take_along_axis(logits, positions, 1).astype(np.float64)
 
 
 def _entries(n_best):
-    """The n-best list as JSON, with the softmax of the sums of logits."""
+    """Returns the n-best list as JSON, with the softmax of the sums of logits."""
     scores = [start + end for start, end in n_best.values()]
     powers = [math.exp(score - max(scores)) for score in scores]
     total = 0.0

@@ -1,8 +1,8 @@
 """Questions about paragraphs as sequences: a long paragraph is cut into overlapping spans.
 
-The spans, their labels and their order are those of google-research/bert run_squad.py,
-convert_examples_to_features. A paragraph is tokenised once for all of its questions; `passages` has
-how.
+The spans, their labels and their order follow google-research/bert run_squad.py,
+convert_examples_to_features. A paragraph is tokenised once for all of its questions, see
+`passages`.
 """
 
 import dataclasses
@@ -20,16 +20,16 @@ _PAD_SEGMENT = 3        # of padding, in XLNet's spans
 
 @dataclasses.dataclass(frozen=True)
 class SpanOptions:
-    """How questions and paragraphs are cut.
+    """The settings for cutting questions and paragraphs.
 
     Attributes:
         max_seq_length: S, special tokens included.
-        doc_stride: tokens from the start of a span to that of the next, which is as far as the
-            span's end at most.
-        max_query_length: questions longer than this lose their last tokens.
-        squad_style: whose code is followed, a key of `passages.PASSAGES`. In ALBERT's and XLNet's
-            a span without the answer to learn is impossible to answer; in the others that is said
-            of questions. In XLNet's the passage comes before the question.
+        doc_stride: tokens from a span's start to the next one's, which is at most at the span's
+            end.
+        max_query_length: longer questions lose their last tokens.
+        squad_style: the system whose code is followed, a key of `passages.PASSAGES`. In ALBERT's
+            and XLNet's a span without the learned answer is impossible to answer; the others say
+            that of questions. In XLNet's the passage precedes the question.
     """
 
     max_seq_length: int = 384
@@ -39,11 +39,11 @@ class SpanOptions:
 
     @property
     def passage_first(self) -> bool:
-        """Whether the passage comes before the question."""
+        """Whether the passage precedes the question."""
         return self.squad_style == "xlnet"
 
     def check(self, layout: Layout) -> None:
-        """Raises InputError for values that cannot work in sequences of this `Layout`."""
+        """Raises InputError for values that cannot work in sequences of this layout."""
         if self.doc_stride < 1 or self.max_query_length < 1:
             raise InputError(f"--doc_stride is {self.doc_stride} and --max_query_length "
                              f"{self.max_query_length}; both must be at least 1.")
@@ -61,14 +61,13 @@ class AnswerSpans:
     """N questions cut into M spans, over one array of T tokens.
 
     Attributes:
-        questions: list of N questions.
         passages: an object of a class in `passages.PASSAGES`.
         asked: int [N], the number of each question's paragraph.
-        tokens: int32 [T], those of all paragraphs, then those of all questions.
+        tokens: int32 [T], of all paragraphs, then of all questions.
         query_start, query_length: int [N], the question in `tokens`.
-        query_cut: bool [N], whether the question was longer.
+        query_cut: bool [N], whether the question was cut.
         doc_start: int [N], the paragraph in `tokens`.
-        answers: int [N, 2], first and last token of the answer within the paragraph; -1 for none.
+        answers: int [N, 2], first and last token of the answer within the paragraph, or -1.
         first_span: int [N + 1], the first span of each question, and M.
         start, length: int [M], the span within its paragraph's tokens.
         passage_first: see `SpanOptions`.
@@ -89,7 +88,7 @@ class AnswerSpans:
     passage_first: bool = False
 
     def offset(self, questions, layout: Layout):
-        """The position of the first token of the passage, in the spans of some questions."""
+        """Returns the position of the passage's first token in the spans of some questions."""
         length = self.query_length[questions]
         return 0 * length + layout.before if self.passage_first else layout.b_offset(length)
 
@@ -99,17 +98,10 @@ class AnswerSpans:
         return np.repeat(np.arange(len(self.questions)), np.diff(self.first_span))
 
     def features(self, first: int, last: int, options: SpanOptions, vocabulary) -> dict:
-        """The record features of the spans `first` to `last` (exclusive), without unique_ids.
-
-        Args:
-            options: `SpanOptions`, those that the spans were cut with.
-            vocabulary: the tokenizer's `Vocabulary`.
-
-        Returns:
-            dict of int and bool arrays [B, S] and [B, 1], named as in `features.ANSWER_SPAN` and
-            `features.ANSWER_SPAN_LABELS`; a span that lacks a part of the answer has
-            the position of [CLS].
-        """
+        """Returns the record features of the spans `first` to `last` (exclusive), without
+        unique_ids: int and bool [B, S] and [B, 1], named as in `features.ANSWER_SPAN` and
+        `features.ANSWER_SPAN_LABELS`. A span that lacks a part of the answer has [CLS]'s position.
+        `options` are those that the spans were cut with."""
         row = self.question[first:last]
         start, length = self.start[first:last], self.length[first:last]
         query_length = self.query_length[row]
@@ -138,11 +130,8 @@ class AnswerSpans:
         }
 
     def most_context(self, question: int) -> np.ndarray:
-        """Which tokens of a question's spans have more context there than in its other spans.
-
-        Returns:
-            bool [K, n]: for each of the K spans and each of the paragraph's n tokens.
-        """
+        """Returns which tokens of a question's spans have more context there than in its other
+        spans: bool [K, n] for K spans and the paragraph's n tokens."""
         spans = slice(*self.first_span[question:question + 2])
         start, length = self.start[spans, None], self.length[spans, None]
         token = np.arange((start + length).max(initial=0))[None]
@@ -152,15 +141,7 @@ class AnswerSpans:
 
 
 def cut_spans(paragraphs: list, tokenizer, options: SpanOptions) -> AnswerSpans:
-    """Tokenises paragraphs and questions and cuts them into spans.
-
-    Args:
-        paragraphs: list of paragraphs: `words` and `questions`, as `tasks.squad` reads them.
-        tokenizer: has `encode_lines` and `encode_words`.
-        options: `SpanOptions`.
-
-    Returns:
-        `AnswerSpans`.
+    """Tokenises paragraphs (`tasks.squad.Paragraph`) and their questions and cuts them into spans.
     """
     passages = PASSAGES[options.squad_style](paragraphs, tokenizer)
     questions = [question for p in paragraphs for question in p.questions]

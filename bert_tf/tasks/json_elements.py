@@ -1,4 +1,4 @@
-"""The elements of a list in a JSON file, one in memory at a time."""
+"""Reads the elements of a list in a JSON file, one in memory at a time."""
 
 import io
 import json
@@ -17,20 +17,20 @@ _DECODER = json.JSONDecoder()
 
 
 class _Text:
-    """The unread part of a file; as much of it is in memory as the value now read takes."""
+    """The unread part of a file; memory holds no more than the value being read."""
 
     def __init__(self, file):
         self._file, self._text, self._at = file, "", 0
 
     def _more(self):
-        """Reads on, at least as much as is held; returns False at the end of the file."""
+        """Reads at least as much again as is held; returns False at the end of the file."""
         rest = self._text[self._at:]
         block = self._file.read(max(_BLOCK, len(rest)))
         self._text, self._at = rest + block, 0
         return bool(block)
 
     def next(self):
-        """The next character that is no space, or "" at the end."""
+        """Returns the next character that is no space, or "" at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()
             if self._at < len(self._text):
@@ -63,15 +63,13 @@ class _Text:
 
 
 def read_elements(path: str | os.PathLike, key: str) -> Iterator[Any]:
-    """Yields the elements of the list that a JSON object has under `key`.
+    """Yields the elements of the list that a JSON object has under `key`; other keys are dropped.
 
     Args:
-        path: a file, plain or gzip, UTF-8.
-        key: of the object; what else it has is read and dropped.
+        path: plain or gzip, UTF-8.
 
     Raises:
-        InputError: the file cannot be read or is no such JSON, which may show after elements
-            were yielded.
+        InputError: the file is no such JSON, which may show after elements were yielded.
     """
     with open_unpacked(path) as file:
         text = _Text(io.TextIOWrapper(file, "utf-8-sig", newline=""))

@@ -1,4 +1,4 @@
-"""The tasks that have a name, each a row with its official files and their sizes.
+"""The named tasks, each a row with its official files and their sizes.
 
 GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
 (nlp.stanford.edu/projects/snli), SciTail (allenai.org/data/scitail), SWAG
@@ -18,14 +18,13 @@ _GLUE_FILES = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 
 def _glue(name, texts, labels, sizes, submissions, *, kind="classification", label="label",
           files=None, train_dev=None, **fields):
-    """A task of GLUE.
+    """Makes a task of GLUE.
 
     Args:
         sizes: the official number of examples of each file, in the order of `files`.
-        submissions: what the server calls the predictions of each test file.
-        files: dict of split -> file, if not train.tsv, dev.tsv and test.tsv; test files have no
-            labels.
-        train_dev: the fields of `Split` in which the other files differ from the test files.
+        submissions: the server's names for the predictions of each test file.
+        files: {split: file}; default: train.tsv, dev.tsv and test.tsv. Test files have no labels.
+        train_dev: fields of `Split` in which the other files differ from the test files.
     """
     splits, submissions = {}, iter(submissions)
     for (split, file), size in zip((files or _GLUE_FILES).items(), sizes, strict=True):
@@ -38,7 +37,7 @@ def _glue(name, texts, labels, sizes, submissions, *, kind="classification", lab
 
 
 def _inference(name, file, sizes, labels, without_label=None, **layout):
-    """SNLI or SciTail; `file` is the official name of a split's file, {} the split."""
+    """Makes SNLI or SciTail; `file` is a split's official file name, with {} for the split."""
     splits = {split: Split((file.format(split), f"{split}.tsv"), size=size, **layout)
               for split, size in zip(_GLUE_FILES, sizes, strict=True)}
     return Task(name, KINDS["classification"], splits, labels, without_label=without_label)
@@ -69,7 +68,7 @@ TASKS = {task.name: task for task in (
               "dev_matched": "dev_matched.tsv", "dev_mismatched": "dev_mismatched.tsv",
               "test_matched": "test_matched.tsv", "test_mismatched": "test_mismatched.tsv"}),
     _glue("qnli", ("question", "sentence"), _ENTAILMENT, (104743, 5463, 5463), ("QNLI.tsv",)),
-    # QNLI as it was first, two lines a question, to be ranked; the sizes are those of pairs.
+    # QNLI's first version, two lines a question, to be ranked; sizes count pairs.
     _glue("qnnli", ("question", "sentence"), _ENTAILMENT, (54218, 2866, 2870), ("QNLI.tsv",),
           kind="ranking", metrics=KINDS["ranking"].own_metrics, folder_of="qnli"),
     _glue("rte", _SENTENCES, _ENTAILMENT, (2490, 277, 3000), ("RTE.tsv",)),
@@ -77,11 +76,11 @@ TASKS = {task.name: task for task in (
     _glue("ax", _SENTENCES, _MNLI, (1104, 1104), ("AX.tsv",), metrics=("matthews", "accuracy"),
           model_of="mnli", files={"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"},
           train_dev={"texts": ("Premise", "Hypothesis"), "label": "Label"}),
-    # "-" marks a pair on which the annotators did not agree; the official counts leave it out.
+    # "-" marks a pair on which the annotators disagreed; the official counts leave it out.
     _inference("snli", "snli_1.0_{}.txt", (549367, 9842, 9824), _MNLI, without_label="-",
                texts=_SENTENCES, label="gold_label"),
-    # The folder tsv_format of SciTailV1.1. Quotes are plain characters: a reader that takes them
-    # for CSV quotes finds 23,097 training examples.
+    # The folder tsv_format of SciTailV1.1. Quotes are plain characters: read as CSV quotes, they
+    # leave 23,097 training examples.
     _inference("scitail", "scitail_1.0_{}.tsv", (23596, 1304, 2126), ("entails", "neutral"),
                texts=(0, 1), label=2, header=False),
     Task("swag", KINDS["multiple_choice"],
@@ -109,11 +108,7 @@ SQUAD = {
 
 
 def find_task(name: str) -> Task:
-    """The `Task` of this name, in capitals or not, with hyphens or not.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Finds a task by name, ignoring case and hyphens."""
     plain = name.lower().replace("-", "")
     found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
     if not found:

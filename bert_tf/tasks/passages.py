@@ -1,7 +1,7 @@
-"""From the paragraphs of questions to tokens, and from tokens back to their text.
+"""Paragraphs as tokens, and tokens back to their text.
 
 BERT reads a passage word by word, and cuts an answer out of its words. XLNet and ALBERT read it as
-one text, and find the characters of its tokens. Each way is a class here.
+one text, and find the characters of its tokens.
 
 Shapes: P paragraphs, N questions, T tokens.
 """
@@ -20,16 +20,12 @@ class WordPassages:
 
     Attributes:
         ids: int32 [T], the tokens of all paragraphs one after another.
-        first_tokens: int [P + 1], where those of each paragraph begin, and T.
-        token_words: int [T], the word of its paragraph that each token is part of.
+        first_tokens: int [P + 1], each paragraph's first token, and T.
+        token_words: int [T], each token's word within its paragraph.
     """
 
     def __init__(self, paragraphs: Sequence, tokenizer):
-        """
-        Args:
-            paragraphs: list of P `tasks.squad.Paragraph`.
-            tokenizer: has `encode_lines`, `encode_words` and `word_prefix`.
-        """
+        """`paragraphs` are P `tasks.squad.Paragraph`."""
         self._paragraphs, self._tokenizer = paragraphs, tokenizer
         self.ids, pieces = tokenizer.encode_words([word for p in paragraphs for word in p.words])
         counts = np.array([len(p.words) for p in paragraphs], np.int64)
@@ -40,13 +36,11 @@ class WordPassages:
             np.arange(len(pieces)) - np.repeat(self._first_words[:-1], counts), pieces)
 
     def answers(self, asked: Sequence[tuple]) -> np.ndarray:
-        """First and last token of each answer within its paragraph, int [N, 2]; -1 for none.
+        """Returns each answer's first and last token within its paragraph, int [N, 2], or -1.
 
         They are all tokens of the words that the answer touches, or the part of them that is the
-        answer, if its tokens are among theirs (_improve_answer_span).
-
-        Args:
-            asked: list of N (paragraph's number, `Question`).
+        answer, if its tokens are among theirs (_improve_answer_span). `asked` are N pairs
+        (paragraph's number, `Question`).
         """
         answers = np.full((len(asked), 2), -1, np.int64)
         rows = [row for row, (_, question) in enumerate(asked) if question.answer]
@@ -72,12 +66,7 @@ class WordPassages:
         return answers
 
     def text_of(self, number: int, tokenizer) -> Callable[[int, int], str]:
-        """A function of first and last token of a paragraph: the text that they come from.
-
-        Args:
-            number: of the paragraph.
-            tokenizer: has `excerpt`.
-        """
+        """Returns a function from a first and last token of paragraph `number` to their text."""
         words = self._paragraphs[number].words
         part = slice(*self.first_tokens[number:number + 2])
         tokens, places = self.ids[part].tolist(), self.token_words[part].tolist()
@@ -94,15 +83,10 @@ class WordPassages:
 
 class PiecePassages:
     """Passages as whole texts, for SentencePiece (zihangdai/xlnet, run_squad.py;
-    google-research/albert, squad_utils.py).
+    google-research/albert, squad_utils.py). `ids` and `first_tokens` are as in `WordPassages`.
 
-    A passage too few of whose characters are found in its tokens has no tokens, as in the original,
-    which leaves its questions out.
-
-    Attributes: `ids` and `first_tokens` of `WordPassages`.
-
-    Raises:
-        InputError: the tokenizer does not cut texts as ALBERT does.
+    If too few characters of a passage are found in its tokens, it has no tokens and its questions
+    are left out, as in the original. The tokenizer must cut texts as ALBERT does.
     """
 
     def __init__(self, paragraphs: Sequence, tokenizer):
@@ -146,12 +130,13 @@ class PiecePassages:
 
 
 def _find(tokens, part):
-    """Where `part` first occurs in `tokens`, lists of int; None if nowhere, or if it is empty."""
+    """Returns the place where `part` first occurs in `tokens`, lists of int, or None; None if it is
+    empty."""
     starts = range(len(tokens) - len(part) + 1) if part else ()
     return next((s for s in starts if tokens[s:s + len(part)] == part), None)
 
 
-# How a passage is read, by the value of --squad_style.
+# The class that reads passages, by --squad_style.
 PASSAGES: dict[str, type[WordPassages] | type[PiecePassages]] = {
     "bert": WordPassages, "albert": PiecePassages, "electra": WordPassages,
     "xlnet": PiecePassages}

@@ -14,9 +14,9 @@ class Example(typing.NamedTuple):
     """One example.
 
     Attributes:
-        texts: list of str: a text or two; the context and then the choices; the words to tag.
-        label: the label as the task's kind encodes it: an id, a number, 0 or 1 for each label, or
-            the ids of the words' tags. Where the file has none it is 0, as in the original.
+        texts: a text or two; the context and then the choices; the words to tag.
+        label: an id, a number, 0 or 1 for each label, or the ids of the words' tags, as the task's
+            kind encodes it; 0 where the file has no label, as in the original.
         document: the number of the document that a sentence to tag belongs to.
     """
 
@@ -27,17 +27,12 @@ class Example(typing.NamedTuple):
 
 def read_examples(task, split: str, path: str,
                   omissions: Omissions | None = None) -> typing.Iterator[Example]:
-    """Yields the `Example`s of a file.
-
-    Args:
-        task: `Task`, whose labels are known.
-        split: name of the split.
-        path: its file.
-        omissions: `Omissions`, which counts the lines that gave no example.
+    """Yields the `Example`s of a split's file, for a task with known labels. `omissions` counts the
+    lines that gave no example.
 
     Raises:
-        InputError: a malformed line, a missing column, a label that is not in the list, an empty
-            file; names file and line.
+        InputError: a malformed line, a missing column, an unknown label, or an empty file; names
+            file and line.
     """
     layout, empty = task.split(split), True
     ids = {label: index for index, label in enumerate(task.labels)}
@@ -52,11 +47,8 @@ def read_examples(task, split: str, path: str,
 
 
 def discover_labels(task, split: str, path: str, omissions: Omissions | None = None):
-    """The task with the labels that the file of a split holds: O first, numbers by their size.
-
-    Raises:
-        InputError: there are fewer than two.
-    """
+    """Returns the task with the labels in a split's file, at least two: O first, numbers by their
+    size."""
     if task.labels or not task.kind.has_labels:
         return task
     if not task.kind.labels_are_classes:
@@ -76,9 +68,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
 
 
 def _read_raw(task, layout, path, omissions):
-    """Yields (line, texts, label as it was read, document); the label is None where there is none,
-    a list where there may be several.
-    """
+    """Yields (line, texts, label as read, document); the label is None if absent, and a list where
+    there may be several."""
     rows = {"words": _read_tags, "race": _read_articles}.get(layout.format, _read_table)
     for line, texts, raw, document in rows(task, layout, path, omissions):
         if raw is not None and raw == task.without_label:
@@ -95,7 +86,7 @@ def _read_tags(task, layout, path, omissions):
 
 
 def _read_articles(task, layout, path, omissions):
-    """The questions of RACE, each with an answer put into its gap, or behind it."""
+    """Yields the questions of RACE, each with an answer put into its gap, or behind it."""
     del task, omissions
     for file in sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.txt"), recursive=True)):
         article, number = read_json(file), 0
@@ -148,13 +139,13 @@ def _read_table(task, layout, path, omissions):
 
 
 def _has_more(row, columns, known):
-    """Whether a row whose cells have names has more of "ending*" than the keys known."""
+    """Whether a row with named cells has more "ending*" columns than the known keys."""
     begins = tuple(column[:-1] for column in columns if column.endswith("*"))
     return isinstance(row, dict) and any(
         name.startswith(begins) and name not in known for name in row)
 
 
 def _with_beginning(texts, choices):
-    """The context and the choices, each after their common beginning if there is one."""
+    """Returns the context and the choices, each after their common beginning if there is one."""
     context, *beginning = texts
     return [context, *(" ".join([*beginning, choice]) for choice in choices)]

@@ -22,9 +22,9 @@ class Omissions:
 
     Attributes:
         skip_malformed: count malformed lines; otherwise the first is an error.
-        malformed: how many could not be read.
-        without_label: how many the task leaves out because they have no label.
-        unpaired: how many have no other line of their question, or one with the same label.
+        malformed: number of unreadable lines.
+        without_label: number of lines that the task leaves out because they have no label.
+        unpaired: number of lines whose question has no other line, or one with the same label.
     """
 
     skip_malformed: bool = False
@@ -33,16 +33,12 @@ class Omissions:
     unpaired: int = 0
 
     def describe(self) -> dict:
-        """As a JSON value; earlier versions paired no lines."""
+        """Returns a JSON value; earlier versions paired no lines."""
         return {name: value for name, value in dataclasses.asdict(self).items()
                 if name != "unpaired" or value}
 
     def add_malformed(self, where: str, problem: str) -> None:
-        """Counts a line.
-
-        Raises:
-            InputError: it is not to be skipped.
-        """
+        """Counts a line, or raises InputError if it is not to be skipped."""
         if not self.skip_malformed:
             raise InputError(f"{where} {problem}: correct the line, or leave out all such lines "
                              "with --skip_malformed_lines.")
@@ -50,14 +46,11 @@ class Omissions:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, line without its end) of a text file, plain or gzip.
+    """Yields (number from 1, line without its end) of a text file, plain or gzip, UTF-8.
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
     return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
     end are left out.
-
-    Raises:
-        InputError: it is not UTF-8; names the line.
     """
     blank = []
     with open_unpacked(path) as file:
@@ -83,7 +76,7 @@ def _tsv_rows(path):
 
 
 def _csv_rows(path):
-    """A cell may go on over several lines; the row has the number of its first."""
+    """Yields rows; a cell may span several lines, and the row has the number of its first line."""
     csv.field_size_limit(_LONGEST_CELL)
     last = 0
 
@@ -116,7 +109,7 @@ def _jsonl_rows(path):
 
 
 def _tfds_rows(path):
-    """`path` is name:split of tensorflow_datasets; bytes become text, classes their names."""
+    """Reads name:split of tensorflow_datasets; bytes become text, classes their names."""
     try:
         import tensorflow_datasets as tfds
     except ImportError as error:
@@ -137,7 +130,7 @@ def _tfds_rows(path):
 
 
 def _plain(value, names):
-    """str, int, float or a list of these, from bytes or numpy's."""
+    """Returns str, int, float or a list of these, from bytes or NumPy's types."""
     value = getattr(value, "tolist", lambda: value)()
     if isinstance(value, list):
         return [_plain(part, names) for part in value]
@@ -150,16 +143,8 @@ _READERS = {"tsv": _tsv_rows, "csv": _csv_rows, "jsonl": _jsonl_rows, "tfds": _t
 
 
 class Table:
-    """The rows of a file, whose cells are reached by the keys of `keys`.
-
-    Args:
-        path: the file.
-        layout: `Split`.
-        omissions: `Omissions`, which counts malformed lines.
-
-    Raises:
-        InputError: the file holds no row.
-    """
+    """A file's rows, whose cells are reached by the keys of `keys`. `omissions` counts malformed
+    lines; a file without rows is refused."""
 
     def __init__(self, path: str, layout, omissions: Omissions):
         self._path, self._omissions = path, omissions
@@ -180,7 +165,7 @@ class Table:
         self._rows = itertools.chain([first], rows)
 
     def _whole(self, rows):
-        """The rows that are whole."""
+        """Yields the complete rows."""
         for number, row in rows:
             if row is None:
                 problem = "is not a JSON object"
@@ -192,11 +177,8 @@ class Table:
             self._omissions.add_malformed(f"{self._path}, line {number}", problem)
 
     def keys(self, columns) -> list:
-        """The keys of columns given by name, number or, for several, a name such as "ending*".
-
-        Raises:
-            InputError: there is no such column.
-        """
+        """Returns the keys of columns given by name, number or, for several, a name such as
+        "ending*"."""
         return [key for column in columns for key in self._find(column)]
 
     def _find(self, column):
@@ -212,7 +194,7 @@ class Table:
         raise InputError(f"{self._path}, line 1: there is no column {column!r}; {known}.")
 
     def __iter__(self):
-        """Yields (line number, row): a list of str, or a dict of a row whose cells have names."""
+        """Yields (line number, row): a list of str, or a dict if cells have names."""
         return self._rows
 
 
@@ -223,16 +205,12 @@ def _is_number(column):
 def read_sentences(path: str, layout, omissions: Omissions) -> Iterator[tuple]:
     """Yields (line number of the first word, words, tags or None, number of the document).
 
-    A line whose word is -DOCSTART- begins a document and is no sentence.
-
-    Args:
-        path: the file.
-        layout: `Split`; its columns are numbers, -1 the last.
-        omissions: `Omissions`, which counts malformed lines.
+    A line whose word is -DOCSTART- begins a document and is no sentence. The columns of `layout`
+    are numbers, -1 the last.
 
     Raises:
-        InputError: a line has another number of columns than the first, or the tag's column is
-            that of the words.
+        InputError: a line's number of columns differs from the first line's, or tags and words have
+            one column.
     """
     word_column, tag_column = _column_number(layout.texts[0]), _column_number(layout.label)
     words: list[str] = []
@@ -274,5 +252,5 @@ def _column_number(column):
 
 
 def _cells(column):
-    """How many cells a line must have to have this one."""
+    """Returns how many cells a line must have for this column."""
     return 0 if column is None else column + 1 if column >= 0 else -column

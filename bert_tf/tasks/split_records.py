@@ -24,17 +24,15 @@ _MOST_LABELS = 12               # that a report counts one by one
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One split of a task and the file that it is read from.
+    """One split of a task and its file.
 
     Attributes:
         task: `Task` whose labels are known.
-        split: the split's name.
-        path: its file.
         skip_malformed_lines: count malformed lines; otherwise the first is an error.
-        both_orders: whether all examples come again with their two texts turned round.
-        fraction: the share of the examples that is taken, at random. With one seed a smaller share
-            is a part of a larger one.
-        seed: see above.
+        both_orders: whether all examples come again with their two texts swapped.
+        fraction: the share of examples taken at random. With one seed, a smaller share is a part of
+            a larger one.
+        seed: of the fraction.
     """
 
     task: typing.Any
@@ -46,7 +44,7 @@ class Source:
     seed: int = 0
 
     def examples(self, omissions: Omissions | None = None) -> typing.Iterator[Example]:
-        """Yields the `Example`s; `omissions` counts the lines that gave none."""
+        """Yields the `Example`s; `omissions` counts the lines that gave no example."""
         yield from self._taken(omissions or Omissions(self.skip_malformed_lines))
         if self.both_orders:
             for example in self._taken(Omissions(self.skip_malformed_lines)):
@@ -59,14 +57,14 @@ class Source:
 
     @functools.cached_property
     def _rows(self):
-        """The rows that are taken: the first of an order that is drawn."""
+        """Returns the rows that are taken: the first ones of a random order."""
         count = sum(1 for _ in read_examples(self.task, self.split, self.path,
                                              Omissions(self.skip_malformed_lines)))
         order = np.random.default_rng(self.seed).permutation(count)
         return set(order[:max(int(count * self.fraction + 1e-9), 1)].tolist())
 
     def check_fraction(self) -> None:
-        """Raises InputError if a label of the file has no example among those that are taken."""
+        """Raises InputError if a label of the file has no example among those taken."""
         if self.fraction == 1 or not self.task.kind.has_labels:
             return
         labels, taken = (
@@ -82,12 +80,11 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class RecordOptions:
-    """How examples become records.
+    """The settings for making records of examples.
 
     Attributes:
         max_seq_length: S.
-        do_lower_case: that of the tokenizer.
-        document_context: whether a sentence to tag is seen with the text around it in its document.
+        document_context: whether a sentence to tag is read with the text around it in its document.
         max_qa_length, carry_choices: see `kinds.sentence.MultipleChoice`.
         hypothesis_first: whether the second text comes first; see `labelled.encode_pairs`.
     """
@@ -100,8 +97,8 @@ class RecordOptions:
     hypothesis_first: bool = False
 
     def describe(self) -> dict:
-        """As a JSON value. Trials know their records by the hash of this, and earlier versions knew
-        nothing of choices that are shortened, nor of another order of texts."""
+        """Returns a JSON value, whose hash identifies records in trials. Options that earlier
+        versions lacked are left out at their defaults."""
         return {name: value for name, value in dataclasses.asdict(self).items()
                 if name not in ("max_qa_length", "carry_choices", "hypothesis_first") or value}
 
@@ -119,7 +116,7 @@ def _cut(examples, size, by_document):
 
 
 class PieceWriter:
-    """Makes the shard of one piece; every worker process has one."""
+    """Makes one piece's shard; every worker process has a writer."""
 
     def __init__(self, task, options, tokenizer, output_file, count):
         self._task, self._options, self._tokenizer = task, options, tokenizer
@@ -144,27 +141,19 @@ class PieceWriter:
             yield features
 
     def encode(self, examples):
-        """The features of examples, and how many were cut to fit."""
+        """Returns the features of examples, and how many were cut to fit."""
         return self._task.kind.encode(self._task, examples, self._tokenizer,
                                       self._options.max_seq_length,
                                       dataclasses.asdict(self._options))
 
 
 class SplitRecords:
-    """The records of a split; building one reads all its examples once.
-
-    Args:
-        source: `Source`.
-        options: `RecordOptions`.
-        tokenizer: the tokenizer.
-        output_dir: folder of the records.
+    """The records of a split. The constructor reads all examples once, and raises `read_examples`'s
+    errors.
 
     Attributes:
-        shard_examples: how many a shard has.
-        features: the `Feature`s that it holds.
-
-    Raises:
-        InputError: see `read_examples`.
+        shard_examples: number of examples a shard.
+        features: the records' `Feature`s.
     """
 
     shard_examples = 1 << 16
@@ -188,17 +177,15 @@ class SplitRecords:
         self._sha256 = digest.hexdigest()
 
     def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
-        """Writes `split`.tfrecord and its manifest, unless they are there.
+        """Writes `split`.tfrecord and its manifest, unless they exist.
 
         Args:
             num_workers: processes, 0 for one a core; the records do not depend on it.
-            may_replace: whether other records of the same name may be removed.
+            may_replace: whether other records of the same name may be removed; otherwise they are
+                an error.
 
         Returns:
-            The manifest, and whether it was there already.
-
-        Raises:
-            InputError: other records are there, and may not be replaced.
+            the manifest, and whether it existed already.
         """
         return make_shards(
             manifest.manifest_path(self._output_file), self.fingerprint(), self._pieces(),
@@ -207,7 +194,7 @@ class SplitRecords:
             defaults_of(RecordOptions))
 
     def fingerprint(self) -> dict:
-        """All that the records depend on."""
+        """Returns all that the records depend on."""
         task = self._source.task
         return {
             "options": self._options.describe(),
@@ -217,7 +204,7 @@ class SplitRecords:
             "pieces": self._sizes, "output_file": [os.path.basename(self._output_file)]}
 
     def writer(self, count: int) -> PieceWriter:
-        """What writes `count` shards."""
+        """Returns the writer of `count` shards."""
         return PieceWriter(self._source.task, self._options, self._tokenizer, self._output_file,
                            count)
 
@@ -227,7 +214,7 @@ class SplitRecords:
                 *known(*self._tokenizer.vocabulary.further_features))
 
     def report(self, record: dict, was_there: bool) -> None:
-        """Prints what the manifest `record` reports."""
+        """Prints the report in the manifest `record`."""
         counts = record["counts"]
         print(f"{record['task']['split']}: {counts['examples']:,} examples, {counts['records']:,} "
               f"records, {counts['cut_to_fit']:,} cut to fit{', there already' * was_there}",
@@ -243,7 +230,7 @@ class SplitRecords:
                     self._options.document_context)
 
     def _describe(self, vocabulary, results):
-        """What the manifest holds besides its shards."""
+        """Returns the manifest's content in addition to its shards."""
         task, split = self._source.task, self._source.split
         totals = sum((collections.Counter(r["counts"]) for r in results), collections.Counter())
         counts = {name: totals[name] for name in ("examples", "records", "cut_to_fit", "tokens")}

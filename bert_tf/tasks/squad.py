@@ -1,6 +1,5 @@
-"""Reading SQuAD v1.1 and v2.0 files (google-research/bert run_squad.py, read_squad_examples).
-
-A file is read article by article, so that memory does not grow with it.
+"""Reads SQuAD v1.1 and v2.0 files (google-research/bert run_squad.py, read_squad_examples) article
+by article, so that memory does not grow with the file.
 """
 
 import bisect
@@ -12,7 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.tasks.json_elements import read_elements
 
 PIECE_QUESTIONS = 1 << 13
-# The original's spaces. Others, such as a no-break space, are parts of words.
+# The original's spaces. Others, such as a no-break space, belong to words.
 _WORD = re.compile(r"[^ \t\r\n\u202f]+")
 
 
@@ -21,12 +20,10 @@ class Question:
     """One question, and in training the answer to learn.
 
     Attributes:
-        id: str.
-        text: str.
         is_impossible: whether to learn that the paragraph holds no answer.
-        answer: the answer's text, "" where there is none.
-        first_word, last_word: the paragraph's words that the answer touches, -1 where none.
-        start: the paragraph's character with which the answer begins, -1 where none.
+        answer: the answer's text, or "".
+        first_word, last_word: the paragraph's words that the answer touches, or -1.
+        start: the answer's first character in the paragraph, or -1.
     """
 
     id: str
@@ -43,8 +40,7 @@ class Paragraph:
     """The words of a paragraph and the questions about it.
 
     Attributes:
-        words: list of str.
-        questions: list of `Question`.
+        questions: `Question`s.
         skipped: a sentence for each question left out because its answer is not in the paragraph.
         context: the text.
     """
@@ -56,7 +52,7 @@ class Paragraph:
 
 
 def passage_words(passage: str) -> list[str]:
-    """The words of a passage, between the original's spaces."""
+    """Returns the words of a passage, cut at the original's spaces."""
     return _WORD.findall(passage)
 
 
@@ -65,18 +61,15 @@ def read_paragraphs(path: str, is_training: bool,
                     squad_style: str = "bert") -> Iterator[Paragraph]:
     """Yields the paragraphs of a SQuAD file, one article in memory at a time.
 
-    As in the original, a question to train on is left out where the answer's words are not at
-    the place named. Where the original refuses several answers, the first is learned.
+    As in the original, a question to train on is left out if the answer's words are not at the
+    stated place. Where the original refuses several answers, the first is learned.
 
     Args:
         path: JSON, plain or gzip.
         is_training: whether answers are read.
-        version_2_with_negative: whether `is_impossible` is read, in training.
-        squad_style: whose code is followed: ELECTRA's compares without regard to case; ALBERT's and
-            XLNet's, which take the characters named, leave no question out.
-
-    Yields:
-        `Paragraph`.
+        version_2_with_negative: whether training reads `is_impossible`.
+        squad_style: the system whose code is followed. ELECTRA's compares without regard to case;
+            ALBERT's and XLNet's take the stated characters and leave no question out.
 
     Raises:
         InputError: the file is not SQuAD, or an answer is impossible; names file and question.
@@ -104,10 +97,8 @@ def read_paragraphs(path: str, is_training: bool,
 
 def read_pieces(path, is_training, version_2_with_negative=False, size=PIECE_QUESTIONS, *,
                 squad_style="bert"):
-    """Yields the paragraphs of a SQuAD file in lists of at least `size` questions but for the last.
-
-    The other arguments and the errors are those of `read_paragraphs`.
-    """
+    """Yields the paragraphs of a SQuAD file in lists of at least `size` questions, except the last.
+    See `read_paragraphs`."""
     piece, questions = [], 0
     for paragraph in read_paragraphs(path, is_training, version_2_with_negative, squad_style):
         piece.append(paragraph)
@@ -120,26 +111,16 @@ def read_pieces(path, is_training, version_2_with_negative=False, size=PIECE_QUE
 
 
 def read_answers(path: str) -> dict[str, list[str]]:
-    """The texts of the correct answers to every question of a SQuAD file.
-
-    Returns:
-        dict of question id -> list of str, empty where there is no answer.
-
-    Raises:
-        InputError: the file is not SQuAD, or has an id twice; names file and question.
-    """
+    """Returns {question id: correct answers} of a SQuAD file; a list is empty where there is no
+    answer. A repeated id is refused."""
     return {raw["id"]: [take(answer, "text", str, where)
                         for answer in take(raw, "answers", list, where)]
             for raw, where in _distinct_questions(path)}
 
 
 def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yields the text, the paragraph and the correct answers, if there are any, of each question of
-    a SQuAD file.
-
-    Raises:
-        InputError: the file is not SQuAD; names file and question.
-    """
+    """Yields the text, the paragraph and the correct answers, if any, of each question of a SQuAD
+    file."""
     for context, asked in _raw_paragraphs(path):
         for raw, where in asked:
             yield take(raw, "question", str, where), context, [
@@ -147,21 +128,15 @@ def read_references(path: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def holds_answers(path: str) -> bool:
-    """Whether any question of a SQuAD file has an answer, or is marked as impossible.
-
-    Raises:
-        InputError: see `read_answers`; where there are answers, the file is not read to its end.
-    """
+    """Whether any question of a SQuAD file has an answer, or is marked as impossible. If so, the
+    rest of the file is not read."""
     return any(raw.get("answers") or raw.get("is_impossible") is True
                for raw, _ in _distinct_questions(path))
 
 
 def take(owner, key, kind, where):
-    """`owner[key]`, which must be of type `kind`.
-
-    Raises:
-        InputError: it is not; names `where` and the key.
-    """
+    """Returns `owner[key]`, or raises InputError that names `where` and the key if it is not of
+    type `kind`."""
     value = owner.get(key) if isinstance(owner, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool) and kind is int:
         raise InputError(f"{where} has no {key!r} of type {kind.__name__}; give a file in the "
@@ -170,7 +145,7 @@ def take(owner, key, kind, where):
 
 
 def _raw_paragraphs(path):
-    """Yields (context, list of (question's JSON, how errors name it))."""
+    """Yields (context, [(question's JSON, its name in errors), ...])."""
     for number, article in enumerate(read_elements(path, "data")):
         for place, paragraph in enumerate(take(article, "paragraphs", list,
                                                f"{path}: article {number}")):
@@ -181,7 +156,8 @@ def _raw_paragraphs(path):
 
 
 def _distinct_questions(path):
-    """Yields (question's JSON, how errors name it); there are some, and their ids differ."""
+    """Yields (question's JSON, its name in errors); refuses repeated ids and a file without
+    questions."""
     seen = set()
     for _, asked in _raw_paragraphs(path):
         for raw, where in asked:
@@ -194,7 +170,7 @@ def _distinct_questions(path):
 
 
 def _with_answer(question, raw, where, context, words, starts, version_2_with_negative):
-    """The question with its answer."""
+    """Returns the question with its answer."""
     if version_2_with_negative and take(raw, "is_impossible", bool, where):
         return dataclasses.replace(question, is_impossible=True)
     answers = take(raw, "answers", list, where)
@@ -217,7 +193,7 @@ def _with_answer(question, raw, where, context, words, starts, version_2_with_ne
 
 
 def _is_there(question, words, squad_style):
-    """Whether the words of the answer are at the place named."""
+    """Whether the answer's words are at the stated place."""
     there = " ".join(words[question.first_word:question.last_word + 1])
     answer = " ".join(question.answer.split())
     if squad_style == "electra":

@@ -1,4 +1,4 @@
-"""From what a model says about spans to answers, and the files that hold them."""
+"""Answers from a model's scores of spans, and the files that hold them."""
 
 import collections
 import dataclasses
@@ -24,20 +24,16 @@ def predict_answers(spans, start_logits: np.ndarray, end_logits: np.ndarray, tok
 
 def find_answers(spans, found: Mapping[str, np.ndarray], tokenizer,
                  options: AnswerOptions) -> list[Prediction]:
-    """Chooses the answers to all questions of some spans.
+    """Chooses the answers to all questions of some spans, in the order of the questions.
 
     Args:
         spans: `AnswerSpans` with M spans.
-        found: what the head answers, arrays [M, ...] in the order of the spans: see `Finder` and
+        found: the head's answers, arrays [M, ...] in the order of the spans: see `Finder` and
             `BeamFinder`.
-        tokenizer: the one that the spans were made with.
-        options: `AnswerOptions`.
-
-    Returns:
-        list of `Prediction`, in the order of the questions.
+        tokenizer: the one that made the spans.
 
     Raises:
-        InputError: the arrays are not those of these spans, or no numbers.
+        InputError: the arrays do not fit these spans, or hold no finite numbers.
     """
     for values in found.values():
         _check_count(len(spans.start), values)
@@ -58,19 +54,13 @@ def predict_file(path: str, start_logits: np.ndarray, end_logits: np.ndarray, to
 
 def find_file_answers(path: str, found: Mapping[str, np.ndarray], tokenizer, span_options,
                       options: AnswerOptions) -> Iterator[Prediction]:
-    """Chooses the answers to all questions of a SQuAD file, a piece of it in memory at a time.
+    """Yields the `Prediction`s of a SQuAD file in its order, a piece of the file in memory at a
+    time.
 
     Args:
-        path: the file that the records were made of, to predict.
-        found: what the head answers, in the order of the records; see `find_answers`.
-        tokenizer, span_options: those that the records were made with.
-        options: `AnswerOptions`.
-
-    Yields:
-        `Prediction`, in the order of the file.
-
-    Raises:
-        InputError: the arrays are not those of this file.
+        path: the file that the records to predict were made from.
+        found: the head's answers, in the order of the records; see `find_answers`.
+        tokenizer, span_options: those that made the records.
     """
     first = 0
     for piece in read_pieces(path, is_training=False):
@@ -91,14 +81,9 @@ def _check_count(spans, values):
 
 def combine_predictions(members: Sequence[Sequence[Prediction]],
                         n_best_size: int) -> list[Prediction]:
-    """What several models answer together: the probability of an answer is the mean of those in
-    their n-best lists, 0 where it is in none; the logits of an answer are the means over the models
-    that have it, and the odds of no answer the mean of all.
-
-    Args:
-        members: of each model, the `Prediction`s for the same questions.
-        n_best_size: answers kept for each question.
-    """
+    """Returns several models' common answers to the same questions. An answer's probability is the
+    mean over all n-best lists, 0 where it is absent; its logits are means over the models that have
+    it; the odds of no answer are the mean of all."""
     return [_combine(predictions, n_best_size) for predictions in zip(*members, strict=True)]
 
 
@@ -122,16 +107,8 @@ def _combine(predictions, n_best_size):
 
 
 def write_predictions(folder: str, predictions, null_score_diff_threshold: float = 0.0) -> None:
-    """Writes predictions.json, nbest_predictions.json and, in v2.0, null_odds.json.
-
-    Args:
-        folder: where to.
-        predictions: the `Prediction`s of a file.
-        null_score_diff_threshold: see `Prediction.answer`.
-
-    Raises:
-        InputError: two questions have one id.
-    """
+    """Writes predictions.json, nbest_predictions.json and, in v2.0, null_odds.json. Question ids
+    must differ. See `Prediction.answer` for the threshold."""
     predictions = list(predictions)
     (name, count), = collections.Counter(p.id for p in predictions).most_common(1)
     if count > 1:
@@ -146,13 +123,8 @@ def write_predictions(folder: str, predictions, null_score_diff_threshold: float
 
 
 def read_predictions(path: str) -> dict:
-    """Reads predictions.json or null_odds.json: an object of question id -> text or number.
-
-    The scorer checks what it holds.
-
-    Raises:
-        InputError: the file is not a JSON object.
-    """
+    """Reads predictions.json or null_odds.json: an object of question id -> text or number. The
+    scorer checks its content."""
     try:
         with open(path, encoding="utf-8") as file:
             predictions = json.load(file)

@@ -25,15 +25,12 @@ class SquadRecords:
     """Records to make of a SQuAD file; picklable, for the worker processes.
 
     Attributes:
-        input_file: the SQuAD file.
         output_file: the TFRecord file; several for a large input, named as `manifest.shard_name`.
-        tokenizer: the tokenizer.
         is_training: whether the records have answers to learn. Otherwise there is a record for
             every span of every question, in the file's order.
         version_2_with_negative: whether questions may have no answer.
-        options: `SpanOptions`.
-        piece_questions: how many a shard has at least, but for the last.
-        features: the `Feature`s that it holds.
+        piece_questions: least number of questions a shard, except the last.
+        features: the records' `Feature`s.
     """
 
     input_file: str
@@ -50,26 +47,24 @@ class SquadRecords:
         return features.ANSWER_SPAN + (features.ANSWER_SPAN_LABELS if self.is_training else ())
 
     def further_fingerprint(self) -> dict:
-        """What the records depend on beside the file, the vocabulary and the options."""
+        """Returns what the records depend on in addition to the file, the vocabulary and the
+        options."""
         return {}
 
     def make(self, num_workers: int = 0, may_replace: bool = True) -> tuple[dict, bool]:
-        """Writes the records and their manifest; nothing that is there is made again.
+        """Writes the records and their manifest, without repeating finished work.
 
-        The file is read twice, because the unique_ids of a record count the spans before it: these
-        must be known before several processes start.
+        The file is read twice: a record's unique_ids count the spans before it, and must be known
+        before several processes start.
 
         Args:
             num_workers: processes, 0 for one a core; the records do not depend on it.
-            may_replace: whether other records of the same name may be removed.
+            may_replace: whether other records of the same name may be removed; otherwise they are
+                an error.
 
         Returns:
-            The manifest, a dict whose `notes` are sentences about questions left out or cut; and
-            whether all was there already.
-
-        Raises:
-            InputError: the options cannot work, the file is not SQuAD, or other records are there
-                and must not be removed.
+            the manifest, whose `notes` are sentences about questions left out or cut; and whether
+            all existed already.
         """
         vocabulary = self.tokenizer.vocabulary
         self.options.check(vocabulary.layout)
@@ -77,7 +72,7 @@ class SquadRecords:
         settings = {"is_training": self.is_training, "do_lower_case": self.tokenizer.do_lower_case,
                     "version_2_with_negative": self.version_2_with_negative,
                     **dataclasses.asdict(self.options)}
-        # Trials know their records by the hash of this, and earlier versions knew no other style.
+        # The hash of this identifies records in trials, and earlier versions had no other style.
         if settings["squad_style"] == SpanOptions.squad_style:
             del settings["squad_style"]
         counts = [self._count_spans(piece) for piece in self._pieces()]
@@ -94,7 +89,7 @@ class SquadRecords:
             functools.partial(self._describe, settings), may_replace, defaults_of(SpanOptions))
 
     def report(self, record: dict, was_there: bool) -> None:
-        """Prints what the manifest `record` reports, the first of its notes in full."""
+        """Prints the report in the manifest `record`, the first of its notes in full."""
         name, counts, notes = os.path.basename(self.output_file), record["counts"], record["notes"]
         name = name.removesuffix(".tfrecord")
         print(f"{name}: {counts['questions']:,} questions, {counts['records']:,} records, "
@@ -148,7 +143,7 @@ class SquadRecords:
             yield {feature.name: block[feature.name] for feature in self.features}
 
     def encode(self, spans: AnswerSpans, first: int, last: int) -> dict[str, np.ndarray]:
-        """The features of the spans `first` to `last` (exclusive), without unique_ids."""
+        """Returns the features of the spans `first` to `last` (exclusive), without unique_ids."""
         return spans.features(first, last, self.options, self.tokenizer.vocabulary)
 
     def _describe(self, settings, results):

@@ -1,8 +1,8 @@
-"""The scores of SQuAD v1.1 and v2.0, as its official evaluation scripts compute them, and the odds
-above which it is best to give no answer.
+"""Scores of SQuAD v1.1 and v2.0, computed as in the official evaluation scripts, and the threshold
+of the odds above which no answer is best.
 
-Predictions are compared without case, punctuation, the articles a, an and the, and extra spaces.
-A score is the best over the correct answers; scores are means in percent.
+Predictions are compared without case, punctuation, the articles a, an and the, and extra spaces. A
+score is the best over the correct answers; scores are means in percent.
 """
 
 import collections
@@ -18,18 +18,18 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize(text: str) -> str:
-    """The text as it is compared."""
+    """Returns the text in the form that is compared."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact(answer, prediction):
-    """Whether two normalised texts are equal: 1 or 0."""
+    """Returns 1 if two normalised texts are equal, else 0."""
     return int(answer == prediction)
 
 
 def f1(answer, prediction):
-    """The harmonic mean of precision and recall of the words of two normalised texts; 0 or 0.0 if
-    they have none in common."""
+    """Returns the harmonic mean of precision and recall of the words of two normalised texts; 0
+    without common words."""
     answer, prediction = answer.split(), prediction.split()
     common = (collections.Counter(answer) & collections.Counter(prediction)).total()
     if not common:
@@ -39,19 +39,16 @@ def f1(answer, prediction):
 
 
 def f1_or_none(answer, prediction):
-    """`f1` of v2.0, where a text without words is a claim that there is no answer."""
+    """`f1` of v2.0, where a text without words claims that there is no answer."""
     return f1(answer, prediction) if answer and prediction else exact(answer, prediction)
 
 
 def score_v1(answers: dict, predictions: dict) -> dict[str, float]:
-    """Scores of v1.1.
+    """Returns exact_match and f1 of v1.1, in percent.
 
     Args:
-        answers: dict of question id -> list of str, as `squad.read_answers` gives it.
-        predictions: dict of question id -> str; a question without one scores 0.
-
-    Returns:
-        dict of exact_match and f1, in percent.
+        answers: {question id: correct answers}, as `squad.read_answers` returns it.
+        predictions: {question id: text}; a question without one scores 0.
 
     Raises:
         InputError: a prediction is no text, or a question has no correct answer; names the id.
@@ -70,22 +67,18 @@ def score_v1(answers: dict, predictions: dict) -> dict[str, float]:
 
 def score_v2(answers: dict, predictions: dict, null_odds: dict | None = None,
              threshold: float = 1.0) -> dict[str, float]:
-    """Scores of v2.0.
+    """Returns the scores of v2.0.
 
     Args:
-        answers: dict of question id -> list of str, empty where there is no answer.
-        predictions: dict of question id -> str, "" for no answer; every question must have one.
-        null_odds: dict of question id -> number, the larger the likelier there is no answer.
-        threshold: odds above it count as the prediction that there is no answer.
+        answers: {question id: correct answers}, empty where there is no answer.
+        predictions: {question id: text}, "" for no answer; every question must have one.
+        null_odds: {question id: number}, the larger the likelier there is no answer.
+        threshold: odds above it count as the prediction of no answer.
 
     Returns:
-        dict, in percent: exact, f1, total; the same with HasAns_ and NoAns_ before them, over the
-        questions with and without an answer, if there are such; with null_odds also best_exact and
-        best_f1 and the thresholds best_exact_thresh and best_f1_thresh that reach them.
-
-    Raises:
-        InputError: a prediction is missing or no text, or odds are missing or no number; names the
-            question's id.
+        in percent: exact, f1, total; the same with HasAns_ and NoAns_ before them, over the
+            questions with and without an answer, if there are such; with null_odds also best_exact
+            and best_f1 and the thresholds best_exact_thresh and best_f1_thresh that reach them.
     """
     odds = dict.fromkeys(predictions, 0.0) if null_odds is None else null_odds
     for given, kind, what in ((predictions, str, "prediction"), (odds, (int, float), "null odds")):
@@ -111,23 +104,23 @@ def score_v2(answers: dict, predictions: dict, null_odds: dict | None = None,
 
 
 def question_scores(answers: dict, predictions: dict) -> dict:
-    """Exact match and F1 of v2.0 of each question: a dict of question id -> (0 or 1, 0.0 to 1.0).
+    """Returns {question id: (exact match, 0 or 1, and F1, 0.0 to 1.0)} of v2.0.
 
-    An answer of nothing but articles and punctuation is no answer.
+    An answer of nothing but articles and punctuation counts as no answer.
     """
     return {name: _best_scores([*filter(None, map(normalize, texts))] or [""], predictions[name],
                                f1_or_none) for name, texts in answers.items()}
 
 
 def _best_scores(answers, prediction, overlap):
-    """Exact match and `overlap` of a prediction with normalised answers, the best of each."""
+    """Returns a prediction's best exact match and best `overlap` with normalised answers."""
     prediction = normalize(prediction)
     return (max(exact(answer, prediction) for answer in answers),
             max(overlap(answer, prediction) for answer in answers))
 
 
 def _means(scores, names):
-    """Means in percent of the pairs (exact, f1) of some questions."""
+    """Returns means in percent of the pairs (exact, f1) of some questions."""
     total = len(names)
     return {"exact": 100.0 * sum(scores[name][0] for name in names) / total,
             "f1": 100.0 * sum(scores[name][1] for name in names) / total, "total": total}
@@ -142,19 +135,17 @@ def _check(values, kind, what):
 
 def best_threshold(answers: dict, predictions: dict, odds: dict,
                    scores: dict) -> tuple[float, float]:
-    """The threshold that makes the mean score best, as the official script of v2.0 finds it.
+    """Returns the best mean score in percent and its threshold, as the official script of v2.0
+    finds them.
 
     It ignores that equal odds lie on one side of any threshold, and returns 0.0 where it is best to
     answer nothing; `reachable_threshold` does neither.
 
     Args:
-        answers: dict of question id -> list of str, empty where there is no answer.
-        predictions: dict of question id -> str, "" for no answer.
-        odds: dict of question id -> number; above the threshold, no answer is given.
-        scores: dict of question id -> score of the prediction, whatever its odds.
-
-    Returns:
-        The mean score in percent, and the threshold.
+        answers: {question id: correct answers}, empty where there is no answer.
+        predictions: {question id: text}, "" for no answer.
+        odds: {question id: number}; above the threshold, no answer is given.
+        scores: {question id: score of the prediction, whatever its odds}.
     """
     totals, levels = _running_totals(answers, predictions, odds, scores)
     best = totals.argmax()
@@ -162,11 +153,9 @@ def best_threshold(answers: dict, predictions: dict, odds: dict,
 
 
 def reachable_threshold(answers: dict, predictions: dict, odds: dict, scores: dict) -> float:
-    """The threshold to apply so that the mean score is really the best.
-
-    The arguments are those of `best_threshold`, but `predictions` are the best texts: none of them
-    is "" because of a threshold.
-    """
+    """Returns the threshold that, applied, really gives the best mean score. Takes
+    `best_threshold`'s arguments, but `predictions` are the best texts, none "" because of a
+    threshold."""
     totals, levels = _running_totals(answers, predictions, odds, scores)
     levels = np.array([np.nextafter(levels[0], -np.inf), *levels])
     last_of_equals = np.append(levels[1:] != levels[:-1], True)
@@ -174,8 +163,8 @@ def reachable_threshold(answers: dict, predictions: dict, odds: dict, scores: di
 
 
 def _running_totals(answers, predictions, odds, scores):
-    """The total score when nothing is answered, then with one question more answered at a time in
-    the order of the odds [N + 1]; and these odds (a list)."""
+    """Returns the total scores when nothing is answered, then with one question more answered at a
+    time in the order of the odds [N + 1]; and the list of these odds."""
     order = sorted((name for name in odds if name in scores), key=odds.get)
     gains = [scores[name] if answers[name] else -bool(predictions[name]) for name in order]
     impossible = sum(not texts for texts in answers.values())

@@ -1,5 +1,5 @@
-"""A task is a record: where its examples are, what their labels are, how they are scored; and what
-of it is saved beside a fine-tuned model, in `task.json`.
+"""The record of a task: its files, labels and metrics, and the part of it that is saved beside a
+fine-tuned model in `task.json`.
 """
 
 import dataclasses
@@ -18,22 +18,21 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Where the examples of one split are.
-
-    A column is its name in the header or its number from 0.
+    """The file layout of one split's examples. A column is its name in the header or its number
+    from 0.
 
     Attributes:
-        files: the names that the file may have in the data folder, the official one first.
-        texts: the columns of the text or the two texts; of the words, in tagging. In a multiple
+        files: possible names of the file in the data folder, the official one first.
+        texts: the columns of the text or the two texts; in tagging, of the words. In a multiple
             choice the second is the common beginning of all choices.
-        label: the column of the label, None where there is none.
+        label: the column of the label, or None.
         choices: the columns of a multiple choice; "ending*" means all columns that begin so.
-        format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line
-            and a blank line between sentences; "tfds", of tensorflow_datasets; "squad"; "race", a
+        format: "tsv", where quotes are plain characters; "csv"; "jsonl"; "words", a word a line and
+            a blank line between sentences; "tfds", of tensorflow_datasets; "squad"; "race", a
             folder of files of one article each.
         header: whether the first line names the columns.
-        size: the official number of examples, None if not known.
-        submission: the name of the file that the GLUE server takes, None if it takes none.
+        size: the official number of examples, or None.
+        submission: the name of the file that the GLUE server takes, or None.
     """
 
     files: tuple
@@ -48,7 +47,7 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class Defaults:
-    """How a task is trained by default (arXiv:1810.04805, section 4 and A.3)."""
+    """Defaults of a task's training (arXiv:1810.04805, section 4 and A.3)."""
 
     max_seq_length: int = 128
     train_batch_size: int = 32
@@ -62,16 +61,15 @@ class Task:
 
     Attributes:
         name: of `--task`.
-        kind: the `Kind`; its name is taken too.
-        splits: dict of the name of a split -> `Split`.
-        labels: the labels, each one's id its place; () where they are not known yet, and for
+        kind: the `Kind`, or its name.
+        splits: {name: `Split`}.
+        labels: the labels in the order of their ids; () where they are not known yet, and for
             numbers and choices.
         metrics: names of `bert_tf.metrics`, the headline first.
         bounds: in regression, the least and the greatest number, if there are such.
         without_label: the label that marks an example to leave out.
         model_of: the task whose model answers this one, which has no training set.
-        folder_of: the task in whose folder its files are, if not its own.
-        defaults: `Defaults`.
+        folder_of: the task whose folder has the files, if not its own.
     """
 
     name: str
@@ -95,22 +93,14 @@ class Task:
         return self.metrics[0]
 
     def split(self, name: str) -> Split:
-        """The `Split` of this name.
-
-        Raises:
-            InputError: the task has none.
-        """
+        """Returns the split of this name."""
         if name not in self.splits:
             raise InputError(f"task {self.name} has no split {name!r}; it has "
                              f"{', '.join(self.splits)}.")
         return self.splits[name]
 
     def path(self, data_dir: str, split: str) -> str:
-        """The file of a split in the folder `data_dir`.
-
-        Raises:
-            InputError: it is not there.
-        """
+        """Returns a split's file in the folder `data_dir`, which must exist."""
         files = self.split(split).files
         if self.split(split).format == "tfds":
             return files[0]
@@ -125,14 +115,7 @@ class Task:
 
 
 def kind_on_disk(described: dict) -> Kind:
-    """The kind that `task.json` or a manifest describes.
-
-    Args:
-        described: has `kind` and `multi_label`.
-
-    Raises:
-        InputError: there is no such kind.
-    """
+    """Returns the kind that `task.json` or a manifest describes with `kind` and `multi_label`."""
     wanted = {name: described[name] for name in ("kind", "multi_label")}
     for kind in KINDS.values():
         if kind.on_disk == wanted:
@@ -143,15 +126,14 @@ def kind_on_disk(described: dict) -> Kind:
 
 @dataclasses.dataclass(frozen=True)
 class SavedTask:
-    """A task without its files, as `task.json` beside a fine-tuned model has it.
+    """A task without its files, as in `task.json` beside a fine-tuned model.
 
     Attributes:
         task: `Task` without splits.
         max_seq_length: S.
-        do_lower_case: of the tokenizer.
-        options: other settings of the input and the head, a dict.
-        num_texts: how many texts an example had that the model was trained on; None where that is
-            not known, as in files of earlier versions, or decides nothing.
+        options: other settings of the input and the head.
+        num_texts: how many texts a training example had; None where it is not known, as in files of
+            earlier versions, or decides nothing.
     """
 
     task: Task
@@ -161,16 +143,12 @@ class SavedTask:
     num_texts: int | None = None
 
     def is_of(self, task: Task) -> bool:
-        """Whether this is the task; length, case and options may be others."""
+        """Whether this is the task; length, case and options may differ."""
         return _described(task) == _described(self.task)
 
     def check_texts(self, num_texts: int | None, where: str) -> None:
-        """Raises InputError if examples have more or fewer texts than those trained on.
-
-        Args:
-            num_texts: how many texts an example has; None: any number will do.
-            where: names the examples.
-        """
+        """Raises InputError, naming `where`, if examples have more or fewer texts than those
+        trained on. None: any number will do."""
         if None not in (self.num_texts, num_texts) and num_texts != self.num_texts:
             raise InputError(f"{where} has {num_texts} text(s), but the model was trained on "
                              f"examples of {self.num_texts}; give as many.")
@@ -184,11 +162,8 @@ class SavedTask:
 
     @classmethod
     def require(cls, folder: str, flag: str) -> "SavedTask":
-        """What was saved beside the model in a folder, which a flag names.
-
-        Raises:
-            InputError: there is nothing, or it does not describe a task.
-        """
+        """Returns the task saved beside the model in a folder, or raises InputError that names the
+        flag."""
         saved = cls.read(folder)
         if saved is None:
             raise InputError(f"--{flag}: there is no {TASK_FILE} in {folder!r}; name the "
@@ -197,11 +172,7 @@ class SavedTask:
 
     @classmethod
     def read(cls, folder: str) -> "SavedTask | None":
-        """What was saved beside the model in a folder, or None.
-
-        Raises:
-            InputError: the file does not describe a task.
-        """
+        """Returns the task saved beside the model in a folder, or None if there is no file."""
         path = os.path.join(folder, TASK_FILE)
         if not os.path.isfile(path):
             return None
@@ -218,7 +189,7 @@ class SavedTask:
 
 
 def _described(task):
-    """What `task.json` holds of a task."""
+    """Returns a task's content of `task.json`."""
     return {"name": task.name, "kind": task.kind.on_disk["kind"], "labels": task.labels,
             "metrics": task.metrics, "multi_label": task.kind.on_disk["multi_label"],
             "bounds": task.bounds}

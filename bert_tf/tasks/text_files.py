@@ -24,32 +24,28 @@ class TaskFiles:
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """The files of a run.
-
-    Attributes:
-        tasks: `TaskFiles`.
-        maximum, temperature: see `data.batches.text_mixture.mixing_rates`.
-    """
+    """The files of a run; `data.batches.text_mixture.mixing_rates` explains `maximum` and
+    `temperature`."""
 
     tasks: list[TaskFiles]
     maximum: int | None = None
     temperature: float = 1.0
 
     def of(self, split: str) -> dict[str, tuple[TextTask, list[TextExample]]]:
-        """The examples of the files of a split, by the name in reports."""
+        """Returns the examples of a split's files, by the name in reports."""
         return {name: (source.task, _examples(source.task.name, known, path))
                 for source in self.tasks for name, path, known in source.files.get(split, ())}
 
     def official(self, name: str, split: str) -> tuple[Task, str] | None:
-        """The official task of a file, by its name in reports, and its split there; None if it has
-        none."""
+        """Returns the official task and split of a file, by its name in reports; None if it has no
+        official task."""
         return next(((TASKS[source.task.official], known) for source in self.tasks
                      for other, _, known in source.files.get(split, ())
                      if other == name and source.task.official), None)
 
     def mixture(self, tokenizer, max_seq_length: int, max_target_length: int,
                 is_padded: bool = False):
-        """The `TextMixture` to train on."""
+        """Returns the `TextMixture` to train on."""
         from bert_tf.data.batches.text_mixture import TextMixture, mixing_rates
         tasks = {name: (encode([example.input for example in examples], tokenizer, max_seq_length),
                         encode([example.target for example in examples], tokenizer,
@@ -60,7 +56,7 @@ class Sources:
         return TextMixture(tasks, rates, max_seq_length, max_target_length, is_padded)
 
     def describe(self) -> str:
-        """The line that says what is trained on."""
+        """Returns the report's line about the training data."""
         from bert_tf.data.batches.text_mixture import mixing_rates
         sizes = {name: len(examples) for name, (_, examples) in self.of("train").items()}
         rates = mixing_rates(list(sizes.values()), self.maximum, self.temperature)
@@ -78,7 +74,7 @@ def _examples(task, split, path):
 
 
 def encode(texts: list[str], tokenizer, length: int) -> Runs:
-    """Texts as runs of tokens with a final token, of at most `length`."""
+    """Returns texts as runs of at most `length` tokens, with a final token."""
     ids, lengths = tokenizer.encode_lines(texts)
     ends = lengths.cumsum()
     return Runs.join(np.append(ids[end - size:end][:length - 1], tokenizer.vocabulary.sep_id)
@@ -86,7 +82,8 @@ def encode(texts: list[str], tokenizer, length: int) -> Runs:
 
 
 def longest_target(sources: Sources, tokenizer) -> int:
-    """The tokens of the longest target of all files with targets, at most 512; 0 without any."""
+    """Returns the number of tokens of the longest target of all files, at most 512; 0 without
+    targets."""
     longest = 0
     for split in ("train", "dev"):
         for _, examples in sources.of(split).values():

@@ -1,6 +1,5 @@
-"""What the texts that a model writes are worth (google-research's
-text-to-text-transfer-transformer, t5/data/postprocessors.py, t5/evaluation/metrics.py and
-qa_utils.py). Scores are in percent.
+"""Scores of a model's texts, in percent (google-research's text-to-text-transfer-transformer,
+t5/data/postprocessors.py, t5/evaluation/metrics.py and qa_utils.py).
 """
 
 import collections
@@ -25,12 +24,13 @@ Score = Callable[[Sequence, Sequence], float]
 
 
 def label_of(text: str, words: Sequence[str]) -> int:
-    """The place of a text among words; -1 for any other text, such as one with a blank more."""
+    """Returns a text's place among words; -1 for any other text, such as one with an extra blank.
+    """
     return words.index(text) if text in words else _NO_LABEL
 
 
 def number_of(text: str) -> float:
-    """The number that a text is, as Python reads it; -1.0 for any other text."""
+    """Returns a text as a number, as Python reads it; -1.0 for any other text."""
     try:
         return float(text)
     except ValueError:
@@ -38,7 +38,7 @@ def number_of(text: str) -> float:
 
 
 def _f1(labels, predictions):
-    """Of label 1; what is no label counts as the wrong one."""
+    """F1 of label 1. A prediction that is not a label counts as wrong."""
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     is_label = (predictions == 0) | (predictions == 1)
     return metrics.METRICS["f1"](labels, np.where(is_label, predictions, 1 - labels))
@@ -64,7 +64,7 @@ def _normalize_trivia(text):
 
 
 def _answers(overlap, normalize):
-    """A score of answers: the mean over questions of the best over their answers."""
+    """Returns the score of answers: the mean over questions of the best over their answers."""
     def score(answers, predictions):
         return np.mean([
             max(overlap(normalize(answer), normalize(prediction)) for answer in texts)
@@ -85,7 +85,7 @@ def _equal(wanted, found):
 
 
 def _entity_f1(wanted, found):
-    """Of texts of tags: a word without one has O, tags beyond the last word are left out."""
+    """Entity F1 of texts of tags: missing tags are O, tags beyond the last word are dropped."""
     labels = [text.split() for text in wanted]
     tags = [[*text.split(), *["O"] * len(row)][:len(row)] for text, row in zip(found, labels)]
     return metrics.METRICS["entity_f1"](labels, tags)
@@ -109,7 +109,7 @@ METRICS: dict[str, Score] = {
 
 
 def read_texts(task: TextTask, texts: Sequence[str]) -> list:
-    """The labels, the numbers or the texts that a model has written, as they are scored."""
+    """Returns the labels, numbers or texts that a model has written, in the form that is scored."""
     if task.words:
         return [label_of(text, task.words) for text in texts]
     return [number_of(text) for text in texts] if task.is_number else list(texts)
@@ -117,12 +117,9 @@ def read_texts(task: TextTask, texts: Sequence[str]) -> list:
 
 def write_submission(folder: str, task: TextTask, official: Task, split: str,
                      texts: Sequence[str]) -> str | None:
-    """Writes the texts for a test file of GLUE as its server reads them; a text that is none of the
-    labels counts as the first.
-
-    Returns:
-        The file's path; None if the server takes none of this split, or of other numbers of texts.
-    """
+    """Writes a GLUE test file's texts as its server reads them, and returns the path; None if the
+    server takes no file of this split, or of this length. A text that is not a label counts as the
+    first label."""
     layout, values = official.split(split), np.array(read_texts(task, texts))
     if not layout.submission or len(texts) != layout.size:
         return None
@@ -132,13 +129,8 @@ def write_submission(folder: str, task: TextTask, official: Task, split: str,
 
 def score(task: TextTask, examples: Sequence[TextExample], predictions: Sequence[str]
           ) -> dict[str, float]:
-    """The official scores of predictions, by name, the headline first.
-
-    Args:
-        task: `TextTask`.
-        examples: with targets.
-        predictions: the texts that a model has written for them.
-    """
+    """Returns the official scores of a model's texts for examples with targets, by name, the
+    headline first."""
     wanted: Sequence = [example.answers for example in examples]
     if not any(wanted):
         wanted = read_texts(task, [example.target for example in examples])

@@ -30,8 +30,8 @@ class TextExample:
 
     Attributes:
         input, target: the texts.
-        answers: all texts that are right, where there may be several.
-        group: of examples that are scored as one, such as all answers to a question.
+        answers: all right texts, where there may be several.
+        group: identifies examples that are scored as one, such as all answers to a question.
     """
 
     input: str
@@ -47,13 +47,13 @@ class TextTask:
     Attributes:
         name: of --tasks.
         prefix: the first word of an input.
-        columns: what inputs call the texts of an example.
-        words: of the labels, in the order of the official task's; none where targets are numbers or
-            free text.
+        columns: the names of an example's texts in its input.
+        words: of the labels, in the official task's order; () where targets are numbers or free
+            text.
         metrics: names of `text_scores.METRICS`.
-        official: the key of `named.TASKS` whose files it reads; empty: it has a reader.
+        official: the key of `named.TASKS` whose files it reads; empty if it has a reader.
         read: function of a path and whether there are targets, which yields `TextExample`s.
-        files: {split: file}, beside those of `official`.
+        files: {split: file}, in addition to those of `official`.
     """
 
     name: str
@@ -71,8 +71,8 @@ class TextTask:
         return bool(self.columns) and not self.words
 
     def write(self, texts: Sequence[str], label: int | float | None) -> TextExample:
-        """An example from its texts, in the order of `columns`, and its label: the place of its
-        word, or a number; None where it is not known."""
+        """Makes an example from its texts, in the order of `columns`, and its label: its word's
+        place, or a number; None if unknown."""
         named = dict(zip(self.columns, texts, strict=True))
         if label is None:
             target = UNKNOWN
@@ -82,25 +82,24 @@ class TextTask:
 
 
 def join_columns(prefix: str, texts: Mapping[str, str]) -> str:
-    """The input of an example: the texts as they are, each after its name, in the order of these.
-    """
+    """Returns an example's input: each text after its name, in the order of the names."""
     return " ".join([prefix, *(part for name in sorted(texts)
                                for part in (f"{name}:", texts[name]))])
 
 
 def round_score(value: float) -> str:
-    """A number to the nearest fifth, half to even, as STS-B has it."""
+    """Rounds a number to the nearest fifth, half to even, as for STS-B."""
     five = np.float32(5)
     return f"{np.round(np.float32(value) * five) / five:.1f}"
 
 
 def pad_punctuation(text: str) -> str:
-    """Blanks around each mark of ASCII; runs of blanks become one."""
+    """Puts blanks around each ASCII mark; runs of blanks become one."""
     return _BLANKS.sub(" ", _PUNCTUATION.sub(r" \1 ", text))
 
 
 def write_question(question: str, context: str | None, answers: Sequence[str] = ()) -> TextExample:
-    """An example of SQuAD; without the context where that is None."""
+    """Makes an example of SQuAD, without the context if that is None."""
     question, answers = pad_punctuation(question), tuple(map(pad_punctuation, answers))
     parts = (["squad trivia question:", question] if context is None else
              ["question:", question, "context:", pad_punctuation(context)])
@@ -119,7 +118,7 @@ def _read_trivia(path, has_targets):
 
 def _read_jsonl(write):
     """Returns the reader of a file of JSON objects. `write(line number, object, has_targets)` makes
-    one example of an object or several."""
+    one or several examples of an object."""
     def read(path, has_targets):
         for number, line in read_lines(path):
             try:
@@ -132,11 +131,8 @@ def _read_jsonl(write):
 
 
 def _super_glue(name, columns, words, *, prefix=None, metrics=("accuracy",), label=None):
-    """A task whose lines have a field for each column, and a label: a word, a number or a bool.
-
-    Args:
-        label: what the labels are in the file, in the order of `words`.
-    """
+    """Makes a task whose lines have a field for each column, and a label: a word, a number or a
+    bool. `label` has the file's labels in the order of `words`."""
     values = words if label is None else label
 
     def write(number, row, has_targets):
@@ -162,7 +158,7 @@ def _write_multirc(number, row, has_targets):
 
 
 def _plain(text):
-    """A paragraph of MultiRC without its marks of sentences."""
+    """Removes a MultiRC paragraph's sentence marks."""
     return _BLANKS.sub(" ", re.sub(r"<br>|<b>Sent \d+: </b>", " ", text)).strip()
 
 
@@ -175,12 +171,8 @@ def _read_tags(path, has_targets):
 
 
 def read_pairs(path: str, has_targets: bool) -> Iterator[TextExample]:
-    """Yields the examples of a user's own file: an input and a target in two columns with a tab
-    between, no header; quotes are plain characters.
-
-    Raises:
-        InputError: a line has another number of columns.
-    """
+    """Yields the examples of a user's own file: input, tab, target; no header; quotes are plain
+    characters."""
     width = 1 + has_targets
     for line, row in Table(path, Split((path,), (0,), header=False), Omissions()):
         if len(row) not in (width, 2):
@@ -232,11 +224,7 @@ TEXT_TASKS = {task.name: task for task in (
 
 
 def read_split(task: TextTask, split: str, path: str) -> Iterator[TextExample]:
-    """Yields the examples of a split's file.
-
-    Raises:
-        InputError: it can't be read; names file and line.
-    """
+    """Yields the examples of a split's file."""
     has_targets = not split.startswith("test")
     if task.read:
         yield from task.read(path, has_targets)

@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-# The class of every kind by its file; a new kind is a file and a row.
+# Kinds by file; a new kind is a file and a row.
 CLASSES = {
     "sentence": ["Classification", "MultiLabel", "Regression", "MultipleChoice"],
     "similarity": ["Similarity"],

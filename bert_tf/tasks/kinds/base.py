@@ -1,5 +1,5 @@
-"""What every kind of task offers. Readers, records, scripts and the Predictor ask a kind; none of
-them knows which kinds there are.
+"""The interface of a kind of task. Readers, records, scripts and the Predictor use a kind, and none
+of them knows which kinds there are.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if typing.TYPE_CHECKING:
 
 
 class _AnswersTexts:
-    """What the Predictor asks of a kind."""
+    """The part of a kind that the Predictor uses."""
 
     def example(self, given: str | tuple, number: int) -> Example:
-        """The `Example` that a text or a tuple of texts is, without a label; it is the only one of
+        """Makes an `Example` without a label from a text or a tuple of texts, the only one of
         document `number`."""
         return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
 
     def generation(self, options: dict) -> dict:
-        """The arguments with which a network that writes texts does so."""
+        """Returns the arguments of generation for a network that writes texts."""
         raise NotImplementedError
 
     def batch_key(self, example: Example) -> int:
-        """Examples of another key do not share a batch."""
+        """Returns a key; examples with different keys do not share a batch."""
         return len(example.texts)
 
     def check_example(self, texts: list, tokenizer, where: str) -> None:
@@ -37,12 +37,10 @@ class _AnswersTexts:
 
     def answer(self, task: Task, examples: list, run: typing.Callable, tokenizer,
                max_seq_length: int, options: dict) -> list[dict]:
-        """What the Predictor returns for examples: dicts in their order.
+        """Returns the Predictor's answers to examples: dicts in their order.
 
         Args:
-            task: the task.
-            examples: list of `Example`.
-            run: function from features to the arrays that the model answers, by name.
+            run: function from features to the model's answers, arrays by name.
             tokenizer, max_seq_length, options: see `Kind.records`.
         """
         raise NotImplementedError
@@ -52,24 +50,24 @@ class Kind(_AnswersTexts):
     """One kind of task. A kind has no state: a method takes the `Task` that it works for.
 
     Attributes:
-        name: of the kind, a key of `KINDS`.
-        title: what messages call it.
+        name: a key of `KINDS`.
+        title: the kind's name in messages.
         script: the script that fine-tunes such a task.
-        features: the `Feature`s of the records to train on.
-        texts: the least and the most texts of an example (None: any number), and what an error asks
-            for instead.
-        own_metrics: the metrics of a user's own files, the headline first; () if a kind does not
-            take them.
+        features: the `Feature`s of training records.
+        texts: the least and the most texts of an example (None: any number), and their name in
+            errors.
+        own_metrics: metrics of a user's own files, the headline first; () if a kind takes no such
+            files.
         format: of a user's own files; None if the file's ending shows it.
-        default_columns: the columns of text and label of own files that no flag needs to name.
-        lines: how many lines of a table an example has.
+        default_columns: the text and label columns of own files that need no flag.
+        lines: lines of a table for each example.
         needs_choices: whether own files must have columns of choices.
-        has_labels: whether labels are from a list of names, which is kept with the model.
-        labels_are_classes: whether these names are what a model tells apart, so that any order of
-            them will do, and each may have a weight.
+        has_labels: whether labels come from a list of names, which is kept with the model.
+        labels_are_classes: whether a model classifies into these names, so that they may have any
+            order, and weights.
         smooths: whether its loss can smooth labels.
         measures: whether records to predict hold labels, so that their loss can be measured.
-        reads: names of the features that a model writes texts from; () where it answers otherwise.
+        reads: names of the features from which a model writes texts; () for other models.
     """
 
     name = title = script = ""
@@ -94,31 +92,29 @@ class Kind(_AnswersTexts):
 
     @property
     def on_disk(self) -> dict:
-        """How `task.json` and manifests write the kind."""
+        """The kind as `task.json` and manifests write it."""
         return {"kind": self.name, "multi_label": False}
 
     # The model
 
     def with_labels(self, task: Task, labels) -> Task:
-        """The task with these labels."""
+        """Returns the task with these labels."""
         return dataclasses.replace(task, labels=tuple(labels))
 
     def num_texts(self, task: Task, split: str = "train") -> int | None:
-        """How many texts an example of a split has, where a model may be used for examples of
-        another number; else None."""
+        """Returns the number of texts of a split's examples, if a model may meet another number;
+        else None."""
         return None
 
     def options(self, given: dict, saved: dict, is_training: bool, path: str) -> dict:
-        """The options of input and head: the flag, else what the model was trained with.
+        """Returns the options of input and head: the flag, else the value that the model was
+        trained with.
 
         Args:
             given: values of flags by name, None where a flag is not given.
             saved: the options of the model's `SavedTask`.
             is_training: whether the model will be trained further.
             path: of the model.
-
-        Raises:
-            InputError: a flag contradicts the model.
         """
         return settle(given, saved)
 
@@ -126,15 +122,11 @@ class Kind(_AnswersTexts):
         """Raises InputError for options that cannot work."""
 
     def fixed_options(self, options: dict) -> dict:
-        """The options that must be equal for a run to continue."""
+        """Returns the options that must be equal to resume a run."""
         return options
 
     def head(self, task: Task, options: dict) -> tuple[str, dict]:
-        """The head of a model for the task: its name in `bert_tf.heads` and its arguments.
-
-        Raises:
-            InputError: there is to be an LSTM below a head that can have none.
-        """
+        """Returns the head's name in `bert_tf.heads` and its arguments."""
         name, arguments = self._head(task, options)
         size = options.get("bilstm_size")
         if size and not BILSTM.keys() <= HEADS[name].shapes.keys():
@@ -147,43 +139,36 @@ class Kind(_AnswersTexts):
 
     def gather(self, task: Task, rows: typing.Iterator[tuple], path: str, omissions
                ) -> typing.Iterator[tuple]:
-        """The rows of a file as those of examples; see `bert_tf.tasks.reading.read_examples`."""
+        """Groups a file's rows into examples' rows; see `bert_tf.tasks.reading.read_examples`."""
         return rows
 
     # Runs of the scripts
 
     def records(self, source, tokenizer, max_seq_length: int, options: dict,
                 output_dir: str):
-        """The records to be: `make` writes them, `report` prints what was written.
+        """Plans the records: `make` writes them, `report` prints what was written.
 
         Args:
             source: `Source`.
-            tokenizer: the tokenizer.
             max_seq_length: S.
             options: see `options`.
             output_dir: folder of the records.
-
-        Raises:
-            InputError: the file cannot be read.
         """
         raise NotImplementedError
 
     def predictions(self, source, tokenizer, max_seq_length: int, options: dict,
                     is_scored: bool):
-        """What decodes, scores and writes the predictions for a `Source`; it has the methods of
-        `bert_tf.tasks.kinds.labelled.SplitPredictions`.
-
-        Args:
-            source, tokenizer, max_seq_length, options: see `records`.
-            is_scored: whether the file must hold the right answers.
-        """
+        """Returns an object that decodes, scores and writes the predictions for a `Source`, with
+        the methods of `bert_tf.tasks.kinds.labelled.SplitPredictions`. `is_scored` requires the
+        file to hold the right answers."""
         raise NotImplementedError
 
     def headline(self, task: Task, eval_splits: list) -> str:
-        """The metric that decides between trials, as `SplitPredictions` and the run name it."""
+        """Returns the metric that decides between trials, named as `SplitPredictions` and the run
+        name it."""
         return f"{eval_splits[0]}/{task.headline}" if eval_splits else ""
 
     def scored_on(self, identities: list, options: dict) -> list | None:
-        """All that the scores of a trial depend on, a JSON value: the identities of its records,
+        """Returns all that a trial's scores depend on, a JSON value: the identities of its records,
         and the options that decide about answers."""
         return identities

@@ -1,4 +1,4 @@
-"""From the texts and labels of examples to the features of their sequences.
+"""Encodes the texts and labels of examples into features of sequences.
 
 Shapes: B texts or pairs of texts, N examples, S sequence, C choices.
 """
@@ -10,15 +10,7 @@ from bert_tf.errors import InputError
 
 
 def label_id(label: str, ids: dict, where: str) -> int:
-    """The id of a label.
-
-    Args:
-        label: the label.
-        ids: dict of label -> id.
-        where: names file and line.
-
-    Raises:
-        InputError: there is no such label.
+    """Returns a label's id in {label: id}, or raises InputError that names file and line (`where`).
     """
     if label not in ids:
         raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line, "
@@ -28,16 +20,15 @@ def label_id(label: str, ids: dict, where: str) -> int:
 
 def encode_pairs(texts: list, tokenizer, max_seq_length: int,
                  hypothesis_first: bool = False) -> tuple[dict, np.ndarray]:
-    """Sequences of one text or two, many at once (google-research/bert run_classifier.py).
+    """Encodes one text or two a sequence, many at once (google-research/bert run_classifier.py).
 
     Args:
-        texts: list of B texts or pairs of texts.
-        tokenizer, max_seq_length: see `Kind.encode`.
+        texts: B texts or pairs of texts.
         hypothesis_first: whether the second text is packed before the first, and single texts are
             one token shorter (namisan/mt-dnn v0.1, prepro.py).
 
     Returns:
-        dict of input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
+        input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
     """
     tokens, lengths = tokenizer.encode_lines([text for pair in texts for text in pair])
     lengths = lengths.reshape(len(texts), -1)
@@ -56,19 +47,18 @@ def encode_pairs(texts: list, tokenizer, max_seq_length: int,
 
 def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,
                    max_qa_length: int, carry_choices: bool) -> tuple[dict, np.ndarray]:
-    """Sequences of a context and a choice, where the context alone is shortened
-    (zihangdai/xlnet run_race.py, convert_single_example).
+    """Encodes a context and a choice a sequence, and shortens the context alone (zihangdai/xlnet
+    run_race.py, convert_single_example).
 
     Args:
-        contexts: list of N texts.
-        choices: list of N lists of C texts.
-        tokenizer, max_seq_length: see `Kind.encode`.
-        max_qa_length: how many tokens of a choice are kept, the last.
-        carry_choices: whether a context with a choice that fits is the context of the later ones.
+        contexts: N texts.
+        choices: N lists of C texts.
+        max_qa_length: number of a choice's last tokens that are kept.
+        carry_choices: whether a context joined with a choice that fits is the context of later
+            choices.
 
     Returns:
-        dict of input_ids, input_mask, segment_ids [N * C, S], and whether each was cut, bool
-        [N * C].
+        input_ids, input_mask, segment_ids [N * C, S], and whether each was cut, bool [N * C].
     """
     vocabulary = tokenizer.vocabulary
     layout, parts, is_cut = vocabulary.layout, [], []
@@ -94,7 +84,7 @@ def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int
 
 
 def with_label_ids(features: dict, examples: list, dtype=np.int64) -> dict:
-    """The features with `label_ids`, and `is_real_example`, 1 for each row."""
+    """Returns the features with `label_ids`, and `is_real_example`, 1 for each row."""
     labels = np.array([example.label for example in examples], dtype)
     return {**features, "label_ids": labels.reshape(len(examples), -1),
             "is_real_example": np.ones([len(features["input_ids"]), 1], np.int64)}

@@ -1,5 +1,5 @@
-"""Kinds whose examples are rows of a table or tagged sentences, with a label for each: how they are
-read, encoded, decoded, scored and written.
+"""Kinds whose examples are rows of a table or tagged sentences, with a label for each: reading,
+encoding, decoding, scoring and writing.
 
 Shapes: N examples, S sequence, L labels, C choices.
 """
@@ -26,43 +26,31 @@ _TINY = 1e-37       # of which the logarithm is finite in float32
 
 
 class _Ensembles:
-    """How the answers of several models, whose tokenizers may differ, become those of one."""
+    """Joins the answers of several models, whose tokenizers may differ."""
 
     def units(self, answers: dict, features) -> dict:
-        """Answers with a row for each thing that has a label, whatever the tokenizer.
-
-        Args:
-            answers: dict of the arrays that the head answers.
-            features: mapping from a feature's name to its values in the records.
-        """
+        """Returns answers with a row for each labelled unit, whatever the tokenizer. `features`
+        maps a feature's name to its values in the records."""
         return answers
 
     def spread(self, units: dict, features) -> dict:
-        """The answers of which `units` makes these, for the records of `features`."""
+        """Inverts `units` for the records of `features`."""
         return units
 
     def average(self, units: list[dict]) -> dict:
-        """The mean of the answers of several models: of numbers, or of probabilities.
-
-        Args:
-            units: what `units` returns of each.
-        """
+        """Returns the mean of several models' `units`: of numbers, or of probabilities."""
         if "values" in units[0]:
             return {"values": _mean(units, "values")}
         likely = _mean(units, "probabilities")
         return {"logits": self.logits(likely), "probabilities": likely}
 
     def logits(self, probabilities: np.ndarray) -> np.ndarray:
-        """Logits of which a model of this kind makes these probabilities."""
+        """Returns logits from which a model of this kind computes these probabilities."""
         return np.log(np.maximum(probabilities, _TINY))
 
 
 class LabelledKind(_Ensembles, Kind):
-    """A kind of such tasks.
-
-    Attributes:
-        least_labels: the fewest names that a list of labels may have.
-    """
+    """A kind of such tasks. A list of labels has at least `least_labels` names."""
 
     least_labels = 2
 
@@ -71,7 +59,7 @@ class LabelledKind(_Ensembles, Kind):
                             tokenizer, output_dir)
 
     def record_options(self, tokenizer, max_seq_length: int, options: dict) -> RecordOptions:
-        """How examples become records; see `records`."""
+        """Returns how examples become records; see `records`."""
         return RecordOptions(
             max_seq_length, tokenizer.do_lower_case, bool(options.get("document_context")),
             options.get("max_qa_length"), bool(options.get("carry_choices")),
@@ -83,120 +71,87 @@ class LabelledKind(_Ensembles, Kind):
     # From files to records
 
     def read_cell(self, cell) -> object:
-        """The label in a cell, a str; None if the cell is empty.
-
-        Raises:
-            ValueError: the cell holds a list.
-        """
+        """Returns the label in a cell, a str, or None if the cell is empty. A list raises
+        ValueError."""
         if isinstance(cell, list):
             raise ValueError
         return None if cell is None or str(cell) == "" else str(cell)
 
     def label(self, task: Task, ids: dict, texts: list, raw, where: str) -> object:
-        """The label of an example as its records hold it.
+        """Returns an example's label as its records hold it.
 
         Args:
-            task: the task.
-            ids: dict of label -> id.
+            ids: {label: id}.
             texts: the example's texts.
             raw: the label that was read, None where the file has none.
-            where: names file and line.
-
-        Raises:
-            InputError: there is no such label.
+            where: names file and line in errors.
         """
         return 0 if raw is None else label_id(raw, ids, where)
 
     def encode(self, task: Task, examples: list, tokenizer, max_seq_length: int,
                options: dict | None = None) -> tuple[dict, int]:
-        """The record features of examples, and how many examples were cut short to fit.
+        """Returns the record features of examples, and how many examples were cut to fit.
 
         Args:
-            task: the task.
-            examples: list of `Example`; all have equally many choices.
-            tokenizer: has `encode_lines(lines) -> (ids int32 [T], lengths [number of lines])`.
+            examples: `Example`s with equally many choices.
             max_seq_length: S.
             options: see `options`.
 
         Returns:
-            dict of arrays named as in `features`, a row an example; and a number.
+            arrays named as in `features`, a row an example; and a number.
         """
         raise NotImplementedError
 
     def num_choices(self, example) -> int:
-        """How many sequences an example has."""
+        """Returns the number of an example's sequences."""
         return 1
 
     def counted(self, label) -> typing.Iterable[int]:
-        """The ids of labels that an example adds to the counts of a manifest."""
+        """Returns the ids of labels that an example adds to a manifest's counts."""
         return (label,)
 
     def label_limit(self, described: dict) -> int | None:
-        """What `label_ids` of records must be below; None where they are not ids.
-
-        Args:
-            described: `task` of the records' manifest.
-        """
+        """Returns the bound that records' `label_ids` must be below, or None where they are not
+        ids. `described` is `task` of the records' manifest."""
         return len(described["labels"])
 
     def balanced_weights(self, counts: dict) -> list[float]:
-        """Weights by which each label counts alike: N / (labels * examples of the label), as
-        scikit-learn computes them.
-
-        Args:
-            counts: those of a manifest: `labels`, the examples of each, and `examples`.
-        """
+        """Returns weights with which each label counts alike: N / (labels * examples of the label),
+        as scikit-learn computes them. `counts` are a manifest's: `labels`, the examples of each,
+        and `examples`."""
         found = [max(count, 1) for count in counts["labels"].values()]
         return [sum(found) / (len(found) * count) for count in found]
 
     # From a model's answers to files
 
     def decode(self, task: Task, answers: dict, examples: list, features) -> typing.Any:
-        """The predictions for examples, in the form that `bert_tf.metrics` takes.
+        """Returns the predictions for examples, in the form that `bert_tf.metrics` takes: int [N],
+        ids of labels or choices, unless the kind says otherwise.
 
         Args:
-            task: the task.
-            answers: dict of the arrays that the head answers, such as `logits` [N, L or C].
-            examples: list of N `Example`.
-            features: mapping from a feature's name to its values in the records.
-
-        Returns:
-            int [N], the ids of labels or choices; unless the kind's own docstring differs.
+            answers: arrays of the head's answers, such as `logits` [N, L or C].
+            features: maps a feature's name to its values in the records.
         """
         return answers["logits"].argmax(-1)
 
     def targets(self, task: Task, examples: list) -> typing.Any:
-        """The right answers of examples in the same form."""
+        """Returns the right answers of examples in the same form."""
         return np.array([example.label for example in examples])
 
     def is_degenerate(self, predictions, labels) -> bool:
-        """Whether all examples are given one answer although their labels differ."""
+        """Whether all examples get one answer although their labels differ."""
         return len(np.unique(predictions, axis=0)) == 1 < len(np.unique(labels, axis=0))
 
     def describe(self, task: Task, example, prediction, probabilities) -> dict:
-        """A prediction as JSON has it: what was predicted, and how likely it is.
-
-        Args:
-            task: the task.
-            example: `Example`.
-            prediction: one of those that `decode` returns.
-            probabilities: float [L or C] of each label or choice, if there are such.
-        """
+        """Returns a prediction as JSON: the prediction and its probability. `probabilities` is
+        float [L or C], or None."""
         raise NotImplementedError
 
     def write_more(self, folder: str, source, examples: list, predicted, answers: dict,
                    is_test: bool) -> list[str]:
-        """Writes what the task's own server or scorer reads, besides predictions.jsonl.
-
-        Args:
-            folder: where to.
-            source: `Source` of the split.
-            examples, predicted, answers: see `decode`.
-            is_test: whether the split is one to predict.
-
-        Returns:
-            The paths of what was written.
-        """
+        """Writes the files that the task's own server or scorer reads, in addition to
+        predictions.jsonl, and returns their paths. See `decode` for the arguments; `is_test` marks
+        a split to predict."""
         return write_probabilities(folder, source, answers) if is_test else []
 
     def answer(self, task, examples, run, tokenizer, max_seq_length, options):
@@ -207,23 +162,20 @@ class LabelledKind(_Ensembles, Kind):
 
 
 def _describe_all(kind, task, examples, predictions, answers):
-    """Yields what `describe` returns for each example."""
+    """Yields `describe` of each example."""
     likely = answers.get("probabilities")
     for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
         yield kind.describe(task, example, prediction, None if likely is None else likely[index])
 
 
 def _mean(units, name):
-    """The mean of arrays, in double precision, of the type of the first."""
+    """Returns the mean of arrays, computed in double precision, with the type of the first."""
     arrays = [answers[name] for answers in units]
     return np.mean(arrays, 0, np.float64).astype(arrays[0].dtype)
 
 
 class SplitPredictions:
-    """The predictions for one split: decoded, scored and written.
-
-    Attributes:
-        prefix: of its scores' names.
+    """Decodes, scores and writes the predictions for one split. `prefix` begins its scores' names.
     """
 
     def __init__(self, source):
@@ -235,16 +187,13 @@ class SplitPredictions:
         return list(self._source.examples())
 
     def decode(self, answers: dict, records) -> typing.Any:
-        """The predictions; `records` is the `ExampleSet` of the split."""
+        """Returns the predictions; `records` is the split's `ExampleSet`."""
         return self._task.kind.decode(self._task, answers, self.examples, _Padded(records))
 
     def combine(self, members: list) -> tuple[dict, typing.Any]:
-        """The answers of several models together, and the predictions.
-
-        Args:
-            members: tuples of each one's predictions (an object of this class), answers and
-                records; the first are of this object.
-        """
+        """Returns several models' answers together, and the predictions. `members` are tuples of
+        each one's predictions (an object of this class), answers and records; the first tuple has
+        this object."""
         kind = self._task.kind
         units = [kind.units(answers, _Padded(records)) for _, answers, records in members]
         records = members[0][2]
@@ -256,7 +205,7 @@ class SplitPredictions:
         return is_wanted
 
     def score(self, predicted) -> dict[str, float]:
-        """dict of metric -> number, the headline first."""
+        """Returns {metric: number}, the headline first."""
         return metrics.compute(self._task.metrics, self._targets, predicted)
 
     def is_degenerate(self, predicted) -> bool:
@@ -267,18 +216,17 @@ class SplitPredictions:
         return self._task.kind.targets(self._task, self.examples)
 
     def choose(self, predicted) -> dict:
-        """The options that are best for these predictions and are kept with the model."""
+        """Returns the options that are best for these predictions and are kept with the model."""
         return {}
 
     def describe_scores(self) -> dict:
-        """What metrics.json holds besides the scores."""
+        """Returns the further content of metrics.json."""
         return {}
 
     def write(self, folder: str, answers: dict, predicted, is_test: bool) -> list[str]:
         """Writes the files of predictions; returns their paths.
 
-        `SPLIT_predictions.jsonl` has a JSON object a line: `index`, from 0, and what
-        `Kind.describe` returns.
+        `SPLIT_predictions.jsonl` has a JSON object a line: `index`, from 0, and `Kind.describe`.
         """
         path = os.path.join(folder, f"{self._source.split}_predictions.jsonl")
         described = _describe_all(self._task.kind, self._task, self.examples, predicted, answers)
@@ -290,7 +238,7 @@ class SplitPredictions:
 
 
 class _Padded:
-    """The features of an `ExampleSet` by name, each padded when it is asked for."""
+    """An `ExampleSet`'s features by name, padded when first asked for."""
 
     def __init__(self, records):
         self._records = records
@@ -300,13 +248,13 @@ class _Padded:
 
 
 def rounded(probabilities) -> list[float]:
-    """Probabilities as files have them."""
+    """Returns probabilities as files have them."""
     return [round(float(value), 6) for value in probabilities]
 
 
 def write_probabilities(folder: str, source, answers: dict) -> list[str]:
     """Writes `test_results.tsv` of google-research/bert run_classifier.py, a line an example with
-    its probabilities [N, L] and tabs between; nothing where a model gives none."""
+    its probabilities [N, L] between tabs, or nothing where a model gives no probabilities."""
     if "probabilities" not in answers:
         return []
     path = os.path.join(folder, f"{source.split}_results.tsv")

@@ -1,4 +1,4 @@
-"""Which of two candidates answers a question, from files that have a line for each of them
+"""Ranking of the candidates that answer a question, from files with a line for each candidate
 (arXiv:1901.11504, section 3.1, relevance ranking; namisan/mt-dnn v0.1, glue_utils.py load_qnnli).
 """
 
@@ -14,10 +14,10 @@ from bert_tf.tasks.kinds.sentence import MultipleChoice, write_submission
 
 class Ranking(MultipleChoice):
     """The candidate that answers a question. An example's texts are the question and its
-    candidates; its label is the place of the right one. Of a task's labels the first is that of
-    right candidates.
+    candidates; its label is the right one's place. The first of a task's labels marks right
+    candidates.
 
-    Predictions are integer [N, C], the rank of each candidate from 0, the best; targets are [N].
+    Predictions are integer [N, C], each candidate's rank from 0, the best; targets are [N].
     """
 
     name, title = "ranking", "relevance ranking"
@@ -74,22 +74,20 @@ class Ranking(MultipleChoice):
         return [*paths, write_submission(folder, source.task, source.split, predicted)]
 
     def submission(self, task: typing.Any, predictions: np.ndarray) -> list[str]:
-        """The label of each line of the file."""
+        """Returns the label of each line of the file."""
         right, wrong = task.labels
         return [right if rank == 0 else wrong for rank in predictions.ravel()]
 
 
 def encode_candidates(texts: list, tokenizer, max_seq_length: int) -> tuple[dict, np.ndarray]:
-    """A sequence for each candidate, which comes before the question. A question that is cut for a
-    candidate stays so for the next ones (namisan/mt-dnn v0.1, prepro.py build_qnnli).
+    """Encodes a sequence for each candidate, which precedes the question. A question that is cut
+    for a candidate stays so for the next ones (namisan/mt-dnn v0.1, prepro.py build_qnnli).
 
     Args:
-        texts: list of N lists of the question and its C candidates.
-        tokenizer, max_seq_length: see `Kind.encode`.
+        texts: N lists of the question and its C candidates.
 
     Returns:
-        dict of input_ids, input_mask, segment_ids [N, C * S], and whether an example was cut,
-        bool [N].
+        input_ids, input_mask, segment_ids [N, C * S], and whether an example was cut, bool [N].
     """
     tokens, lengths = tokenizer.encode_lines([text for row in texts for text in row])
     lengths = lengths.reshape(len(texts), -1)

@@ -13,7 +13,7 @@ from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id,
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
 
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
-# Arguments of the heads that --head names, by their flags.
+# Arguments of --head's heads, by their flags.
 _HEAD_OPTIONS = {
     "step": {"head_size": "hidden_size", "label_gain": "label_gain"},
     "attentive": {"head_size": "hidden_size", "feature_layers": "layers", "lstm_size": "lstm_size",
@@ -32,8 +32,7 @@ class Classification(LabelledKind):
     label_dtype: type = np.int64
 
     def options(self, given, saved, is_training, path):
-        """Those that are used: the scale of labels that are numbers, and what a model of several
-        tasks has learned with: the turns of its answers, and the order of texts."""
+        """Keeps `label_scale`, and `answer_turns` and `hypothesis_first` of multi-task models."""
         kept = dict.fromkeys(("answer_turns", "hypothesis_first"))
         found = super().options({**kept, **given}, saved, is_training, path)
         return {name: value for name, value in found.items() if value is not None}
@@ -75,15 +74,13 @@ class Classification(LabelledKind):
         return [*paths, write_submission(folder, source.task, source.split, predicted)]
 
     def submission(self, task, predictions):
-        """The predictions as the GLUE server reads them, a list of str."""
+        """Returns the predictions as the GLUE server reads them, a list of str."""
         return [task.labels[index] for index in predictions]
 
 
 class MultiLabel(Classification):
-    """Any number of labels of a text or of a pair of texts.
-
-    Labels and predictions are 0 or 1, [N, L].
-    """
+    """Any number of labels of a text or of a pair of texts. Labels and predictions are 0 or 1, [N,
+    L]."""
 
     name, title = "multi_label", "classification of several labels"
     features = FINETUNING["multi_label"]
@@ -95,7 +92,7 @@ class MultiLabel(Classification):
         return {"kind": "classification", "multi_label": True}
 
     def read_cell(self, cell):
-        """The labels in a cell, or in a list of JSON: a list of str."""
+        """Returns the labels in a cell, or in a JSON list."""
         names = cell if isinstance(cell, (list, tuple)) else str(cell).split(LABEL_SEPARATOR)
         return [name for name in (str(name).strip() for name in names) if name]
 
@@ -110,8 +107,8 @@ class MultiLabel(Classification):
         return 2
 
     def balanced_weights(self, counts):
-        """Weights by which each label counts as much as its absence: (N - its examples) / its
-        examples."""
+        """Returns weights with which each label counts as much as its absence: (N - its examples) /
+        its examples."""
         found = [max(count, 1) for count in counts["labels"].values()]
         return [max(counts["examples"] - count, 1) / count for count in found]
 
@@ -167,20 +164,17 @@ class Regression(Classification):
 
 
 def write_submission(folder: str, task, split: str, predictions) -> str | None:
-    """Writes the predictions of a test split under their official name, as the GLUE server reads
-    them (gluebenchmark.com/faq): index<TAB>prediction.
+    """Writes a test split's predictions under their official name, as the GLUE server reads them
+    (gluebenchmark.com/faq): index<TAB>prediction.
 
     Args:
-        folder: where to.
-        task: `Task`.
-        split: its name.
         predictions: ids of labels, integer [N], or numbers, float [N], in the file's order.
 
     Returns:
-        The file's path; None if the server takes none of this split.
+        the file's path; None if the server takes no file of this split.
 
     Raises:
-        InputError: there are not as many predictions as official examples, which the server
+        InputError: the numbers of predictions and of official examples differ, which the server
             refuses.
     """
     layout = task.split(split)
@@ -200,8 +194,7 @@ def write_submission(folder: str, task, split: str, predictions) -> str | None:
 class MultipleChoice(LabelledKind):
     """The number of the right choice, from 0. An example's texts are the context and the choices;
     its record holds a sequence for each choice. With the option `max_qa_length` choices keep their
-    last tokens and contexts are shortened, see `encode_choices`.
-    """
+    last tokens and contexts are shortened, see `encode_choices`."""
 
     name, title, script = "multiple_choice", "multiple choice", "run_multiple_choice"
     features = FINETUNING["multiple_choice"]
@@ -214,7 +207,7 @@ class MultipleChoice(LabelledKind):
                              raw, where)
 
     def options(self, given, saved, is_training, path):
-        """How choices are shortened, if in a way of their own."""
+        """Returns the options for shortening choices, if any were given."""
         found = super().options(given, saved, is_training, path)
         if found.get("carry_choices") and not found.get("max_qa_length"):
             raise InputError("--carry_choices is for choices that --max_qa_length shortens: give "

@@ -1,5 +1,5 @@
-"""A label of two texts that have no order, which a model from left to right reads both ways
-(Radford et al. 2018, section 3.3).
+"""A label of two texts without order, which a left-to-right model reads in both orders (Radford et
+al. 2018, section 3.3).
 """
 
 from bert_tf.data.records.features import FINETUNING
@@ -9,8 +9,7 @@ from bert_tf.tasks.kinds.sentence import Classification
 
 class Similarity(Classification):
     """One label of a pair of texts. A record holds a sequence for each order of the two; the head
-    reads the sum of both outputs.
-    """
+    reads the sum of both outputs."""
 
     name, title = "similarity", "classification of pairs in both orders"
     features = FINETUNING["multiple_choice"]

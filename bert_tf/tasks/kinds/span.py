@@ -24,16 +24,15 @@ from bert_tf.tasks.squad_records import SquadRecords
 
 THRESHOLD = "null_score_diff_threshold"
 _NEGATIVE = "version_2_with_negative"
-# The width of the beams of each style that has a head with beams.
+# Beam widths of the styles whose head has beams.
 _BEAMS = {"albert": 5, "electra": 20, "xlnet": 5}
 
 
 class Span(Kind):
     """The part of a paragraph that answers a question. An example's texts are the two.
 
-    Options are the fields of `SpanOptions` and `AnswerOptions`, in SQuAD v2.0 the threshold
-    `null_score_diff_threshold`, if one was given or found, and the width of the beams of a head
-    that has any.
+    Options are the fields of `SpanOptions` and `AnswerOptions`; in SQuAD v2.0 the threshold
+    `null_score_diff_threshold`, if one was given or found; and the beam width of heads with beams.
     """
 
     name, title, script = "span", "answers in paragraphs", "run_squad"
@@ -42,8 +41,7 @@ class Span(Kind):
     texts = (2, 2, "a tuple of a question and a passage")
 
     def options(self, given, saved, is_training, path):
-        """As `Kind.options`, with the defaults of the original. Training makes the threshold of the
-        model void."""
+        """See `Kind.options`; defaults are the original's. Training drops the model's threshold."""
         if given[_NEGATIVE] and saved and not (is_training or saved.get(_NEGATIVE)):
             raise InputError(f"{path} has not learned that a question may have no answer: leave "
                              "out --version_2_with_negative.")
@@ -63,7 +61,8 @@ class Span(Kind):
         _span_options(options, max_seq_length).check(tokenizer.vocabulary.layout)
 
     def fixed_options(self, options):
-        """The style, if it is not BERT's; records and scores show where other options differ."""
+        """Returns the style, if it is not BERT's; records and scores show where other options
+        differ."""
         style = _style(options)
         return {} if style == SpanOptions.squad_style else {"squad_style": style}
 
@@ -112,7 +111,7 @@ def _style(options):
 
 
 def _taken(kind, options):
-    """A dataclass of those options that are its fields."""
+    """Makes a dataclass of the options that are its fields."""
     return kind(**{field.name: options[field.name] for field in dataclasses.fields(kind)
                    if field.name in options})
 
@@ -122,17 +121,12 @@ def _span_options(options, max_seq_length):
 
 
 class SquadPredictions:
-    """The answers to the questions of a SQuAD file: found, scored and written, as
-    `SplitPredictions` does it for other kinds.
+    """Finds, scores and writes the answers to a SQuAD file's questions, with the interface of
+    `SplitPredictions`.
 
     Args:
-        path: the file.
-        tokenizer, max_seq_length: those of the model.
         options: see `Span`; `choose` adds to them.
-        is_scored: whether the file must hold the correct answers.
-
-    Raises:
-        InputError: it does not hold them.
+        is_scored: requires the file to hold the correct answers.
     """
 
     prefix = "squad"
@@ -150,7 +144,7 @@ class SquadPredictions:
                              "alone, or a file that does.")
 
     def is_scored(self, is_wanted):
-        """Whether there are correct answers: without --do_eval they are used too."""
+        """Whether there are correct answers, which are used even without --do_eval."""
         if self._answers is None:
             print(f"no scores: {self._path} holds no answers", flush=True)
         return self._answers is not None
@@ -160,13 +154,13 @@ class SquadPredictions:
         return self._options.get(THRESHOLD, 0.0)
 
     def decode(self, answers, records):
-        """list of `Prediction`, in the order of the file."""
+        """Returns `Prediction`s in the order of the file."""
         return list(find_file_answers(self._path, answers, self._tokenizer, self._span_options,
                                       _taken(AnswerOptions, self._options)))
 
     def combine(self, members):
-        """As `SplitPredictions.combine`; the predictions are `squad_answers.combine_predictions`
-        of each one's, and there are no common answers. The threshold is the mean of theirs."""
+        """See `SplitPredictions.combine`. Predictions are `squad_answers.combine_predictions`;
+        there are no common answers. The threshold is the mean of the members'."""
         decoded = [one.decode(answers, records) for one, answers, records in members]
         known = [one._threshold for one, _, _ in members]
         if any(known):
@@ -178,7 +172,7 @@ class SquadPredictions:
                 {prediction.id: prediction.null_odds for prediction in predicted})
 
     def score(self, predicted):
-        """The scores in percent, the headline first."""
+        """Returns the scores in percent, the headline first."""
         texts, odds = self._texts_and_odds(predicted)
         if self._options[_NEGATIVE]:
             scores = squad_scorer.score_v2(self._answers, texts, odds, self._threshold)
@@ -188,12 +182,12 @@ class SquadPredictions:
         return {name: scores[name] for name in names}
 
     def is_degenerate(self, predicted):
-        """Whether all questions are given one answer although their correct answers differ."""
+        """Whether all questions get one answer although their correct answers differ."""
         given = {prediction.answer(self._threshold) for prediction in predicted}
         return len(given) == 1 < len(set(map(tuple, self._answers.values())))
 
     def choose(self, predicted):
-        """In v2.0, the threshold of the best F1, unless a flag or the model names one."""
+        """In v2.0, returns the threshold of the best F1, unless a flag or the model names one."""
         if not self._options[_NEGATIVE] or THRESHOLD in self._options:
             return {}
         texts, odds = self._texts_and_odds(predicted)

@@ -1,5 +1,5 @@
-"""A tag for each word of a sentence. A sentence that is longer than a sequence is seen in windows,
-which together answer for each of its tokens once.
+"""A tag for each word of a sentence. A sentence longer than a sequence is read in windows, which
+together answer for each of its tokens once.
 """
 
 import dataclasses
@@ -20,10 +20,9 @@ _KEPT = "document_context"      # may differ from what the model was trained wit
 
 
 class Tagging(LabelledKind):
-    """The tags of words. An example's texts are the words of a sentence; labels and predictions are
+    """The tags of words. An example's texts are a sentence's words; labels and predictions are
     lists of sentences, each a list of tags. Answers and features have a row for each window: logits
-    [W, S, L], where W counts windows.
-    """
+    [W, S, L] for W windows."""
 
     name, title, script = "tagging", "tagging", "run_tagger"
     features = FINETUNING["tagging"]
@@ -38,7 +37,8 @@ class Tagging(LabelledKind):
         return [label_id(tag, ids, where) for tag in raw]
 
     def with_labels(self, task, labels):
-        """The task with these labels; tags that name no entities are scored word by word."""
+        """Returns the task with these labels; tags that name no entities are scored word by word.
+        """
         task = super().with_labels(task, labels)
         if labels and not any(map(is_entity_tag, labels)):
             task = dataclasses.replace(task, metrics=("tag_accuracy",))
@@ -48,7 +48,7 @@ class Tagging(LabelledKind):
         return label
 
     def options(self, given, saved, is_training, path):
-        """What the model was trained with, but for --document_context, may not be changed."""
+        """Refuses values other than those of training, except for --document_context."""
         for name, value in given.items():
             known = saved.get(name)
             if name != _KEPT and None not in (value, known) and value != known:
@@ -70,12 +70,12 @@ class Tagging(LabelledKind):
         return "feature_tagging", {**arguments, "layers": options["feature_layers"], **sizes}
 
     def encode(self, task, examples, tokenizer, max_seq_length, options=None):
-        """A row a window: read row by row, the positions whose `label_weights` is 1 are the first
-        tokens of the words of the sentences in order. Nothing is cut."""
+        """Makes a row a window. Read row by row, the positions whose `label_weights` is 1 are the
+        first tokens of the sentences' words in order. Nothing is cut."""
         words = [word for example in examples for word in example.texts]
         tokens, pieces = tokenizer.encode_words(words)
-        # A word without a token, such as a lone control character, still has a label. Where there
-        # is no token for unknown words, that which ends a text takes their place.
+        # A word without a token, such as a lone control character, still has a label. Its token is
+        # the unknown one, or if there is none the one that ends a text.
         gaps, unknown = np.cumsum(pieces)[pieces == 0], tokenizer.vocabulary.unk_id
         tokens = np.insert(tokens, gaps,
                            tokenizer.vocabulary.sep_id if unknown is None else unknown)
@@ -99,7 +99,7 @@ class Tagging(LabelledKind):
         none = np.zeros_like(start)
         features = pack_pairs(tokens, start, end - start, none, none, max_seq_length,
                               tokenizer.vocabulary)
-        # The place of each position in `tokens`; special tokens and padding answer for nothing.
+        # Each position's place in `tokens`; special tokens and padding answer for nothing.
         source = start[:, None] - layout.before + np.arange(max_seq_length)
         answers = (source >= first[:, None]) & (source < last[:, None])
         source = np.where(answers, source, 0)
@@ -116,7 +116,7 @@ class Tagging(LabelledKind):
         return 0
 
     def units(self, answers, features):
-        """A row for each word."""
+        """Returns a row for each word."""
         is_word = features["label_weights"].astype(bool)
         return {name: values[is_word] for name, values in answers.items()}
 
@@ -129,7 +129,7 @@ class Tagging(LabelledKind):
         return found
 
     def decode(self, task, answers, examples, features):
-        """list of sentences, each a list of tags."""
+        """Returns sentences, each a list of tags."""
         is_word = features["label_weights"].astype(bool)
         best = answers["logits"].argmax(-1)[is_word] if is_word.size else np.zeros(0, int)
         tags = iter(np.array(task.labels, object)[best].tolist())
@@ -148,8 +148,8 @@ class Tagging(LabelledKind):
         return {"words": example.texts, "tags": prediction, "entities": found}
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
-        """Writes what conlleval reads: word, gold tag and predicted tag, a blank line after each
-        sentence and one more between documents; without the gold tag where it is not known."""
+        """Writes conlleval's input: word, gold tag (where known) and predicted tag, a blank line
+        after each sentence and one more between documents."""
         columns = [[example.texts for example in examples], predicted]
         if source.task.split(source.split).label is not None:
             columns.insert(1, self.targets(source.task, examples))
@@ -165,7 +165,7 @@ class Tagging(LabelledKind):
 
 
 def _documents(examples, sentences):
-    """For each sentence the bounds of its document."""
+    """Returns the bounds of each sentence's document."""
     bounds = []
     grouped = itertools.groupby(zip(examples, sentences), lambda pair: pair[0].document)
     for _, group in grouped:
@@ -176,12 +176,8 @@ def _documents(examples, sentences):
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """A part of the tokens.
-
-    Attributes:
-        start, end: what the network sees.
-        first, last: what it answers for, from `first` to before `last`, within start and end.
-    """
+    """A part of the tokens: the network reads `start` to `end`, and answers for `first` to before
+    `last`, within them."""
 
     start: int
     end: int
@@ -190,19 +186,17 @@ class Window:
 
 
 def cut_windows(first: int, last: int, low: int, high: int, width: int):
-    """Cuts a run into windows that together answer for each of its tokens once.
+    """Cuts a run into windows that together answer for each of its tokens once, and yields them in
+    order.
 
     A run that fits is one window. In a longer run every window answers for its middle half, so that
-    each token is seen with the tokens around it. Room that is left is filled with the tokens around
-    the run, as many on either side as there are.
+    each token has context on both sides. The tokens around the run fill the remaining room, equally
+    on both sides if there are enough.
 
     Args:
         first, last: the run, from `first` to before `last`.
-        low, high: the bounds of what may be seen: the run itself, or the document around it.
-        width: the most tokens that a window sees.
-
-    Yields:
-        `Window`, in order.
+        low, high: the bounds of the readable text: the run itself, or its document.
+        width: the most tokens that a window reads.
     """
     step = width if last - first <= width else max(1, width // 2)
     for begin in range(first, last, step):

@@ -20,7 +20,7 @@ class TextToText(Kind):
         return "sequence_lm", {}
 
     def generation(self, options):
-        """The arguments of the network's `generate`."""
+        """Returns the arguments of the network's `generate`."""
         return {"length": options.get("max_target_length", _MOST_TARGETS),
                 "beams": options.get("beams", 1), "alpha": options.get("alpha", 0.6)}
 
@@ -31,7 +31,7 @@ class TextToText(Kind):
 
 
 def encode_inputs(texts, tokenizer, max_seq_length: int) -> np.ndarray:
-    """Texts as a model reads them, with a final token: int32 [B, S], padded with 0."""
+    """Returns texts as a model reads them, with a final token: int32 [B, S], padded with 0."""
     ids, lengths = tokenizer.encode_lines(texts)
     found = np.zeros((len(texts), max_seq_length), np.int32)
     for row, end, length in zip(found, np.cumsum(lengths), lengths):
