@@ -1,4 +1,4 @@
-"""What `--help` and `--helpfull` print: the options of dataclasses in titled groups."""
+"""Texts of `--help` and `--helpfull`: the options of dataclasses in titled groups."""
 
 import contextlib
 import inspect
@@ -12,6 +12,7 @@ from bert_tf.flags.options import applies, default_of, fields_of, group_of, is_r
 from bert_tf.flags.parsing import define, given_in_flags, take_defaults, types_of
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
+_LONGEST = 72       # characters of choices beside the name of a flag
 _FLAGFILE = ("--flagfile=FILE reads flags from a file, one a line; a run writes its own as "
              "flags.txt to its output.")
 
@@ -41,7 +42,7 @@ def print_help(doc, config_classes, defaults=None, recipe=None) -> None:
 
 
 def help_text(doc, config_classes, defaults=(), source="", given=(), recipe=None, is_full=False):
-    """What `--help` prints: the script's docstring, then groups of flags, required ones first.
+    """Returns the script's docstring, then groups of flags, required ones first.
 
     Args:
         doc: the docstring.
@@ -97,13 +98,15 @@ def _is_shown(field, known, recipe):
 
 def _lines(field, type_, defaults, source):
     """The lines of an option."""
-    choices = field.metadata["choices"]
-    value = "{" + ",".join(choices) + "}" if choices and type_ is str else {
+    choices, text = ",".join(field.metadata["choices"] or ()), field.metadata["help"]
+    value = "{" + choices + "}" if choices and type_ is str else {
         list: "a,b,..."}.get(type_, type_.__name__)
+    if len(value) > _LONGEST:
+        value, text = "NAME", f"{text} Names: {choices.replace(',', ', ')}."
     left = f"  --[no]{field.name}" if type_ is bool else f"  --{field.name}={value}"
     note = "; ".join(_notes(field, defaults, source))
     return [left + (f"   ({note})" if note else ""),
-            *textwrap.wrap(field.metadata["help"], 88,
+            *textwrap.wrap(text, 88,
                            initial_indent=" " * 8, subsequent_indent=" " * 8)]
 
 
@@ -115,6 +118,8 @@ def _notes(field, defaults, source):
         yield "required"
     elif default_of(field) not in (None, "", []):
         yield f"default: {_value(default_of(field))}"
+    if field.metadata["for"]:
+        yield f"for {field.metadata['for'].what}"
     if field.metadata["alias"]:
         yield f"also --{field.metadata['alias']}"
 

@@ -1,4 +1,4 @@
-"""Programs: flags are parsed, help is printed, and errors that users can mend are one sentence."""
+"""Runs programs: parses flags, prints help, and says in one sentence what users can mend."""
 
 import os
 import sys

@@ -204,6 +204,9 @@ def test_the_command_on_own_files(folder, vocab_file):
     done = subprocess.run([*command, "--label_column=folder"], capture_output=True, text=True,
                           check=True)
     assert "train: 2 examples, 2 records" in done.stdout and "ham 1, spam 1" in done.stdout
+    again = subprocess.run([*command[:3], f"--flagfile={folder}/out/flags.txt"],
+                           capture_output=True, text=True, check=True)
+    assert "train: 2 examples" in again.stdout and "there already" in again.stdout
     manifest = json.loads((folder / "out/train.manifest.json").read_text(encoding="utf-8"))
     assert manifest["task"]["labels"] == ["ham", "spam"]
     assert manifest["options"]["max_seq_length"] == 128

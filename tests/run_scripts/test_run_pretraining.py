@@ -137,6 +137,8 @@ def test_a_killed_and_stopped_run_ends_with_the_same_bytes(
     main(command["broken"])
     assert f"going on from step {step}" in capsys.readouterr().out
     whole.finish()
+    assert {"--do_train", "--num_train_steps=300", f"--output_dir={tmp_path}/whole"} <= set(
+        (tmp_path / "whole/flags.txt").read_text(encoding="utf-8").splitlines())
     assert read_bytes(latest(tmp_path / "broken")) == read_bytes(latest(tmp_path / "whole"))
     lines = {name: read_metrics(tmp_path / name, "train") for name in names}
     steps = [line["step"] for line in lines["broken"]]
