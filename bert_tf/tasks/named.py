@@ -112,6 +112,6 @@ def find_task(name: str) -> Task:
     plain = name.lower().replace("-", "")
     found = [task for known, task in TASKS.items() if known.replace("-", "") == plain]
     if not found:
-        raise InputError(f"there is no task {name!r}, and --text_a_column and --label_column "
-                         f"describe no file of your own; {choose_from(name, TASKS)}")
+        raise InputError(f"there is no task {name!r}; {choose_from(name, TASKS)[:-1]}, or describe "
+                         "your own file with --text_a_column and --label_column.")
     return found[0]
