@@ -436,7 +436,8 @@ def test_bad_input_is_refused_before_work_starts(
 @pytest.mark.parametrize("changes, part", [
     ({"num_train_steps": 0}, "--num_train_steps is 0"),
     ({"learning_rate": float("nan")}, "--learning_rate is nan"),
-    ({"num_warmup_steps": 9}, "--num_warmup_steps (9)"), ({"random_seed": 2**31}, "from 0 to 2147483647")])
+    ({"num_warmup_steps": 9}, "--num_warmup_steps (9)"),
+    ({"random_seed": 2**31}, "from 0 to 2147483647")])
 def test_settings_that_cannot_be(flags, changes, part):
     refusal(flags(do_train=True, **changes), part)
 
