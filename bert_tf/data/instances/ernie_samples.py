@@ -24,7 +24,7 @@ class Sample:
     """A sequence of n tokens.
 
     Attributes:
-        ids, segments, labels: list of n ints; `labels` are those of `unit_coins`.
+        ids, segments, labels: list of n ints; for `labels` see `masking.ernie`.
         label: `FOLLOWS` where the second segment follows the first, else `RANDOM`.
         by_unit: whether units are masked.
     """
@@ -37,10 +37,10 @@ class Sample:
 
 
 def parse(line: bytes) -> Sample:
-    """The sample of a line.
+    """Returns the sample of a line.
 
     Raises:
-        ValueError: it is none; the message ends a sentence.
+        ValueError: the line is malformed; the message ends a sentence.
     """
     parts = line.strip().split(b";")
     if len(parts) != 5:
@@ -58,14 +58,14 @@ def parse(line: bytes) -> Sample:
 
 
 def read_list(path: str, folder: str = "") -> list[tuple[str, float]]:
-    """The files of a list, and their probabilities.
+    """Returns the files of a list and their probabilities.
 
     Args:
         path: a file with `name<TAB>probability` a line.
-        folder: of the names; that of the list if empty.
+        folder: folder of the names; the list's if empty.
 
     Raises:
-        InputError: a line is of another form; names it.
+        InputError: a line is malformed; names it.
     """
     found = []
     with open_unpacked(path) as file:
@@ -165,12 +165,11 @@ def _segment(sample, most, sep_id):
 def read_samples(files: Iterable[tuple[str, float]], rng: np.random.RandomState,
                  max_seq_length: int, generate_neg_sample: bool,
                  count: Callable[[str], None]) -> Iterator[Sample]:
-    """The samples of the first epoch, in the order in which the original trains on them.
+    """Yields the samples of the first epoch, in the order in which the original trains on them.
 
     Args:
-        files: what `read_list` returns; they are shuffled.
+        files: see `read_list`; they are shuffled in place.
         rng: numpy's legacy generator.
-        max_seq_length: S.
         generate_neg_sample: see `with_negatives`.
         count: counts what is left out, by name.
     """
@@ -201,7 +200,7 @@ def batches(samples: Iterable[Sample], batch_size: int) -> Iterator[list[Sample]
 
 def mask_batch(batch: list[Sample], rng: np.random.RandomState, vocab_size: int,
                **options) -> tuple[np.ndarray, np.ndarray]:
-    """What `throw_coins` returns for the tokens of a batch, one sample after the other."""
+    """Throws the coins for the tokens of a batch, one sample after the other; see `throw_coins`."""
     lengths = [len(sample.ids) for sample in batch]
     labels = np.concatenate([sample.labels for sample in batch])
     first = np.zeros(len(labels), bool)

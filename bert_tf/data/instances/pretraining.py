@@ -47,18 +47,17 @@ class Instances:
     """M instances over one token array; slices and choices only, 60 to 500 bytes each.
 
     Attributes:
-        documents: the `Documents` that hold the tokens.
         slices: int32 [M, 5], see `pairing.Slices`.
-        masks: `Masks`; None where masks are drawn while training.
+        masks: None where training draws them.
         order: int [M], the order in which instances are written.
         names: the features of a record.
-        left_out: how many sequences were left out because they are too long.
-        num_labels: number of classes of the labels; 0 if there are none.
+        left_out: how many sequences were too long.
+        num_labels: classes of the labels; 0 if there are none.
         next_label: the label of a pair in order.
-        cut: how many predictions had no room; where masks are drawn while training, how many have
-            none in an epoch.
-        joins: uint8 [T], 0 where a unit begins; needed where the records have boundaries of units.
-        task_id: of the recipe's tasks, if it has several.
+        cut: how many predictions had no room; where training draws masks, how many have none in an
+            epoch.
+        joins: uint8 [T], 0 where a unit begins.
+        task_id: number of the records' task, if the recipe has several.
         slots: P.
         layout: the places of special tokens.
     """
@@ -79,7 +78,7 @@ class Instances:
 
     @property
     def counted_tokens(self) -> np.ndarray:
-        """The tokens of the text, by which it is counted how often it has each."""
+        """Tokens by which `token_counts` counts."""
         return self.documents.tokens
 
     def features(self, rows: np.ndarray, max_seq_length: int,
@@ -160,13 +159,10 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     """Draws all instances of a piece, for BERT as the original's `create_training_instances`.
 
     Args:
-        documents: `Documents`; its ranges may be shuffled in place.
-        vocabulary: `Vocabulary`.
-        seed: of Python's random.Random, and of the lengths of n-grams.
-        recipe: `Recipe`, of which the data half matters.
+        documents: its ranges may be shuffled in place.
         options: has max_seq_length, max_predictions_per_seq, dupe_factor, short_seq_prob,
             masked_lm_prob.
-        rows: of a batch, for recipes whose sequences go on from batch to batch.
+        rows: of a batch, for recipes whose sequences continue from batch to batch.
     """
     stream = PythonRandom(seed)
     pairing = PAIRINGS[recipe.segments.pairing]

@@ -101,7 +101,7 @@ def count_instances(instances: Instances, max_seq_length: int,
 
 
 def _count_masks(instances):
-    """Counts of the predictions of hidden tokens, and of those of shuffled ones."""
+    """Counts the predictions of hidden tokens, and of shuffled ones."""
     found = instances.masks
     used = found.used
     is_order = found.extra.get("word_order_weights", np.zeros(used.shape)) > 0
@@ -124,8 +124,8 @@ def merge(results: Sequence[dict]) -> tuple[dict[str, Any], dict[str, float]]:
 
     Returns:
         (counts, rates): the share of repeated lines is exact for one piece. For more it is the
-        larger of two shares: that within pieces, which finds the few lines that come again and
-        again, and that of the sample, which finds documents that are in several pieces.
+        larger of two shares: within pieces, which finds the few lines that come again and again,
+        and in the sample, which finds documents that are in several pieces.
     """
     counts = collections.Counter()
     histogram = np.zeros(_LENGTH_BINS, int)

@@ -1,4 +1,4 @@
-"""Which tokens are masked, when records are made and while training: a file for each masking."""
+"""Maskings: a file for each way to choose and hide tokens, in records and while training."""
 
 import lazy_loader
 

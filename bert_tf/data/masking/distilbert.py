@@ -30,12 +30,12 @@ def token_weights(counts: np.ndarray, special_ids) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class BatchMasks(DynamicMasks):
-    """Draws ceil(p * N) of the N tokens of a global batch, special ones counted, without
-    replacement and in proportion to weights, so that a sequence may have any number of predictions;
-    those beyond P of a sequence are left out.
+    """Draws ceil(p * N) of the N tokens of a global batch, special tokens counted, without
+    replacement and in proportion to weights. A sequence may have any number of predictions;
+    predictions beyond P are left out.
 
-    A token's chance depends on the seed and its record's number alone, but which are chosen on the
-    other records of the batch: all of a global batch must come at once, as `by_batch` says.
+    Which tokens are chosen depends on the other records of the batch, so all of a global batch must
+    come at once, as `by_batch` says.
 
     Attributes:
         weights: float32 [V], see `token_weights`.

@@ -66,13 +66,12 @@ def choose_units_batch(units, sizes, quota, uniforms):
 
 
 def choose_tokens_batch(candidates, quota, uniforms, most: int):
-    """What `choose_units_batch` chooses where every token is a unit: the lowest uniforms.
+    """Chooses as `choose_units_batch` where every token is a unit: the lowest uniforms.
 
     Args:
         candidates: bool [B, S].
         quota: int32 [B], from 0 to `most`.
         uniforms: float32 [B, S].
-        most: the highest quota.
 
     Returns:
         bool [B, S], the chosen candidates.
@@ -99,18 +98,13 @@ def positions_of(chosen, slots: int):
 
 
 def draw_uniforms(seed: int, numbers, size: int, first=0):
-    """Numbers in [0, 1) of which each row depends on the seed and its own number alone.
+    """Returns float32 [B, size] in [0, 1): each row depends on the seed and its own number alone.
 
     A row is a stream of SplitMix64 (doi:10.1145/2660193.2660195), which begins at a mix of the two.
 
     Args:
-        seed: from 0.
         numbers: int64 [B].
-        size: how many in a row.
-        first: how many of the stream are passed over.
-
-    Returns:
-        float32 [B, size].
+        first: how many numbers of the stream are passed over.
     """
     def constant(value):
         return tf.constant(value, tf.uint64)
@@ -166,7 +160,7 @@ class DynamicMasks:
 
     @property
     def columns(self) -> int:
-        """How many uniforms each record takes."""
+        """Number of uniforms that each record takes."""
         return self.max_seq_length + 2 * self.max_predictions_per_seq
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:

@@ -63,21 +63,16 @@ class RepeatedMasks(DynamicMasks):
 
 def hide_with_repeats(input_ids, input_mask, positions, die, masked_lm_prob: float,
                       masked: float, mask_id: int) -> dict:
-    """Hides tokens whose positions were drawn with replacement.
+    """Hides tokens whose positions were drawn with replacement, and returns input_ids and the three
+    masked_lm features.
 
-    A position may come several times, and is then predicted as often; it becomes [MASK] if one of
-    the throws makes it so. The number of predictions counts special tokens too.
+    A position that comes several times is predicted as often; it becomes [MASK] if one of the
+    throws makes it so. The number of predictions counts special tokens too.
 
     Args:
         input_ids, input_mask: int32 [B, S].
-        positions: int32 [B, P]; those beyond the number of predictions are not used, nor is a row
-            whose first is 0, as a row without candidates has it.
+        positions: int32 [B, P]; a row whose first is 0 has no candidates and no predictions.
         die: float32 [B, P] in [0, 1): the token becomes [MASK] below `masked`, and stays otherwise.
-        masked_lm_prob: share of the sequence to predict.
-        masked, mask_id: see above.
-
-    Returns:
-        dict of input_ids and the three masked_lm features.
     """
     slots = positions.shape[1]
     # In float32 and rounded half to even, as the original does.

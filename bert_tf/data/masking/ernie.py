@@ -27,20 +27,18 @@ _LOWEST = 1         # random ids are any but that of padding
 def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
                 uniforms: np.ndarray, replacements: np.ndarray, masked_lm_prob: float = 0.15,
                 shares: tuple[float, float] = (0.8, 0.1)) -> tuple[np.ndarray, np.ndarray]:
-    """Which of N tokens are predicted, and what is seen in their place.
+    """Throws the coins of N tokens.
 
-    A unit that nothing follows in its sequence, not even a special token, is never chosen, nor is
-    one that begins a sequence.
+    A unit that nothing follows in its sequence, not even a special token, is never chosen, nor is a
+    unit that begins a sequence.
 
     Args:
         labels: int [N], `OUTSIDE` for special tokens, else `BEGINS` or `GOES_ON`.
         first: bool [N], where sequences begin.
-        by_unit: bool [N], whether units are chosen in the token's sequence; single tokens are if
-            not.
-        uniforms: float [N] in [0, 1). A unit's coin is that of its first token.
+        by_unit: bool [N], whether the token's sequence chooses units, not single tokens.
+        uniforms: float [N] in [0, 1). A unit's coin is its first token's.
         replacements: int [N], ids of random tokens.
         masked_lm_prob: probability of a unit.
-        shares: see `MaskTokens`.
 
     Returns:
         bool [N], whether a token is predicted, and int [N], its replacement: an id, MASK or KEEP.
@@ -66,23 +64,16 @@ def throw_coins(labels: np.ndarray, first: np.ndarray, by_unit: np.ndarray,
 
 def draw_coins(rng: np.random.RandomState, labels: np.ndarray, first: np.ndarray,
                by_unit: np.ndarray, vocab_size: int, **options) -> tuple[np.ndarray, np.ndarray]:
-    """`throw_coins` with the numbers that the original draws for a batch of N tokens.
-
-    Args:
-        rng: numpy's legacy generator.
-        labels, first, by_unit: see `throw_coins`; so are `options`.
-        vocab_size: V.
-    """
+    """Draws the numbers that the original draws for a batch of N tokens from numpy's legacy
+    generator, and throws the coins; see `throw_coins`."""
     uniforms = rng.random_sample(len(labels))
     replacements = rng.randint(_LOWEST, vocab_size, len(labels))
     return throw_coins(labels, first, by_unit, uniforms, replacements, **options)
 
 
 class CoinMasks:
-    """Draws the masks of sequences, as `StaticMasks` does: those between two calls of `place` are
-    one batch of the original's.
-
-    Args: see `StaticMasks`.
+    """Draws the masks of sequences, as `bert.StaticMasks` does. The sequences between two calls of
+    `place` are one batch of the original.
 
     Attributes:
         cut: how many predictions had no room.

@@ -44,13 +44,13 @@ class Masks:
         return np.arange(self.positions.shape[1]) < self.counts[:, None]
 
     def rows(self, rows) -> "Masks":
-        """Those of some sequences."""
+        """Returns the masks of some sequences."""
         return Masks(self.positions[rows], self.replacements[rows], self.counts[rows],
                      {name: values[rows] for name, values in self.extra.items()})
 
     @classmethod
     def join(cls, parts: Sequence["Masks"]) -> "Masks":
-        """Those of all parts, one after the other."""
+        """Returns the masks of all parts, one after the other."""
         arrays = (np.concatenate([getattr(part, name) for part in parts])
                   for name in ("positions", "replacements", "counts"))
         return cls(*arrays, {name: np.concatenate([part.extra[name] for part in parts])

@@ -42,24 +42,21 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
                mask_id: int, pad_id: int = 1, masked_lm_prob: float = 0.15,
                shares: tuple[float, float] = (0.8, 0.1), begins: np.ndarray | None = None,
                generator: str = "default_rng") -> tuple[np.ndarray, np.ndarray]:
-    """One block with some of its tokens masked.
+    """Masks one block.
 
     Args:
-        block: int [n], the ids, the first of them that of a special token.
-        seed: of the data set.
+        block: int [n], the ids; the first is a special token's.
         epoch: from 1.
         index: the number of the block in the data set, from 0.
-        limits: of the ids of random tokens, see `drawable`; fairseq excludes the first four.
-        mask_id, pad_id: of <mask> and <pad>.
+        limits: see `drawable`; fairseq excludes the first four ids.
         masked_lm_prob: share of the tokens, or of the words, to predict.
-        shares: share of these that become <mask>, and share that become a random token.
         begins: bool [n], where a word begins, if words are masked as a whole; None for single
-            tokens. Special tokens begin words, and a line's first word goes on with the one before
+            tokens. Special tokens begin words. The first word of a line continues the word before
             it, because no blank begins it.
         generator: a key of `GENERATORS`.
 
     Returns:
-        The masked block, and the tokens to predict, `pad_id` where none is; int [n] both.
+        The masked block, and the tokens to predict, `pad_id` elsewhere; int [n] both.
     """
     rng = GENERATORS[generator](block_seed(seed, epoch, index))
     uniforms = rng.random if generator == "default_rng" else rng.random_sample
@@ -89,12 +86,10 @@ def mask_block(block: np.ndarray, seed: int, epoch: int, index: int, *, limits: 
 
 
 class BlockMasks:
-    """Draws the masks of sequences, as `StaticMasks` does, with `mask_block`.
+    """Draws the masks of sequences, as `bert.StaticMasks` does, with `mask_block`.
 
-    Sequences are numbered from 0 in the order of the text. Where it begins again, so does another
-    epoch, the first being 1.
-
-    Args: see `StaticMasks`.
+    Sequences are numbered from 0 in the order of the text. Where the text begins again, so does
+    another epoch; the first is 1.
     """
 
     def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,

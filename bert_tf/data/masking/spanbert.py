@@ -108,12 +108,7 @@ def runs_of(marks: np.ndarray) -> list[Run]:
 
 
 class SpanChooser:
-    """Chooses the tokens of blocks.
-
-    Args:
-        masking: `MaskTokens`.
-        rng: numpy's legacy generator.
-    """
+    """Chooses the tokens of blocks with numpy's legacy generator."""
 
     def __init__(self, masking: "Masking", rng: np.random.RandomState) -> None:
         self._rng, self._lower = rng, masking.span_lower
@@ -165,10 +160,8 @@ class SpanChooser:
 
 
 class SpanMasks:
-    """Draws the masks of blocks, as `StaticMasks` does.
-
-    Args: see `StaticMasks`. Random tokens are tokens of `documents`, as often as they are there.
-    """
+    """Draws the masks of blocks, as `bert.StaticMasks` does. Random tokens are as frequent as in
+    `documents`."""
 
     def __init__(self, masking: "Masking", documents: Documents, stream: PythonRandom,
                  vocabulary: Vocabulary, quotas: Sequence[int], max_predictions_per_seq: int,
@@ -242,21 +235,17 @@ class SpanMasks:
 
 def cover_spans_batch(words, budget, limits, lower: int, draw, entity_prob=None,
                       entities=None):
-    """`SpanChooser.spans` for a batch.
+    """Covers spans as `SpanChooser.spans`, for a batch, and returns the covered candidates, bool
+    [B, S].
 
     Args:
-        words: int32 [B, S], the number of each candidate's word, from 0; -1 for what is never
-            predicted. The candidates of a row are neighbours and begin at position 1.
-        budget: int32 [B], how many of them to cover.
-        limits: float32 [n], the shares of lengths up to each one, see `length_limits`.
-        lower: the first of these lengths.
-        draw: function of the number of a turn that gives float32 [B, 4] in [0, 1).
-        entity_prob: float32 [B], how often an entity is drawn, not a span; -1 for never.
-        entities: int32 [B, S], the number of each candidate's entity, from 0, and -1 elsewhere;
-            None if there are none.
-
-    Returns:
-        bool [B, S], the covered candidates.
+        words: int32 [B, S], the number of each candidate's word, from 0; -1 for tokens that are
+            never predicted. The candidates of a row are neighbours and begin at position 1.
+        budget: int32 [B], how many candidates to cover.
+        limits: float32 [n], see `length_limits`; `lower` is the first of these lengths.
+        draw: function of the number of a turn that returns float32 [B, 4] in [0, 1).
+        entity_prob: float32 [B], how often an entity is drawn instead of a span; -1 for never.
+        entities: int32 [B, S], the number of each candidate's entity, from 0, and -1 elsewhere.
     """
     candidates = words >= 0
     count = tf.reduce_sum(tf.cast(candidates, tf.int32), 1)
@@ -288,9 +277,8 @@ class DynamicSpans:
     """Draws masks while training, as `DynamicMasks` does.
 
     Attributes:
-        masking, max_seq_length, max_predictions_per_seq, masked_lm_prob, mask_id, special_ids: see
-            `DynamicMasks`.
-        token_counts: int64 [V], how often the text has each token; random tokens are drawn by them.
+        token_counts: int64 [V], how often the text has each token, by which random tokens are
+            drawn.
     """
 
     masking: "Masking"
@@ -302,7 +290,7 @@ class DynamicSpans:
     token_counts: np.ndarray
 
     def __call__(self, batch: dict, seed: int, numbers) -> dict:
-        """The features of a batch, masked; see `DynamicMasks`. They have those of spans, too."""
+        """Returns the features of a batch, masked, with `SPAN_FEATURES`; see `DynamicMasks`."""
         ids, mask = batch["input_ids"], batch["input_mask"]
         size, slots = self.max_seq_length, self.max_predictions_per_seq
         uniforms = draw_uniforms(seed, numbers, 1 + 3 * slots + size)

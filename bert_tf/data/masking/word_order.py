@@ -1,7 +1,7 @@
 """StructBERT's shuffled trigrams and swapped segments (arXiv:1908.04577, section 2.2).
 
-The paper's code was not published. All choices here are drawn after those of BERT's records, from a
-generator of their own, so that without them the records are BERT's.
+The paper's code was not published. A generator apart draws all choices after BERT's, so that
+without them the records are BERT's.
 """
 
 import itertools
@@ -20,16 +20,9 @@ IN_ORDER, SWAPPED, RANDOM = range(3)        # the labels of negatives="three_way
 
 
 class WordOrder:
-    """Changes instances of BERT to those of StructBERT, thousands of them at once.
+    """Changes instances of BERT to instances of StructBERT, thousands at once.
 
-    Shapes: M instances, P predictions, T trigrams.
-
-    Args:
-        recipe: `Recipe`.
-        layout: of the vocabulary.
-        seed: of the choices.
-        max_seq_length: S.
-        max_predictions_per_seq: P, without those of trigrams.
+    Shapes: M instances, P predictions without those of trigrams, T trigrams.
     """
 
     def __init__(self, recipe: Recipe, layout: Layout, seed: int, max_seq_length: int,
@@ -39,15 +32,13 @@ class WordOrder:
         self._rng = np.random.RandomState(seed % 2**32)
 
     def change(self, tokens: np.ndarray, slices: np.ndarray, masks: Masks | None) -> Masks | None:
-        """Swaps segments, in place, and shuffles trigrams.
+        """Swaps segments in place, and returns the masks with shuffled trigrams, whose slots have 1
+        in `word_order_weights`.
 
         Args:
-            tokens: int32 [T], which the slices are of.
+            tokens: int32, the tokens of the text.
             slices: int32 [M, 5], see `pairing.Slices`.
-            masks: those of the instances; None where they are drawn while training.
-
-        Returns:
-            The masks with the trigrams, whose slots have 1 in `word_order_weights`.
+            masks: None where training draws them.
         """
         if self._recipe.segments.negatives == "three_way":
             self._swap(slices, masks)
@@ -105,7 +96,8 @@ class WordOrder:
         return visible
 
     def _choose(self, visible):
-        """Where disjoint trigrams of neighbours begin, int [M, T], and which are used, bool."""
+        """Chooses disjoint trigrams: their first positions, int [M, T], and which are used, bool.
+        """
         windows = visible[:, :-2] & visible[:, 1:-1] & visible[:, 2:]
         wanted = self._recipe.corruption.shuffle_prob * visible.sum(1) / 3
         wanted = (wanted + self._rng.random_sample(len(visible))).astype(int)
@@ -121,7 +113,7 @@ class WordOrder:
         return starts, used
 
     def _sources(self, slices, positions):
-        """Where the tokens at some positions, [M, N], are in the token array."""
+        """Returns the places in the token array of the tokens at some positions, [M, N]."""
         a_start, a_length, b_start, _, _ = slices.T[:, :, None]
         offset = self._layout.b_offset(a_length)
         return np.where(positions < offset, a_start + positions - self._layout.before,

@@ -60,9 +60,9 @@ class Permutations:
         max_seq_length: S.
         reuse_len: length of the first part.
         perm_size: tokens that are permuted together; longer parts have the same permutation in each
-            of their windows of this length, one window after the other.
+            of their windows of this length.
         slots: P.
-        cls_id, sep_id: ids of special tokens, which are not predicted.
+        cls_id, sep_id: special tokens, which are not predicted.
         rows, cores, bi_data: see `streams.is_backward`.
     """
 
@@ -99,17 +99,16 @@ class Permutations:
         return {**found, "is_backward": tf.cast(backward, tf.int32)[:, None], **rest}
 
     def order(self, batch: dict, permutations) -> dict:
-        """The features of a batch, given its orders.
+        """Returns the features of a batch, given its orders.
 
         Args:
-            batch: see `__call__`.
             permutations: int32 [B, 2, perm_size], the rank of each position of a window, of the
                 first part and of the second.
 
         Returns:
-            dict of input_ids, input_mask (ones), segment_ids, key_order and query_order, int32
-            [B, S]; masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32
-            [B, P]; next_sentence_labels, int32 [B, 1].
+            dict of input_ids, input_mask (ones), segment_ids, key_order and query_order, int32 [B,
+            S]; masked_lm_positions and masked_lm_ids, int32 [B, P], masked_lm_weights, float32 [B,
+            P]; next_sentence_labels, int32 [B, 1].
         """
         ids, size = batch["input"], self.max_seq_length
         special = (ids == self.cls_id) | (ids == self.sep_id)

@@ -1,8 +1,8 @@
 """The features of records: their names and shapes, how text is packed into them, how they are read.
 
-The names, dtypes and shapes of pre-training records are those of google-research/bert
-`create_pretraining_data.py`, those of answer spans of its `run_squad.py`. S is the sequence length,
-P the number of predictions, C the number of choices, L the number of labels, V the vocabulary size.
+Names, dtypes and shapes follow google-research/bert `create_pretraining_data.py` and, for answer
+spans, `run_squad.py`. S is the sequence length, P the number of predictions, C the number of
+choices, L the number of labels, V the vocabulary size.
 """
 
 import dataclasses
@@ -150,14 +150,13 @@ FINETUNING = {
 
 def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int,
                    layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """What the original's `_truncate_seq_pair` leaves: it pops from the end of the longer, of B
-    where both are equally long (google-research/bert, run_classifier.py). Each part of a layout of
-    `halves` is cut by itself.
+    """Truncates pairs as the original's `_truncate_seq_pair`: pops from the end of the longer text,
+    of B where both are equally long (google-research/bert, run_classifier.py). Each part of a
+    layout of `halves` is cut by itself.
 
     Args:
-        a_length, b_length: int [B], tokens of each part; B is none where its length is 0.
+        a_length, b_length: int [B], tokens of each part; 0 where there is no B.
         max_seq_length: S, special tokens included.
-        layout: the `Layout` of the vocabulary.
 
     Returns:
         The two lengths that fit, int [B].
@@ -177,22 +176,21 @@ def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: i
 def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_start: np.ndarray,
                b_length: np.ndarray, max_seq_length: int, vocabulary: Vocabulary,
                pads_left: bool = False) -> dict[str, np.ndarray]:
-    """Packs runs of tokens that fit into sequences of one or two texts, such as
-    [CLS] A [SEP] B [SEP].
+    """Packs runs of tokens that fit into sequences of one or two texts, such as [CLS] A [SEP] B
+    [SEP].
 
     Args:
         tokens: int32 [T].
-        a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; where B's
-            length is 0 there is A only.
-        max_seq_length: S.
+        a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; without B
+            where its length is 0.
         vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`; one that spells its
             words has `features`, which takes the place of their ids.
         pads_left: whether padding comes before the sequence.
 
     Returns:
-        dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the
-        class token is the last and no special one the first, segment_ids is uint8, the class
-        token's segment 2, and that of padding the layout's (XLNet, arXiv:1906.08237).
+        dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the class
+        token is the last, segment_ids is uint8, the class token's segment 2, and padding has the
+        layout's (XLNet, arXiv:1906.08237).
     """
     a_start, a_length, b_start, b_length = (
         np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
@@ -234,14 +232,13 @@ class Marks:
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """What each record of a set holds.
+    """Format of each record of a set.
 
     Attributes:
-        features: the `Feature`s, in the order of `KNOWN`.
-        sizes: the lengths S and P of their axes, by the names of the flags; P only where there are
-            features along it.
-        vocab_size: V, what ids must be below; None while it is not known.
-        num_labels: what labels must be below; None where they are numbers or there are none.
+        features: in the order of `KNOWN`.
+        sizes: the lengths S and P of their axes, by the names of the flags.
+        vocab_size: V, which ids must be below; None while it is not known.
+        num_labels: what labels must be below; None where labels are numbers or absent.
     """
 
     features: tuple[Feature, ...]
@@ -251,10 +248,9 @@ class RecordFormat:
 
     @classmethod
     def of_file(cls, path: str, names: list[str] | None = None) -> "RecordFormat":
-        """The format of a file, whose axes are as long as those of its first record.
+        """Returns the format of a TFRecord file, whose axes are as long as its first record's.
 
         Args:
-            path: the TFRecord file, which holds a record.
             names: of the features; all known ones of the first record if None.
 
         Raises:
@@ -293,7 +289,7 @@ class RecordFormat:
         return feature.length(**self.sizes)
 
     def ends(self) -> dict[str, int]:
-        """What the values of a feature must be below, by its name."""
+        """Returns the bound that the values of each feature must be below, by its name."""
         most = np.iinfo(np.int32).max
         ends = {"V": self.vocab_size or most, "labels": self.num_labels or most,
                 "S": self.sizes.get("max_seq_length", most)}

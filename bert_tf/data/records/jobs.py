@@ -72,7 +72,7 @@ class Progress:
         return os.path.join(self._folder, f"piece-{index:05d}.json")
 
     def result(self, index: int) -> Any:
-        """What `save` was given for this piece, or None if there is no intact note of it."""
+        """Returns the piece's saved result, or None if there is no intact note of it."""
         note = _read(self._path(index))
         if isinstance(note, dict) and note.keys() == {"result", "crc32c"}:
             return note["result"] if note["crc32c"] == _checksum(note["result"]) else None
@@ -124,7 +124,7 @@ class _Worker:
 
     @property
     def events(self):
-        """What to wait for: a result, or the end of the process."""
+        """Objects to wait for: a result, or the end of the process."""
         return (self._pipe, self._process.sentinel)
 
     def begin(self, index, piece):

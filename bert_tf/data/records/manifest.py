@@ -52,10 +52,10 @@ def join_counts(counts: Sequence[Sequence[int]]) -> str:
 
 
 def token_counts(manifest: Mapping[str, Any]) -> np.ndarray:
-    """How often the text has each token, int64 [V].
+    """Returns how often the text has each token, int64 [V].
 
     Raises:
-        InputError: the manifest does not say it for all tokens.
+        InputError: the manifest lacks the counts.
     """
     try:
         counts = np.array(manifest["token_counts"].split(), np.int64)

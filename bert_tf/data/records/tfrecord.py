@@ -102,7 +102,7 @@ def _varint(value):
 
 
 def _entry(name, length, is_float):
-    """What stands before the `length` bytes of packed values of a feature.
+    """Returns the bytes before the `length` bytes of packed values of a feature.
 
     Messages nest so: Features.feature (map entry) > Feature > Int64List or FloatList > values.
     """
