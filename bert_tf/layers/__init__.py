@@ -1,4 +1,7 @@
-"""The parts of a network, written with keras.ops alone so that they run on every Keras backend."""
+"""The parts of networks, written with keras.ops alone so that they run on every Keras backend.
+
+Every `dropout_seed` is integer [2]; None means no dropout.
+"""
 
 import lazy_loader
 

@@ -9,11 +9,11 @@ _C, _K = math.sqrt(2 / math.pi), 0.044715
 
 
 def _gelu(twice_phi_and_slope: Callable) -> Callable:
-    """The function x * phi(x) (arXiv:1606.08415), from a function that returns 2 phi(x) and a
-    function of its slope.
+    """Returns the function x * phi(x) (arXiv:1606.08415), from a function that returns 2 phi(x) and
+    a function of its slope.
 
-    The derivative is written out: this is a little faster than the derivatives of the single
-    steps, and there is no sum of three gradients, whose order TensorFlow may choose.
+    The derivative is written out: it is a little faster than the single steps' derivatives, and has
+    no sum of three gradients, whose order TensorFlow may choose.
     """
 
     @ops.custom_gradient

@@ -1,4 +1,4 @@
-"""A word from its characters by convolutions and highway layers, as in allenai/bilm-tf
+"""Word vectors from characters by convolutions and highway layers, as in allenai/bilm-tf
 (arXiv:1508.06615, arXiv:1602.02410).
 
 Shapes: B batch, S sequence, W characters of a word, F filters of all widths.
@@ -15,7 +15,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import FromConfig, Tensor
 from bert_tf.spelling import BITS, EACH
 
-# Ids of characters but the mask, 0: 256 bytes, the begin and end of sentence and of word, padding.
+# Ids of characters without the mask, 0: 256 bytes, begin and end of sentence and of word, padding.
 N_CHARACTERS = 261
 _FIRST_CARRY = -2.0
 
@@ -25,7 +25,7 @@ def _normal(size):
 
 
 def unpack_spelling(packed: Sequence[Tensor], max_characters: int) -> Tensor:
-    """From the features of `bert_tf.spelling`, integer [B, S], to int32 [B, S, W]."""
+    """Features of `bert_tf.spelling`, integer [B, S] -> int32 [B, S, W]."""
     columns = ops.stack([ops.cast(part, "int32") for part in packed], axis=-1)
     parts = ops.stack([ops.floor_divide(columns, 1 << (BITS * i)) % (1 << BITS)
                        for i in range(EACH)], axis=-1)                  # [B, S, K, 3]
@@ -34,7 +34,7 @@ def unpack_spelling(packed: Sequence[Tensor], max_characters: int) -> Tensor:
 
 
 class CharacterCnn(FromConfig, keras.layers.Layer):
-    """From the characters of words to vectors of the width `projection_dim`."""
+    """Characters of words -> vectors of width `projection_dim`."""
 
     def __init__(self, config: Any, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -64,7 +64,7 @@ class CharacterCnn(FromConfig, keras.layers.Layer):
             layer.build((None, total))
 
     def call(self, char_ids: Tensor) -> Tensor:
-        """From integer [B, S, W], 0 where there is no word, to float [B, S, projection_dim]."""
+        """integer [B, S, W], 0 where there is no word -> float [B, S, projection_dim]."""
         table = ops.cast(self.table, self.compute_dtype)
         table = ops.concatenate([ops.zeros_like(table[:1]), table])
         characters = ops.reshape(char_ids, (-1, self.config.max_characters_per_token))

@@ -1,8 +1,7 @@
-"""Attention whose heads look at fixed places instead of what they learned (Raganato et al.,
-arXiv:2002.10260).
+"""Attention heads with fixed patterns in place of learned ones (Raganato et al., arXiv:2002.10260).
 
-The authors' code is not public. Where the paper leaves a choice, this file takes one reading of it:
-which weights a row has, and what a row does that has nothing to look at.
+The authors' code is not public. The paper leaves open a row's weights, and rows without a target;
+this file chooses one reading.
 """
 
 from typing import Any
@@ -20,19 +19,18 @@ _LOOK_BACK = ("previous", "left")
 
 def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS, empty_rows: str = "end",
                    token_boundary: Tensor | None = None) -> Tensor:
-    """The maps of fixed heads for texts of n tokens, n each one's own.
+    """Returns the maps of fixed heads for texts of n tokens, n being each text's own.
 
-    Row i of the pattern "left" has weights (j + 1)^3 for j <= i - 2, "right" (n - j)^3 for
-    j >= i + 2, "end" (j + 1)^3 and "start" (n - j)^3 for all j; rows are scaled to the sum 1.
+    Row i of the pattern "left" has weights (j + 1)^3 for j <= i - 2, "right" (n - j)^3 for j >= i +
+    2, "end" (j + 1)^3 and "start" (n - j)^3 for all j; rows are scaled to the sum 1.
 
     Args:
         input_mask: integer [B, S], 1 for tokens and 0 for padding, which follows them.
         names: F of `config.PATTERNS`.
-        empty_rows: what a row does that has nothing to look at, such as the first of "previous":
-            "end", it looks at the first token, or at the last of a pattern that looks ahead;
-            "zero", it is 0.
-        token_boundary: integer [B, S], 1 where a word begins. If it is given, i, j and n count
-            words; the tokens of a word look alike, and share the weight on it equally.
+        empty_rows: the target of a row without one, such as the first of "previous": "end", the
+            first token, or for patterns that look ahead the last one; "zero", none.
+        token_boundary: integer [B, S], 1 where a word begins. With it, i, j and n count words; the
+            tokens of a word look alike, and share the weight on it equally.
 
     Returns:
         float32 [B, F, S, S], 0 in rows and columns of padding.
@@ -75,9 +73,7 @@ def fixed_patterns(input_mask: Tensor, names: tuple[str, ...] = PATTERNS, empty_
 
 @register
 class FixedPatternAttention(FromConfig, keras.layers.Layer):
-    """As `SelfAttention`; the maps of the first F heads are given, so that they have no queries and
-    no keys.
-    """
+    """`SelfAttention` with given maps for its first F heads, which have no queries and keys."""
 
     def __init__(self, config: FixedPatternConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -93,9 +89,9 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, bias: tuple[Tensor | None, Tensor], head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """As `SelfAttention.call`, but for `bias`: the bias of the learned heads, and the maps of
-        the others, float [B, F, S, S]. Dropout is not applied to the latter. There are no
-        `attention_scores`, as maps that are given have none."""
+        """See `SelfAttention.call`. `bias` holds the learned heads' bias, and the other heads'
+        maps, float [B, F, S, S], without dropout. There are no `attention_scores`, as given maps
+        have none."""
         scores_bias, maps = bias
         probs = dropped = ops.cast(maps, self.compute_dtype)
         size = self.config.head_size
@@ -117,7 +113,7 @@ class FixedPatternAttention(FromConfig, keras.layers.Layer):
 
 
 def _split(x: Tensor, size: int) -> Tensor:
-    """From [B, S, heads * D] to [B, heads, S, D]."""
+    """[B, S, heads * D] -> [B, heads, S, D]."""
     x = ops.reshape(x, (*ops.shape(x)[:2], -1, size))
     return ops.transpose(x, (0, 2, 1, 3))
 

@@ -1,23 +1,24 @@
-"""What every layer takes from Keras: the type of tensors, the registration of classes, and the
-dense layer."""
+"""The layers' imports from Keras: the type of tensors, the registration of classes, and the dense
+layer.
+"""
 
 from typing import Any, TypeAlias
 
 import keras
 from keras import ops
 
-# A tensor of the backend in use, or what `keras.ops` takes for one, such as `np.ndarray`.
+# A tensor of the backend, or a value that `keras.ops` accepts for one, such as `np.ndarray`.
 Tensor: TypeAlias = Any
 
 register = keras.saving.register_keras_serializable("bert_tf")
 
 
 class Dense(keras.layers.Dense):
-    """Keras's dense layer over the rows of a matrix, which needs fewer operations than one over
-    more axes, and which TensorFlow joins with its bias."""
+    """Keras's dense layer on the rows of a matrix, which needs fewer operations than on more axes,
+    and which TensorFlow fuses with its bias."""
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        """From float [..., I] to [..., O]."""
+        """float [..., I] -> [..., O]."""
         shape = ops.shape(inputs)
         rows = super().call(ops.reshape(inputs, (-1, shape[-1])))
         return ops.reshape(rows, (*shape[:-1], self.units))

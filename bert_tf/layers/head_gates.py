@@ -15,12 +15,12 @@ _LEAST = 1e-6
 
 
 def draw_gates(log_a: Tensor, noise: Tensor, hard: bool = False) -> Tensor:
-    """Gates in [0, 1] for a step of training, float [L, N].
+    """Returns gates in [0, 1] for a training step, float [L, N].
 
     Args:
-        log_a: float [L, N], what is learned.
+        log_a: float [L, N], learned.
         noise: float [L, N], uniform between 0 and 1.
-        hard: whether gates are 0 or 1, with the gradient of those that are not.
+        hard: makes gates 0 or 1, with the gradient of soft gates.
     """
     noise = ops.clip(noise, _LEAST, 1 - _LEAST)
     drawn = ops.sigmoid((ops.log(noise) - ops.log(1 - noise) + log_a) / _TEMPERATURE)
@@ -31,11 +31,12 @@ def draw_gates(log_a: Tensor, noise: Tensor, hard: bool = False) -> Tensor:
 
 
 def gates(log_a: Tensor) -> Tensor:
-    """Gates without noise, float [L, N]; as in the original, not divided by the temperature."""
+    """Returns gates without noise, float [L, N]; as in the original, not divided by the
+    temperature."""
     return ops.clip(ops.sigmoid(log_a) * (_HIGH - _LOW) + _LOW, 0.0, 1.0)
 
 
 def open_gates(log_a: Tensor) -> Tensor:
-    """How many gates of each layer are not 0 in expectation, float [L]: the penalty."""
+    """Returns the penalty: each layer's expected number of gates that are not 0, float [L]."""
     open_ = ops.sigmoid(log_a - _TEMPERATURE * math.log(-_LOW / _HIGH))
     return ops.sum(ops.clip(open_, _LEAST, 1 - _LEAST), -1)

@@ -1,6 +1,6 @@
-"""LSTMs as those of TensorFlow 1, `tf.nn.rnn_cell.LSTMCell` and `BasicLSTMCell`.
+"""LSTMs as TensorFlow 1's `tf.nn.rnn_cell.LSTMCell` and `BasicLSTMCell`.
 
-Shapes: B batch, S sequence, I input, U units, P what a step gives: the projection, or U.
+Shapes: B batch, S sequence, I input, U units, P output: the projection, or U.
 """
 
 from typing import Any
@@ -14,17 +14,16 @@ from bert_tf.layers.base import Tensor
 class Lstm(keras.layers.Layer):
     """One LSTM in one direction.
 
-    The gates are, in the order of the kernel's columns: input, new input, forget, output. Of the
-    kernel's rows the first I are of the input, the others of the last output. Keras's own LSTM has
-    neither a projection nor clipping.
+    The kernel's columns are the gates: input, new input, forget, output. Its first I rows multiply
+    the input, the others the last output. Keras's own LSTM has neither a projection nor clipping.
 
     Args:
         inputs: I.
         units: U.
         projection: P; 0 for none.
         forget_bias: added to the forget gate.
-        cell_clip: what cells are clipped at, before the output is computed; 0 for no clipping.
-        proj_clip: what the projection is clipped at; 0 for no clipping.
+        cell_clip: bound of the cells, before the output is computed; 0 for no clipping.
+        proj_clip: bound of the projection; 0 for no clipping.
     """
 
     def __init__(self, inputs: int, units: int, projection: int = 0, forget_bias: float = 0.0,
@@ -50,16 +49,14 @@ class Lstm(keras.layers.Layer):
 
     def call(self, x: Tensor, is_token: Tensor | None = None,
              state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """All steps.
+        """Runs all steps and returns the outputs, float [B, S, P], and the state after the last
+        step.
 
         Args:
             x: float [B, S, I].
-            is_token: boolean [B, S], False for steps that leave the state as it is; what they give
-                means nothing.
-            state: that before the first step, float [B, state_size]; zeros if None.
-
-        Returns:
-            float [B, S, P] and the state after the last step.
+            is_token: boolean [B, S]; False for steps that keep the state and whose output is
+                meaningless.
+            state: before the first step, float [B, state_size]; None: zeros.
         """
         kernel = ops.cast(self.kernel, x.dtype)
         of_input = ops.matmul(x, kernel[:self.inputs]) + ops.cast(self.bias, x.dtype)
@@ -83,7 +80,8 @@ class Lstm(keras.layers.Layer):
         return ops.transpose(states[..., units:], (1, 0, 2)), state
 
     def _step(self, gates, cells):
-        """The new cells and output from the sums of the gates [B, 4 * U] and the cells [B, U]."""
+        """Returns the new cells and output from the sums of the gates [B, 4 * U] and the cells [B,
+        U]."""
         i, j, f, o = ops.split(gates, 4, axis=-1)
         cells = ops.sigmoid(f + self.forget_bias) * cells + ops.sigmoid(i) * ops.tanh(j)
         if self.cell_clip:
@@ -97,12 +95,8 @@ class Lstm(keras.layers.Layer):
 
 
 def reverse_tokens(x: Tensor, input_mask: Tensor | None = None) -> Tensor:
-    """Each sequence from its last token to its first; padding stays behind it.
-
-    Args:
-        x: float [B, S, I].
-        input_mask: integer [B, S], 1 for tokens and 0 for padding; all are tokens if None.
-    """
+    """Reverses each sequence's tokens, float [B, S, I]; padding stays behind them. `input_mask`,
+    integer [B, S], is 0 for padding; None: no padding."""
     if input_mask is None:
         return ops.flip(x, axis=1)
     place = ops.arange(ops.shape(x)[1], dtype="int32")[None]            # [1, S]

@@ -1,6 +1,7 @@
-"""Which positions of a batch there are, and which of them a position attends to.
+"""Masks of attention and the last token of each text.
 
-Shapes: B batch, S sequence, H hidden.
+Shapes: B batch, S sequence, H hidden. `input_mask` is integer [B, S], 1 for tokens and 0 for
+padding.
 """
 
 from keras import ops
@@ -9,38 +10,22 @@ from bert_tf.layers.base import Tensor
 
 
 def padding_bias(input_mask: Tensor) -> Tensor:
-    """What is added to attention scores so that no position attends to padding.
-
-    Args:
-        input_mask: integer [B, S], 1 for tokens and 0 for padding.
-
-    Returns:
-        float32 [B, 1, 1, S]: 0 for tokens and -10000, the original's constant, for padding.
-    """
+    """Returns an addend of attention scores that hides padding, float32 [B, 1, 1, S]: 0 for tokens
+    and -10000, the original's constant, for padding."""
     return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * -10000.0
 
 
 def causal_bias(length: Tensor) -> Tensor:
-    """What is added to attention scores so that no position attends to a later one.
-
-    Args:
-        length: S.
-
-    Returns:
-        float32 [1, 1, S, S]: -10000 above the diagonal, else 0.
-    """
+    """Returns an addend of attention scores that hides later positions, float32 [1, 1, S, S]:
+    -10000 above the diagonal, else 0."""
     place = ops.arange(length)
     later = ops.cast(place[None, None, None, :] > place[None, None, :, None], "float32")
     return later * -10000.0
 
 
 def last_token(vectors: Tensor, input_mask: Tensor | None = None) -> Tensor:
-    """The vector of the last token of each text, [B, H].
-
-    Args:
-        vectors: float [B, S, H].
-        input_mask: integer [B, S], 1 for tokens and 0 for padding; all are tokens if None.
-    """
+    """Returns the vector of each text's last token, [B, H], from vectors [B, S, H]. Without a mask,
+    all are tokens."""
     if input_mask is None:
         return vectors[:, -1]
     place = ops.arange(ops.shape(vectors)[1], dtype="int32")            # [S]

@@ -1,4 +1,4 @@
-"""What is drawn as a pure function of a seed, so that a run that goes on draws it again."""
+"""Random draws that are pure functions of a seed, so that a resumed run repeats them."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,8 @@ from keras import ops
 
 from bert_tf.layers.base import Tensor
 
-# The seeds of so many replicas and parts of one step differ in the low bits of their first number.
+# The seeds of this many replicas and parts of one step differ in the low bits of their first
+# number.
 PARTS_OF_A_STEP = 1 << 7
 
 
@@ -23,14 +24,8 @@ class _Given(keras.random.SeedGenerator):
 
 
 def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
-    """`count` seeds, as independent of each other and of those of other seeds as random numbers.
-
-    Args:
-        seed: integer [2], or None.
-
-    Returns:
-        A list of `count` integer tensors [2], or of `count` None if `seed` is None.
-    """
+    """Returns `count` seeds, integer [2], that are independent of each other and of other seeds'
+    parts; `count` None if `seed` is None."""
     if seed is None:
         return [None] * count
     dtype = "uint32" if keras.config.backend() == "jax" else "int32"
@@ -40,36 +35,31 @@ def split_seed(seed: Tensor | None, count: int) -> list[Tensor] | list[None]:
 
 def seed_of_pass(seed: Tensor | None, training: bool,
                  generator: keras.random.SeedGenerator) -> Tensor | None:
-    """The seed of the dropout in one pass of a model: the one given, integer [2], or the next of
-    the generator if it is None; None outside training."""
+    """Returns the dropout seed of one pass of a model: the given one, integer [2], or the
+    generator's next; None outside training."""
     if not training:
         return None
     return generator.next() if seed is None else seed
 
 
 def shared_seed(seed: Tensor) -> Tensor:
-    """What the seeds of all replicas and parts of a step have in common, integer [2], from the seed
-    of any."""
+    """Returns the common seed of all replicas and parts of a step, integer [2], from any one's
+    seed."""
     first = ops.floor_divide(seed[0], PARTS_OF_A_STEP) * PARTS_OF_A_STEP
     return ops.stack([first, seed[1]])
 
 
 def uniform(shape: Sequence, seed: Tensor) -> Tensor:
-    """Numbers in [0, 1), float32 of `shape`, which are a pure function of the seed, integer [2]."""
+    """Returns numbers in [0, 1), float32 of `shape`, a pure function of the seed, integer [2]."""
     return keras.random.uniform(shape, seed=_Given(seed), dtype="float32")
 
 
 def dropout(x: Tensor, rate: float, seed: Tensor | None, shared: int | None = None) -> Tensor:
-    """`x` with elements set to zero at `rate` and the others scaled up, of the same shape.
+    """Sets elements of `x` to zero at `rate`, from 0 to below 1, and scales up the others.
 
-    The mask is a pure function of the seed. So a resumed run draws the masks of an uninterrupted
-    one, each replica draws its own, and XLA can compile the step.
-
-    Args:
-        x: float, any shape.
-        rate: from 0 to below 1.
-        seed: integer [2]; no dropout if None.
-        shared: an axis along which all elements have one mask.
+    The mask is a pure function of the seed, integer [2]. So a resumed run draws the masks of an
+    uninterrupted one, each replica draws its own, and XLA can compile the step. All elements along
+    the axis `shared` have one mask.
     """
     if seed is None or not rate:
         return x

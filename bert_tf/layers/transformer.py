@@ -1,8 +1,7 @@
 """The layers of a Transformer encoder (arXiv:1706.03762; google-research/bert, `modeling.py`).
 
 Shapes: B batch, S sequence, H hidden, E width of the embeddings, N heads, D = H / N width of a
-head, F width of the feed-forward layer, V vocabulary. Variables have the names of
-google-research/bert.
+head, F width of the feed-forward layer, V vocabulary. Variables have google-research/bert's names.
 """
 
 from typing import Any
@@ -19,12 +18,10 @@ from bert_tf.layers.seeds import dropout, split_seed
 
 @register
 class LayerNorm(FromConfig, keras.layers.Layer):
-    """Layer normalisation of the last axis, in float32 for every input (arXiv:1607.06450).
+    """Layer normalisation of the last axis, of `width` (None: H), in float32 for every input
+    (arXiv:1607.06450).
 
     Keras's own layer rounds gamma and beta to the compute dtype first, and is a third slower.
-
-    Attributes:
-        width: of the input; H if None.
     """
 
     def __init__(self, config: Sizes, width: int | None = None, name: str = "LayerNorm",
@@ -38,7 +35,7 @@ class LayerNorm(FromConfig, keras.layers.Layer):
         self.beta = self.add_weight(shape, "zeros", name="beta", autocast=False)
 
     def call(self, x: Tensor) -> Tensor:
-        """From float [..., width] to [..., width] in the compute dtype."""
+        """float [..., width] -> [..., width] in the compute dtype."""
         x = ops.cast(x, "float32")
         x = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)                  # [..., 1]
@@ -48,7 +45,7 @@ class LayerNorm(FromConfig, keras.layers.Layer):
 
     @property
     def epsilon(self) -> float:
-        """What is added to the variance."""
+        """The addend of the variance."""
         return self.config.layer_norm_eps
 
     def get_config(self) -> dict[str, Any]:
@@ -57,13 +54,12 @@ class LayerNorm(FromConfig, keras.layers.Layer):
 
 @register
 class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
-    """The normalised sum of the embeddings of words, segments and positions
-    (google-research/bert, `embedding_postprocessor`), and of tasks, if the configuration has any
-    (PaddlePaddle/ERNIE, model/ernie.py).
+    """The normalised sum of the embeddings of words, segments and positions (google-research/bert,
+    `embedding_postprocessor`), and of tasks, if the configuration has any (PaddlePaddle/ERNIE,
+    model/ernie.py).
 
-    Attributes:
-        idle_id: a token whose vector gets no gradient, as of `padding_idx` in torch.nn.Embedding;
-            None, unless a learner sets it.
+    `idle_id` is a token whose vector gets no gradient, like `padding_idx` of torch.nn.Embedding; a
+    learner may set it.
     """
 
     idle_id: int | None = None
@@ -96,16 +92,13 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, task_ids: Tensor | None = None,
              training: bool = False) -> Tensor:
-        """
+        """Returns float [B, S, E].
+
         Args:
             input_ids: integer [B, S].
-            segment_ids: integer [B, S]; all zero if None, or if `has_segments` is not.
-            dropout_seed: integer [2]; no dropout if None.
-            task_ids: integer [B, S] or [B, 1]; all zero if None.
-            training: whether this is a step of training, which a quantisation may not yet affect.
-
-        Returns:
-            float [B, S, E].
+            segment_ids: integer [B, S]; all zero if None, or if `has_segments` is false.
+            task_ids: integer [B, S] or [B, 1]; None: all zero.
+            training: whether this is a training step, which a quantisation may not yet affect.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -130,7 +123,7 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         return dropout(self.norm(x), self.config.hidden_dropout_prob, dropout_seed)
 
     def _segments(self, segment_ids, dtype):
-        """The embeddings of segments, [B, S, E] or [E]."""
+        """Returns the embeddings of segments, [B, S, E] or [E]."""
         if not self.config.has_segments:
             return ops.stop_gradient(self.segment_embeddings[0])
         if segment_ids is None:
@@ -142,11 +135,9 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
 @register
 class SelfAttention(FromConfig, keras.layers.Layer):
-    """Softmax(Q K^T / sqrt(D) + bias) V in N heads, side by side (google-research/bert,
-    `attention_layer`).
+    """Softmax(Q K^T / sqrt(D) + bias) V in N heads (google-research/bert, `attention_layer`).
 
-    Attributes:
-        num_heads: N, the configuration's if None; 0 where all were cut.
+    `num_heads` is N, by default the configuration's; 0 where all heads were cut.
     """
 
     def __init__(self, config: Sizes, num_heads: int | None = None, **kwargs: Any):
@@ -156,7 +147,7 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         self.query, self.key, self.value = map(make, ("query", "key", "value"))
 
     def make_projection(self, name: str) -> keras.layers.Dense:
-        """From the vectors to the queries, keys or values of all heads."""
+        """Makes the projection to the queries, keys or values of all heads."""
         return self.dense(self.num_heads * self.config.head_size, name)
 
     def build(self, input_shape: Any = None) -> None:
@@ -166,17 +157,17 @@ class SelfAttention(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """
+        """Returns the heads' outputs and their attention.
+
         Args:
             x: float [B, S, H].
             bias: float, broadcast to [B, N, S, S], added to the scores.
-            head_mask: float [N], a factor for each head's output; or one that broadcasts to
-                [B, N, S, D].
-            dropout_seed: integer [2]; no dropout if None.
+            head_mask: float [N], a factor for each head's output; or float that broadcasts to [B,
+                N, S, D].
 
         Returns:
-            The heads' outputs [B, S, N * D], and a dict of [B, N, S, S]: `attention_probs`, before
-            dropout, and `attention_scores`, float32, of which they are the softmax.
+            [B, S, N * D], and a dict of [B, N, S, S]: `attention_probs`, before dropout, the
+            softmax of `attention_scores`, float32.
         """
         batch, length = ops.shape(x)[:2]
         heads, size = self.num_heads, self.config.head_size
@@ -207,7 +198,8 @@ class SelfAttention(FromConfig, keras.layers.Layer):
 
 
 def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
-    """The heads' outputs [B, N, S, D] times a mask, float [N] or one that broadcasts to them."""
+    """Multiplies the heads' outputs [B, N, S, D] by a mask, float [N] or one that broadcasts to
+    them."""
     if head_mask is None:
         return context
     mask = ops.cast(head_mask, context.dtype)
@@ -216,11 +208,9 @@ def mask_heads(context: Tensor, head_mask: Tensor | None) -> Tensor:
 
 @register
 class Residual(FromConfig, keras.layers.Layer):
-    """A projection to the width H, dropout, the sum with the residual, and its normalisation.
+    """A projection to width H, dropout, the sum with the residual, and its normalisation.
 
-    Attributes:
-        input_size: width of the input, that of all heads or F; where it is 0, the bias alone is
-            left of the projection.
+    `input_size` is the width of all heads or F; 0 leaves the bias alone of the projection.
     """
 
     def __init__(self, config: EncoderConfig, input_size: int, **kwargs: Any):
@@ -234,7 +224,7 @@ class Residual(FromConfig, keras.layers.Layer):
         self.norm.build()
 
     def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """From [B, S, input_size] and the residual [B, S, H] to [B, S, H]."""
+        """[B, S, input_size] and the residual [B, S, H] -> [B, S, H]."""
         x = self.projection(x) if self.input_size else ops.zeros_like(residual) + ops.cast(
             self.projection.bias, residual.dtype)
         x = dropout(x, self.config.hidden_dropout_prob, dropout_seed)
@@ -249,12 +239,10 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
     """Self-attention and a feed-forward network, each normalised after its residual.
 
     Args:
-        config: `EncoderConfig`.
-        attention_of: a layer whose attention this layer shares; its own if None.
-        feed_forward_of: a layer whose feed-forward network this layer shares; its own if None.
-        numbers: those of its attention and of its feed-forward network, as the configuration's
-            `layer_weights` counts them, so that it is known what was cut from them; nothing if
-            None.
+        attention_of: a layer whose attention this layer shares.
+        feed_forward_of: a layer whose feed-forward network this layer shares.
+        numbers: of its attention and feed-forward network in the configuration's `layer_weights`,
+            which tells their size after pruning; None: not pruned.
     """
 
     def __init__(self, config: EncoderConfig, attention_of: "TransformerLayer | None" = None,
@@ -282,7 +270,7 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
             self.output_ = feed_forward_of.output_
 
     def make_attention(self, **kwargs: Any) -> Any:
-        """The layer's attention; a subclass may have another kind of it."""
+        """Makes the layer's attention; subclasses replace it."""
         return SelfAttention(self.config, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
@@ -298,12 +286,9 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None, unit_mask: Tensor | None = None
              ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Takes what `SelfAttention` takes, and `unit_mask`, float that broadcasts to [B, S, F], a
-        factor for each unit of the feed-forward network.
-
-        Returns:
-            float [B, S, H], and the dict that `SelfAttention` returns.
-        """
+        """Returns float [B, S, H], and `SelfAttention`'s dict. `unit_mask`, float that broadcasts
+        to [B, S, F], is a factor for each unit of the feed-forward network. See `SelfAttention` for
+        the others."""
         seeds = split_seed(dropout_seed, 3)
         context, maps = self.attention(x, bias, head_mask, seeds[0])               # [B, S, N * D]
         x = self.attention_output(context, x, seeds[1])

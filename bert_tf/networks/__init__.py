@@ -7,7 +7,7 @@ import lazy_loader
 if TYPE_CHECKING:
     from bert_tf.config import Sizes
 
-# The network that each class of `bert_tf.config` describes, by the names of both.
+# The network of each class of `bert_tf.config`, by name.
 NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternEncoder",
             "UniversalConfig": "UniversalTransformer", "GPTConfig": "GPT",
             "ElmoConfig": "Elmo", "SequenceLstmConfig": "SequenceLstm", "T5Config": "T5",
@@ -24,16 +24,13 @@ __all__ += ["NETWORKS", "build"]
 
 
 def build(config: "Sizes", **options: Any) -> Any:
-    """The network of a configuration, with initial weights.
+    """Builds a configuration's network, with initial weights.
 
-    Every network has the attributes `config`, `reads` (names of the features it takes),
-    `embedding_table` (variable [V, E]) and `seed_generator`. Its
-    `call(features, training, dropout_seed)` returns a dict of tensors, with `sequence_output`
-    [B, S, H] and, for objectives of whole sequences, `pooled_output` [B, H]. One that hands
-    something on from step to step has `carries` (see `bert_tf/training/memory.py`).
-
-    Args:
-        config: an object of a class in `bert_tf.config.CONFIGS`.
-        options: of the network, such as `name` and `dtype`.
+    Every network has the attributes `config`, `reads` (names of its features), `embedding_table`
+    (variable [V, E]) and `seed_generator`. Its `call(features, training, dropout_seed)` returns a
+    dict of tensors, with `sequence_output` [B, S, H] and, for objectives of whole sequences,
+    `pooled_output` [B, H]. A network with states from step to step has `carries` (see
+    `bert_tf/training/memory.py`). `options` are keyword arguments of the network, such as `name`
+    and `dtype`.
     """
     return __getattr__(NETWORKS[type(config).__name__])(config, **options)

@@ -19,7 +19,7 @@ _LARGEST = 0.25     # of the embeddings of words at first
 
 
 class UniformEmbeddings(FromConfig, keras.layers.Layer):
-    """Embeddings that are drawn evenly."""
+    """Embeddings with a uniform initial distribution."""
 
     def build(self, input_shape: Any = None) -> None:
         self.word_embeddings = self.add_weight(
@@ -28,20 +28,16 @@ class UniformEmbeddings(FromConfig, keras.layers.Layer):
             autocast=False)
 
     def call(self, input_ids: Tensor) -> Tensor:
-        """From integer [B, S] to float [B, S, E]."""
+        """integer [B, S] -> float [B, S, E]."""
         return ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
 
 
 @register
 class BiLstm(FromConfig, keras.Model):
-    """One LSTM in each direction, and a layer with ReLU on what both end with. Of two texts a and
-    b, which are read apart, it is on [a, b, |a - b|, a * b].
+    """One LSTM in each direction, and a layer with ReLU on both final states. Two texts a and b are
+    read apart; the layer reads [a, b, |a - b|, a * b].
 
-    Args:
-        config: `BiLstmConfig`.
-
-    Attributes:
-        reads: names of the features that `call` takes; only the first is required.
+    Only the first feature of `reads` is required.
     """
 
     reads = ("input_ids", "input_mask", "segment_ids")
@@ -71,16 +67,16 @@ class BiLstm(FromConfig, keras.Model):
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        """
+        """Returns named tensors. Dropout is before the last layer, in the head.
+
         Args:
-            inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
-                padding, all 1 if absent; `segment_ids`, 1 for the second text, all 0 if absent.
-            training, dropout_seed: not used: dropout is before the last layer, in the head.
+            inputs: integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for padding,
+                default 1; `segment_ids`, 1 for the second text, default 0.
 
         Returns:
-            A dict: `pooled_output` [B, H]; `sequence_output` [B, S, H], the same layer on the
-            states at each token, as if it was both texts; `embedding_output` [B, S, E];
-            `layer_outputs` (list of [B, S, 2 * U]).
+            `pooled_output` [B, H]; `sequence_output` [B, S, H], the same layer on each token's
+            states, as if they were both texts; `embedding_output` [B, S, E]; `layer_outputs` (list
+            of [B, S, 2 * U]).
         """
         ids = inputs["input_ids"]
         mask, segments = inputs.get("input_mask"), inputs.get("segment_ids")
@@ -101,18 +97,18 @@ class BiLstm(FromConfig, keras.Model):
                 "embedding_output": x, "layer_outputs": [states]}
 
     def _read(self, x, mask):
-        """The states of both directions at each token, float [B, S, 2 * U], and those with which
-        they end, [B, 2 * U], of texts whose tokens have 1 in `mask`, integer [B, S]."""
+        """Returns both directions' states at each token, float [B, S, 2 * U], and final states, [B,
+        2 * U], of texts whose tokens have 1 in `mask`, integer [B, S]."""
         is_token, units = ops.cast(mask, "bool"), self.config.lstm_size
         forward, backward = self.lstms
         states, end = forward(x, is_token)
-        # Steps that are no tokens leave the state as it is, also before the first token.
+        # Steps without a token keep the state, also before the first token.
         back, begin = backward(ops.flip(x, axis=1), ops.flip(is_token, axis=1))
         return (ops.concatenate([states, ops.flip(back, axis=1)], axis=-1),
                 ops.concatenate([end[:, units:], begin[:, units:]], axis=-1))
 
     def _hidden(self, a, b=None):
-        """The last layer on what was read of a text or of two, float [..., 2 * U]."""
+        """Applies the last layer to the states of a text or of two, float [..., 2 * U]."""
         if b is not None:
             a = ops.concatenate([a, b, ops.abs(a - b), a * b], axis=-1)
         return self.pooler(a)

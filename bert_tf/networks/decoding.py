@@ -1,10 +1,10 @@
-"""Token after token from a network that predicts the next one (tensorflow/mesh,
+"""Decoding, token by token, with a network that predicts the next one (tensorflow/mesh,
 `transformer/transformer.py`, `beam_search.py`).
 
 Shapes: B batch, K beams, R = B K rows, V vocabulary, T length of the result.
 
 A step of the network is a function of tokens, integer [R], the number of the step, and a state, a
-list of tensors with R rows; it returns the logits of the next token, float32 [R, V], and the next
+list of tensors with R rows. It returns the logits of the next token, float32 [R, V], and the next
 state, of the same shapes.
 """
 
@@ -21,17 +21,14 @@ Step = Callable[[Tensor, Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]
 
 def greedy(logits: Tensor, step: Step, state: Sequence[Tensor], length: int,
            end_id: int = 1) -> Tensor:
-    """The likeliest token each time, until every row has an end.
+    """Takes the likeliest token each time, until every row has an end. Returns int32 [B, T], 0
+    after the end.
 
     Args:
         logits: of the first token, float32 [B, V].
-        step: see above.
         state: before the first token.
         length: T, the most tokens.
-        end_id: the token that ends a sequence; it is part of the result.
-
-    Returns:
-        int32 [B, T], 0 after the end.
+        end_id: the token that ends a sequence; the result includes it.
     """
     batch, places = ops.shape(logits)[0], ops.arange(length)
     ids, done = ops.zeros((batch, length), "int32"), ops.zeros((batch,), "bool")
@@ -50,7 +47,7 @@ def greedy(logits: Tensor, step: Step, state: Sequence[Tensor], length: int,
 
 
 def _pick(values, choice):
-    """Of values [B, N, ...] those that `choice`, integer [B, M], names: [B, M, ...]."""
+    """Gathers values[b, choice[b, m]]: [B, N, ...] and integer [B, M] -> [B, M, ...]."""
     for _ in range(len(values.shape) - 2):
         choice = ops.expand_dims(choice, -1)
     shape = (*ops.shape(choice)[:2], *ops.shape(values)[2:])
@@ -58,30 +55,29 @@ def _pick(values, choice):
 
 
 def _score(total, number, alpha):
-    """Log probabilities of so many tokens, with the penalty of short sequences
+    """Returns log probabilities of `number` tokens, with the penalty of short sequences
     (arXiv:1609.08144, equation 14)."""
     return total / ops.power((5.0 + ops.cast(number, "float32")) / 6.0, alpha)
 
 
 def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int, beams: int = 4,
                 alpha: float = 0.6, end_id: int = 1) -> tuple[Tensor, Tensor]:
-    """The best of the sequences that are found by keeping the `beams` best beginnings.
+    """Returns each example's best sequence among those found by keeping the `beams` best
+    beginnings.
 
-    All rows go on until no beginning of any can come to be better than the ended sequences of its
-    example.
+    All rows continue until no beginning can surpass the ended sequences of its example.
 
     Args:
         logits: of the first token, float32 [B, V].
-        step: see above; its state has a row for each beam of an example, side by side.
+        step: its state has a row for each beam of an example, one after the other.
         state: before the first token.
         length: T, the most tokens.
-        beams: K.
-        alpha: of the penalty of length, ((5 + length) / 6)^alpha.
-        end_id: the token that ends a sequence; it is part of the result.
+        alpha: of the length penalty, ((5 + length) / 6)^alpha.
+        end_id: the token that ends a sequence; the result includes it.
 
     Returns:
-        int32 [B, T], 0 after the end, and scores, float32 [B]. Of an example without an ended
-        sequence it is the best beginning.
+        int32 [B, T], 0 after the end, and scores, float32 [B]; the best beginning for an example
+        without an ended sequence.
     """
     batch, size = ops.shape(logits)
     places = ops.arange(length)
@@ -111,7 +107,7 @@ def beam_search(logits: Tensor, step: Step, state: Sequence[Tensor], length: int
         is_ended = _pick(ops.concatenate([is_ended, ends], axis=1), kept)
         _, kept = ops.top_k(ops.where(ends, found + _NEVER, found), beams)
         totals = _pick(ops.reshape(totals, (batch, beams * size)), chosen)
-        # An ended one is only kept where a vocabulary is too small for as many others.
+        # An ended one is only kept where the vocabulary is too small for as many others.
         totals = _pick(ops.where(ends, _NEVER, totals), kept)
         alive, parents, tokens = (_pick(values, kept) for values in (grown, parents, tokens))
         rows = ops.reshape(parents + beams * ops.arange(batch, dtype="int32")[:, None], (-1,))

@@ -30,7 +30,7 @@ class WordTable(FromConfig, keras.layers.Layer):
             keras.initializers.RandomUniform(-1, 1), name="word_embeddings", autocast=False)
 
     def call(self, input_ids: Tensor) -> Tensor:
-        """From integer [B, S] to float [B, S, P]."""
+        """integer [B, S] -> float [B, S, P]."""
         return ops.cast(ops.take(self.table, input_ids, axis=0), self.compute_dtype)
 
 
@@ -38,18 +38,15 @@ class WordTable(FromConfig, keras.layers.Layer):
 class Elmo(FromConfig, keras.Model):
     """LSTMs from left to right and others from right to left, on the same tokens.
 
-    In pre-training, where there are `reverse_` features, each way reads a text of its own, and
-    `call` returns what each way gives, from which the next token is predicted. Otherwise both ways
-    read the same text, each sequence from zero states, unless states are given: a sentence always
-    has the same vectors, unlike in the original, whose states are carried from batch to batch.
-
-    Args:
-        config: `ElmoConfig`.
+    In pre-training, where there are `reverse_` features, each direction reads a text of its own,
+    and `call` returns each direction's outputs, which predict the next token. Otherwise both
+    directions read the same text from zero states, unless states are given: a sentence always has
+    the same vectors, unlike in the original, which carries states from batch to batch.
 
     Attributes:
-        reads: names of the features that `call` takes; only the first is required.
-        also_reads: names of those that pre-training has.
-        carries: the states of the LSTMs, by their names, with the shapes of one row.
+        reads: names of the features; only the first is required.
+        also_reads: names of pre-training's features.
+        carries: the states of the LSTMs, by name, with the shapes of one row.
     """
 
     def __init__(self, config: ElmoConfig, name: str = "elmo", **kwargs: Any):
@@ -57,7 +54,7 @@ class Elmo(FromConfig, keras.Model):
         spelling = config.further_features
         kind = CharacterCnn if config.filters else WordTable
         self.embeddings: Any = kind(config, name="embeddings", dtype=self.dtype_policy)
-        # Segments are for heads that tell two texts apart.
+        # Segments are for heads with two texts.
         self.reads = ("input_ids", "input_mask", "segment_ids", *spelling)
         self.also_reads = ("reverse_input_ids", *(f"reverse_{name}" for name in spelling))
         self.lstms = {way: [Lstm(
@@ -83,7 +80,7 @@ class Elmo(FromConfig, keras.Model):
         return self.embeddings.table
 
     def embed(self, inputs: Mapping[str, Tensor], prefix: str = "") -> Tensor:
-        """The tokens, float [B, S, P]."""
+        """Returns the tokens, float [B, S, P]."""
         if not self.config.filters:
             return self.embeddings(inputs[f"{prefix}input_ids"])
         if f"{prefix}char_ids" in inputs:
@@ -95,17 +92,17 @@ class Elmo(FromConfig, keras.Model):
     def run(self, way: str, x: Tensor, mask: Tensor | None = None,
             carried: Mapping[str, Tensor] = MappingProxyType({}),
             seeds: Any = None) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """One way's LSTMs.
+        """Runs one direction's LSTMs.
 
         Args:
-            way: of `WAYS`.
-            x: tokens in the order in which they are read, float [B, S, P].
+            way: one of `WAYS`.
+            x: tokens in reading order, float [B, S, P].
             mask: boolean [B, S], whether there is a token.
             carried: see `call`.
             seeds: of dropout, one an LSTM and one for the last output.
 
         Returns:
-            Each LSTM's output, list of float [B, S, P], and the states after the last step.
+            each LSTM's output, float [B, S, P], and the states after the last step.
         """
         rate, outputs, states = self.config.hidden_dropout_prob, [], {}
         seeds = seeds or [None] * (len(self.lstms[way]) + 1)
@@ -120,23 +117,23 @@ class Elmo(FromConfig, keras.Model):
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        """
+        """Returns named tensors.
+
         Args:
-            inputs: dict: `input_ids`, integer [B, S]; `input_mask`, 1 for tokens and 0 for padding,
-                all 1 if absent; with convolutions in place of ids the words' characters, integer
-                [B, S, W] `char_ids` or packed (see `bert_tf.spelling`). In pre-training also
-                `reverse_input_ids`, or characters, of the text from right to left. `carried` is
-                what a step before returned as such; without it, states are zero.
+            inputs: `input_ids`, integer [B, S]; `input_mask`, 1 for tokens and 0 for padding,
+                default 1; with convolutions instead of ids the words' characters, integer [B, S, W]
+                `char_ids` or packed (see `bert_tf.spelling`). In pre-training also
+                `reverse_input_ids`, or characters, of the text from right to left. `carried` is an
+                earlier step's result; default: zero states.
             training: whether to apply dropout.
-            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
-                `seed_generator` if None.
+            dropout_seed: see `BertEncoder.call`.
 
         Returns:
-            A dict: `carried`, the states after the last step. In pre-training `forward_output` and
+            `carried`, the states after the last step. In pre-training `forward_output` and
             `backward_output`, [B, S, P], in the order of the respective input; else
             `embedding_output` [B, S, H], the tokens twice, `layer_outputs` (list of [B, S, H]),
-            `sequence_output`, the last of them, and `pooled_output` [B, H], what each way ends
-            with.
+            `sequence_output`, the last of them, and `pooled_output` [B, H], both directions' final
+            outputs.
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         drawn = split_seed(dropout_seed, 2 * (self.config.n_layers + 1))

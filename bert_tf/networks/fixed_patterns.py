@@ -1,4 +1,4 @@
-"""BERT's encoder with heads that look at fixed places (Raganato et al., arXiv:2002.10260)."""
+"""BERT's encoder with heads that attend to fixed positions (Raganato et al., arXiv:2002.10260)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,14 +15,8 @@ from bert_tf.networks.encoder import BertEncoder
 
 @register
 class FixedPatternEncoder(BertEncoder):
-    """An encoder in each of whose layers the first heads have given maps, and the others learn.
-
-    Everything else is as in `BertEncoder`. A head that is fixed has no queries and no keys.
-
-    Args:
-        config: `FixedPatternConfig`.
-        kwargs: as of `BertEncoder`.
-    """
+    """A `BertEncoder` whose first heads in each layer have given maps, and neither queries nor
+    keys."""
 
     def __init__(self, config: FixedPatternConfig, name: str = "bert", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
@@ -32,11 +26,11 @@ class FixedPatternEncoder(BertEncoder):
         return FixedPatternLayer(self.config, *shared, **kwargs)
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
-        """The bias of the learned heads, and the maps of the others.
+        """Returns the bias of the learned heads, and the maps of the others.
 
         Raises:
             InputError: patterns count words, and `token_boundary`, integer [B, S], 1 where a word
-                begins, is not there.
+                begins, is missing.
         """
         config, mask = self.config, inputs.get("input_mask")
         if mask is None:
@@ -51,7 +45,7 @@ class FixedPatternEncoder(BertEncoder):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "FixedPatternEncoder":
-        # Its first version kept the patterns beside the configuration.
+        # The first version stored the patterns beside the configuration.
         beside = {key: config[key] for key in ("fixed_heads", "empty_rows") if key in config}
         own = {key: value for key, value in config.items() if key not in beside}
         return super().from_config({**own, "config": {**config["config"], **beside}})

@@ -18,7 +18,7 @@ from bert_tf.networks.encoder import BertEncoder
 
 @register
 class GPTEmbeddings(FromConfig, keras.layers.Layer):
-    """The sum of a word's and a position's row of one table. Dropout is that of the table."""
+    """The sum of a word's and a position's row of one table. Dropout applies to the table."""
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
@@ -29,7 +29,7 @@ class GPTEmbeddings(FromConfig, keras.layers.Layer):
                                ("position_embeddings", config.max_position_embeddings)))
 
     def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """From integer [B, S] to float [B, S, H], and the table [V + P, H] with its dropout.
+        """integer [B, S] -> float [B, S, H], and the table [V + P, H] with its dropout.
 
         Raises:
             ValueError: S is larger than P.
@@ -47,11 +47,12 @@ class GPTEmbeddings(FromConfig, keras.layers.Layer):
 
 @register
 class GPT(BertEncoder):
-    """Layers as BERT's, from left to right, without segments, a norm of the embeddings or a pooler.
+    """BERT's layers from left to right, without segments, a norm of the embeddings or a pooler.
 
-    Beside what `BertEncoder` returns there is `output_table` [V + P, H], by which a language model
-    predicts: positions are among what it can predict, as in the original. `pooled_output` is the
-    output at the last token, _classify_. No position is masked: padding is on the right.
+    In addition to `BertEncoder`'s outputs it returns `output_table` [V + P, H], with which a
+    language model predicts: positions are among the predictable tokens, as in the original.
+    `pooled_output` is the output at the last token, _classify_. No position is masked: padding is
+    on the right.
     """
 
     reads = ("input_ids", "input_mask")

@@ -20,10 +20,10 @@ _EPSILON = 1e-6
 
 
 class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
-    """Embeddings whose mean over the words of a text is 0, and whose variance is 1.
+    """Embeddings with mean 0 and variance 1 over the words of a text.
 
-    `token_counts`, float [V], is how often each word is in the text: a weight that is not trained,
-    all 1 until it is set.
+    `token_counts`, float [V], has each word's frequency in the text: a weight that is not trained,
+    initially all 1.
     """
 
     def build(self, input_shape: Any = None) -> None:
@@ -35,7 +35,7 @@ class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
             (config.vocab_size,), "ones", trainable=False, name="token_counts", autocast=False)
 
     def call(self, input_ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """From integer [B, S] to float [B, S, E], with one dropout mask for all steps."""
+        """integer [B, S] -> float [B, S, E], with one dropout mask for all steps."""
         table = ops.cast(self.word_embeddings, "float32")
         if self.config.normalize_embeddings:
             shares = self.token_counts / ops.sum(self.token_counts)
@@ -50,7 +50,7 @@ class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
 
     @staticmethod
     def _drop(x, rate, shape, seed):
-        """Dropout with a mask of `shape`."""
+        """Applies dropout with a mask of `shape`."""
         if seed is None or not rate:
             return x
         return x * (ops.cast(uniform(shape, seed) >= rate, x.dtype) * (1 / (1 - rate)))
@@ -60,13 +60,10 @@ class NormalizedEmbeddings(FromConfig, keras.layers.Layer):
 class SequenceLstm(FromConfig, keras.Model):
     """LSTMs from left to right, without a bias of the forget gate.
 
-    Args:
-        config: `SequenceLstmConfig`.
-
     Attributes:
-        reads: names of the features that `call` takes; only the first is required.
-        also_reads: names of those that pre-training has.
-        carries: the states of the LSTMs, by their names, with the shapes of one row.
+        reads: names of the features; only the first is required.
+        also_reads: names of pre-training's features.
+        carries: the states of the LSTMs, by name, with the shapes of one row.
     """
 
     reads = ("input_ids", "input_mask")
@@ -90,7 +87,7 @@ class SequenceLstm(FromConfig, keras.Model):
                 lstm.build()
 
     def take_counts(self, counts: Any) -> None:
-        """Takes how often each token is in the text that the network is trained on, int [V]."""
+        """Sets each token's frequency in the training text, int [V]."""
         self.embeddings.token_counts.assign(ops.cast(counts, "float32"))
 
     @property
@@ -100,19 +97,19 @@ class SequenceLstm(FromConfig, keras.Model):
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        """
+        """Returns named tensors.
+
         Args:
-            inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
-                padding, all 1 if absent. `carried` is what a step before returned as such; without
-                it, states are zero. They are zero, too, in rows where `is_start`, [B, 1], is 1.
+            inputs: integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for padding,
+                default 1. `carried` is an earlier step's result; default: zero states. `is_start`,
+                [B, 1], resets the states of rows where it is 1.
             training: whether to apply dropout.
-            dropout_seed: integer [2], of which the dropout mask is a pure function; drawn from
-                `seed_generator` if None.
+            dropout_seed: see `BertEncoder.call`.
 
         Returns:
-            A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], the output at the last
-            token, `embedding_output` [B, S, E], `layer_outputs` (list of [B, S, H]),
-            `carried`, the states after the last step, and `token_counts`, float32 [V].
+            `sequence_output` [B, S, H], `pooled_output` [B, H], the output at the last token,
+            `embedding_output` [B, S, E], `layer_outputs` (list of [B, S, H]), `carried`, the states
+            after the last step, and `token_counts`, float32 [V].
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         given = inputs.get("input_mask")
