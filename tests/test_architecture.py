@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -176,6 +177,41 @@ def test_importing_costs_nothing():
     assert not loaded_by("import bert_tf") & heavy
     # Flags are read, help is shown and files are looked for before TensorFlow is loaded.
     assert not loaded_by(f"import {', '.join(programs())}") & heavy
+
+
+def exports(package):
+    """The modules of a package's public names."""
+    for node in ast.walk(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_loader.attach":
+            homes = next(option.value for option in node.keywords if option.arg == "submod_attrs")
+            return {name: module for module, names in ast.literal_eval(homes).items()
+                    for name in names}
+    return {}
+
+
+def reached(start):
+    """The files of bert_tf that a file imports, and those that these import."""
+    found, todo = set(), [ROOT / start]
+    while todo:
+        path = todo.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for name in filter(re.compile(r"bert_tf\.").match, imports(path)):
+            package, _, last = name.rpartition(".")
+            module, package = ROOT / name.replace(".", "/"), ROOT / package.replace(".", "/")
+            if package.is_dir() and not module.exists() and not module.with_suffix(".py").exists():
+                module = package / exports(package).get(last, "__init__")
+            elif not package.is_dir():
+                module = package
+            todo += [module.with_suffix(".py")] if module.with_suffix(".py").exists() else []
+    return {str(path.relative_to(ROOT)) for path in found}
+
+
+def test_the_encoder_needs_few_files():
+    """BERT's network does not reach the sizes and layers of other networks."""
+    found = reached("bert_tf/networks/encoder.py")
+    assert "bert_tf/layers/transformer.py" in found and len(found) <= 15, sorted(found)
 
 
 def packages():

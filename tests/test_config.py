@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert_tf.config import CONFIGS, PRESETS, EncoderConfig, Sizes, read_config
+from bert_tf.config import CONFIGS, PRESETS, EncoderConfig, Sizes, read_config, table
 from bert_tf.errors import InputError
 from bert_tf.options import differing_options, same_options, settle
 
@@ -105,7 +105,7 @@ class OtherConfig(Sizes):
     ({"n_piece": 9, "n_layer": 3, "model_type": "other"}, OtherConfig(9, 3)),
 ])
 def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path, monkeypatch):
-    monkeypatch.setitem(CONFIGS, "other", OtherConfig)
+    monkeypatch.setattr(table, "CONFIGS", {**CONFIGS, "other": OtherConfig})
     (tmp_path / "config.json").write_text(json.dumps(values))
     config = read_config(tmp_path / "config.json")
     assert config == expected and type(config) is type(expected)
@@ -121,7 +121,7 @@ def test_a_file_is_read_by_its_model_type_or_its_keys(values, expected, tmp_path
     ({"model_type": "bart"}, "json: .* 'bart' is unknown; did you mean bert. .*, other"),
 ])
 def test_refusals_of_any_configuration_name_the_file(values, message, tmp_path, monkeypatch):
-    monkeypatch.setitem(CONFIGS, "other", OtherConfig)
+    monkeypatch.setattr(table, "CONFIGS", {**CONFIGS, "other": OtherConfig})
     (tmp_path / "config.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match=message):
         read_config(tmp_path / "config.json")

@@ -37,8 +37,8 @@ LAYER = {"attention/self/query": "split", "attention/self/key": "split",
 # What a layer that was trained to be rounded carries beside its weights (layers/quantisation.py).
 RANGES = ("steps", "input_threshold", "output_threshold")
 
-# The same where all tensors of a layer are rounded (layers/affine.py): the tensors with ranges, by
-# the end of the name of a weight beside them.
+# The same where all tensors of a layer are rounded (networks/mobilebert/affine.py): the tensors
+# with ranges, by the end of the name of a weight beside them.
 MOVING_RANGES = {"/kernel": ("input",), "/gamma": ("input", "beta", "gamma", "product"),
                  "/query/kernel": ("scores", "masked", "summed", "context")}
 MOVING_PARTS = ("steps", "low", "high")
@@ -256,7 +256,7 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
         **{f"{name}/{part}": shape for name, head in _heads(named)
            for part, shape in head.shapes.items()},
     }
-    how = getattr(config, "quantisation", None)
+    how = config.quantisation
     if how and how.scheme == "affine":
         found |= dict.fromkeys(_moving_ranges(found), "")
     elif how and how.keeps_ranges:
@@ -268,7 +268,7 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
 
 def keras_dense(config: Any) -> str:
     """The class of a network's dense layers outside its encoder's layers."""
-    how = getattr(config, "quantisation", None)
+    how = config.quantisation
     return "QuantisedDense" if how and how.scheme != "affine" else "Dense"
 
 
@@ -311,7 +311,7 @@ def sizes(config: EncoderConfig, name: str = "") -> dict[str, int | None]:
              "S": getattr(config, "transformed_size", None),
              "J": 2 * config.hidden_size, "L": config.depth, "1": 1, "2": 2,
              **dict.fromkeys("CFUGKQRWB")}
-    if getattr(config, "is_pruned", False) and (layer := re.match(r"encoder/layer_(\d+)/", name)):
+    if config.is_pruned and (layer := re.match(r"encoder/layer_(\d+)/", name)):
         number = int(layer[1])
         if "/attention/" in name:
             heads = len(config.kept_heads(number))
@@ -330,7 +330,7 @@ def numbers(name: str, config: EncoderConfig) -> list[int]:
     if head(name) in stacks:
         return list(range(stacks[head(name)]))
     attentions, feed_forwards = zip(*config.layer_weights)
-    if "/attention/self/" in name and getattr(config, "pruned_heads", ()):
+    if "/attention/self/" in name and config.pruned_heads:
         attentions = tuple(i for i in attentions if config.kept_heads(i))
     return sorted(set(attentions if "/attention/" in name else feed_forwards))
 

@@ -54,7 +54,7 @@ class LayerHessian:
 
     def __init__(self, learner: Learner, number: int) -> None:
         config = learner.encoder.config
-        if getattr(config, "quantisation", None):
+        if config.quantisation:
             raise InputError("the model's numbers are rounded, so that its loss has no second "
                              "derivative; take the float model.")
         if config.shares_layers:

@@ -10,13 +10,13 @@ from bert_tf.checkpoints.quantised import Rounded
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config.quantisation import FLOAT_BITS, Quantisation
 from bert_tf.errors import InputError
-from bert_tf.layers.affine import affine
 from bert_tf.layers.quantisation import (
     QuantisedDense,
     asymmetric,
     ranges_of_groups,
     symmetric,
 )
+from bert_tf.networks.mobilebert.affine import affine
 from bert_tf.training.learners.learner import Learner
 
 
@@ -61,7 +61,7 @@ def write_integers(folder: str, learner: Learner) -> str:
         InputError: the network is not rounded.
     """
     config = learner.encoder.config
-    how = getattr(config, "quantisation", None)
+    how = config.quantisation
     if not how:
         raise InputError("the model's numbers are not rounded to a few bits; give --quantisation.")
     bits = bits_of(learner)

@@ -3,7 +3,8 @@
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
-    "encoder": ["ALBERT", "PATTERNS", "EncoderConfig", "FixedPatternConfig"],
+    "encoder": ["ALBERT", "EncoderConfig"],
+    "fixed_patterns": ["PATTERNS", "FixedPatternConfig"],
     "gpt": ["GPTConfig"],
     "mobilebert": ["MobileBertConfig"],
     "bilstm": ["BiLstmConfig"],

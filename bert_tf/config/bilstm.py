@@ -3,12 +3,11 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.config.recurrent import Recurrent
 from bert_tf.config.sizes import Sizes
 
 
 @dataclasses.dataclass(frozen=True)
-class BiLstmConfig(Recurrent, Sizes):
+class BiLstmConfig(Sizes):
     """The sizes of the student of arXiv:1903.12136; the defaults are those of its authors' code
     (castorini/d-bert).
 
@@ -29,11 +28,10 @@ class BiLstmConfig(Recurrent, Sizes):
     choices: ClassVar = {"model_type": ("bilstm",), "pairs": (True, False)}
     distinctive_keys: ClassVar = ("pairs",)
     unseen_keys: ClassVar = ("pairs",)
-    type_vocab_size: ClassVar[int] = 2
-    num_hidden_layers: ClassVar[int] = 1
-    depth: ClassVar[int] = 1
-    dropout_keys: ClassVar[tuple[str, ...]] = ()
-    has_pooler: ClassVar[bool] = True
+    unused_keys: ClassVar = ()
+    has_bert_presets: ClassVar = False
+    dropout_keys: ClassVar = ()
+    type_vocab_size, num_hidden_layers, pooler_type = 2, 1, "first_token_transform"
 
     vocab_size: int
     embedding_size: int = 300
@@ -42,10 +40,6 @@ class BiLstmConfig(Recurrent, Sizes):
     pairs: bool = False
     initializer_range: float = 0.02     # of heads
     model_type: str = "bilstm"
-
-    @property
-    def embedding_width(self) -> int:
-        return self.embedding_size
 
     @property
     def read_width(self) -> int:

@@ -1,17 +1,59 @@
 """The sizes of BERT's encoder, and of its relatives'."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.encoder_sizes import TASK_TYPES, BertSizes, EncoderSizes
-from bert_tf.config.pruned import as_pruned_heads, check_intermediate_sizes
 from bert_tf.config.quantisation import Quantisation, settle
-from bert_tf.config.sizes import ACTIVATIONS, UNSEEN_KEYS, check_sizes, preset
+from bert_tf.config.sizes import (
+    ACTIVATIONS,
+    FRACTIONS,
+    UNSEEN_KEYS,
+    WHOLE_NUMBERS,
+    Sizes,
+    check_sizes,
+)
+from bert_tf.config.table import BERT_TYPES
 from bert_tf.errors import InputError
+
+# In transformers' ErnieConfig.
+TASK_TYPES = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class EncoderConfig(BertSizes, EncoderSizes):
+class BertSizes(Sizes):
+    """The sizes under the keys of google-research/bert's BertConfig, with its defaults.
+
+    Attributes:
+        hidden_size: H.
+        type_vocab_size: the rows of the table of segments.
+        model_type: a key of `CONFIGS`.
+        embedding_size: E, the width of the embeddings; H if None.
+    """
+
+    whole_numbers: ClassVar[dict[str, int]] = {
+        **WHOLE_NUMBERS, "type_vocab_size": 65_536, "embedding_size": 65_536}
+    fractions: ClassVar[dict[str, float]] = FRACTIONS
+    uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    model_type: str = "bert"
+    embedding_size: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig(BertSizes):
     """The sizes of a BERT encoder, or of a relative's.
 
     Attributes:
@@ -47,8 +89,7 @@ class EncoderConfig(BertSizes, EncoderSizes):
         **BertSizes.whole_numbers, "num_hidden_groups": 1_024, "inner_group_num": 64,
         "task_type_vocab_size": 65_536}
     choices: ClassVar = {"hidden_act": ACTIVATIONS,
-                         "model_type": ("bert", "roberta", "albert", "electra", "spanbert",
-                                        "structbert", "ernie", "distilbert"),
+                         "model_type": BERT_TYPES,
                          "shared_parts": ("all", "attention", "feed_forward"),
                          "pooler_type": ("first_token_transform", "first_token",
                                          "first_token_relu", "first_token_tanh_relu"),
@@ -81,13 +122,80 @@ class EncoderConfig(BertSizes, EncoderSizes):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "pruned_heads", as_pruned_heads(self))
-        check_intermediate_sizes(self)
+        object.__setattr__(self, "pruned_heads", _as_pruned_heads(self))
+        _check_intermediate_sizes(self)
         check_sizes(self)
         if self.model_type == "distilbert" and self.pooler_type != "first_token_relu":
             raise InputError(f"pooler_type is {self.pooler_type}; with model_type distilbert it "
                              "must be first_token_relu.")
         settle(self)
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights in the encoder's matrices, which are nearly all."""
+        tables = (self.vocab_size + self.max_position_embeddings + self.segment_types
+                  + self.task_types)
+        width, hidden = self.embedding_width, self.hidden_size
+        attentions, feed_forwards = map(set, zip(*self.layer_weights))
+        return (tables * width + hidden * (
+            4 * self.head_size * sum(len(self.kept_heads(i)) for i in attentions)
+            + 2 * sum(map(self.feed_forward_size, feed_forwards))
+            + (width if self.projects else 0) + (hidden if self.has_pooler else 0)))
+
+    def kept_heads(self, number: int) -> list[int]:
+        """The heads of the attention `number` that were not cut, by their original numbers."""
+        pruned = dict(self.pruned_heads).get(number, ())
+        return [head for head in range(self.num_attention_heads) if head not in pruned]
+
+    def feed_forward_size(self, number: int) -> int:
+        """F of the feed-forward network `number`."""
+        if self.intermediate_sizes is None:
+            return self.intermediate_size
+        numbers = sorted({feed_forward for _, feed_forward in self.layer_weights})
+        return self.intermediate_sizes[numbers.index(number)]
+
+    @property
+    def is_pruned(self) -> bool:      # type: ignore[override]
+        """Whether some layers lack heads or units that others have."""
+        return bool(self.pruned_heads or self.intermediate_sizes)
+
+    @property
+    def task_types(self) -> int:      # type: ignore[override]
+        """How many tasks have an embedding."""
+        return (self.task_type_vocab_size or TASK_TYPES) if self.use_task_id else 0
+
+    @property
+    def has_segments(self) -> bool:      # type: ignore[override]
+        """Whether segments are told apart. RoBERTa's code has none; its files in Hugging Face's
+        format hold one row for them, of zeros."""
+        return self.model_type not in ("roberta", "distilbert")
+
+    @property
+    def segment_types(self) -> int:
+        """The rows of the table of segments; 0 where there is no table."""
+        return 0 if self.model_type == "distilbert" else self.type_vocab_size
+
+    @property
+    def shares_layers(self) -> bool:      # type: ignore[override]
+        """Whether some layers share weights."""
+        return any(len(set(numbers)) < self.depth for numbers in zip(*self.layer_weights))
+
+    @property
+    def layer_weights(self) -> list[tuple[int, int]]:
+        """See `Sizes`. As google-research/albert finds the group of a layer, modeling.py: by a
+        division in floating point, which for some sizes, such as 22 layers in 22 groups, uses one
+        group twice and another never. A part that the blocks share beside one that they do not has
+        the number of the first of them.
+        """
+        groups, inner, passed = self.num_hidden_groups, self.inner_group_num, range(self.depth)
+        if groups is None:
+            return [(i, i) for i in passed]
+        shared = [int(layer / self.num_hidden_layers * groups) * inner + i
+                  for layer in range(self.num_hidden_layers) for i in range(inner)]
+        if self.shared_parts == "all":
+            return [(i, i) for i in shared]
+        pairs = list(zip(map(shared.index, shared), passed))
+        return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
 
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""
@@ -115,74 +223,57 @@ class EncoderConfig(BertSizes, EncoderSizes):
             values["intermediate_sizes"] = list(self.intermediate_sizes)
         return values | ({"model_type": self.model_type} if "num_hidden_groups" in values else {})
 
-    preset: ClassVar[Any] = classmethod(preset)
-
-
-# What a head with a fixed pattern looks at (arXiv:2002.10260): the token itself; the one before;
-# the one after; those two and more before, the more the nearer; those two and more after; all, the
-# more the nearer to the end; or to the start.
-PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
-
-
-@dataclasses.dataclass(frozen=True)
-class FixedPatternConfig(EncoderConfig):
-    """The sizes of a `FixedPatternEncoder`: those of BERT's encoder, and which heads look at fixed
-    places.
-
-    Attributes:
-        fixed_heads: the patterns of the first F heads of each layer, of `PATTERNS`; one may come
-            twice.
-        empty_rows: what a token looks at where its pattern has nothing: "end", the first or last
-            token; "zero", nothing.
-        pattern_units: what patterns count, "tokens" or "words". For words the network reads the
-            feature `token_boundary`.
-    """
-
-    choices: ClassVar = {**EncoderConfig.choices, "model_type": ("fixed_patterns",),
-                         "empty_rows": ("end", "zero"), "pattern_units": ("tokens", "words")}
-    added_keys: ClassVar = tuple(key for key in EncoderConfig.added_keys if key != "model_type")
-    distinctive_keys: ClassVar = ("fixed_heads",)
-    unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "fixed_heads", "empty_rows",
-                             "pattern_units")
-
-    model_type: str = "fixed_patterns"
-    fixed_heads: tuple[str, ...] = PATTERNS
-    empty_rows: str = "end"
-    pattern_units: str = "tokens"
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not isinstance(self.fixed_heads, (list, tuple)):
-            raise InputError(f"fixed_heads must be a list, not {self.fixed_heads!r}.")
-        object.__setattr__(self, "fixed_heads", tuple(self.fixed_heads))
-        if self.pruned_heads:
-            raise InputError("pruned_heads: heads are not cut from a network some of whose heads "
-                             "look at fixed places; leave it out.")
-        if self.is_causal:
-            raise InputError("fixed_heads look at both sides of a token; directionality must be "
-                             "bidi.")
-        for name in self.fixed_heads:
-            if name not in PATTERNS:
-                raise InputError(f"fixed_heads: there is no pattern {name!r}; choose from "
-                                 f"{', '.join(PATTERNS)}.")
-        if len(self.fixed_heads) > self.num_attention_heads:
-            raise InputError(f"fixed_heads names {len(self.fixed_heads)} heads of "
-                             f"{self.num_attention_heads} (num_attention_heads); name fewer.")
-
-    @property
-    def learned_heads(self) -> int:
-        return self.num_attention_heads - len(self.fixed_heads)
-
-    @property
-    def further_features(self) -> tuple[str, ...]:
-        return ("token_boundary",) if self.pattern_units == "words" else ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `Sizes.to_dict`, with lists as JSON has them."""
-        return {**super().to_dict(), "fixed_heads": list(self.fixed_heads)}
-
 
 # What google-research/albert takes for a key that its file lacks.
 ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
           "num_hidden_groups": 1, "num_attention_heads": 64, "intermediate_size": 16384,
           "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 2}
+
+
+def _as_pruned_heads(config: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """`pruned_heads` of an `EncoderConfig` as sorted pairs (number of the attention, its heads);
+    layers without any are left out.
+
+    Raises:
+        InputError: the layers or heads are not there.
+    """
+    given = config.pruned_heads
+    attentions = {attention for attention, _ in config.layer_weights}
+    found: dict[int, tuple[int, ...]] = {}
+    try:
+        pairs = given.items() if isinstance(given, Mapping) else tuple(given)
+        for layer, heads in pairs:
+            if not isinstance(layer, (int, str)) or not all(type(head) is int for head in heads):
+                raise TypeError
+            found[int(layer)] = tuple(sorted(set(heads)))
+    except (TypeError, ValueError):
+        raise InputError("pruned_heads must map numbers of layers to lists of heads, not "
+                         f"{given!r}.") from None
+    for layer, of_layer in found.items():
+        if layer not in attentions:
+            raise InputError(f"pruned_heads: there is no layer {layer} with an attention of its "
+                             f"own; there are {', '.join(map(str, sorted(attentions)))}.")
+        for head in of_layer:
+            if not 0 <= head < config.num_attention_heads:
+                raise InputError(f"pruned_heads: layer {layer} has no head {head}; heads are from "
+                                 f"0 to {config.num_attention_heads - 1}.")
+    return tuple((layer, heads) for layer, heads in sorted(found.items()) if heads)
+
+
+def _check_intermediate_sizes(config: Any) -> None:
+    """Makes `intermediate_sizes` of an `EncoderConfig` a tuple, or None where all are alike.
+
+    Raises:
+        InputError: there is not one for each feed-forward network, or one is no size.
+    """
+    given = config.intermediate_sizes
+    if given is None:
+        return
+    count = len({feed_forward for _, feed_forward in config.layer_weights})
+    is_list = isinstance(given, (list, tuple))
+    if not is_list or len(given) != count or not all(
+            type(size) is int and 1 <= size <= config.intermediate_size for size in given):
+        raise InputError(f"intermediate_sizes must be {count} whole numbers from 1 to "
+                         f"intermediate_size ({config.intermediate_size}), not {given!r}.")
+    sizes = None if set(given) == {config.intermediate_size} else tuple(given)
+    object.__setattr__(config, "intermediate_sizes", sizes)

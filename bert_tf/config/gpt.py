@@ -1,14 +1,14 @@
 """The sizes of GPT."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from bert_tf.config.encoder_sizes import EncoderSizes
-from bert_tf.config.sizes import ACTIVATIONS, FRACTIONS, WHOLE_NUMBERS, check_sizes, preset
+from bert_tf.config.encoder import EncoderConfig
+from bert_tf.config.sizes import ACTIVATIONS, FRACTIONS, WHOLE_NUMBERS, Sizes, check_sizes
 
 
 @dataclasses.dataclass(frozen=True)
-class GPTConfig(EncoderSizes):
+class GPTConfig(Sizes):
     """The sizes of GPT (Radford et al. 2018); the defaults are those of the released model.
 
     Attributes:
@@ -23,6 +23,7 @@ class GPTConfig(EncoderSizes):
     fractions: ClassVar = {"embedding_dropout_prob": 1, **FRACTIONS}
     choices: ClassVar = {"hidden_act": ACTIVATIONS, "model_type": ("openai-gpt",)}
     unused_keys: ClassVar = ()
+    uncased: ClassVar = {"vocab_size": 30522}
 
     vocab_size: int = 40481
     hidden_size: int = 768
@@ -38,14 +39,10 @@ class GPTConfig(EncoderSizes):
     layer_norm_eps: float = 1e-5
     model_type: str = "openai-gpt"
 
-    # What else `EncoderSizes` and the layers ask for, which GPT has not.
-    type_vocab_size, inner_group_num, use_task_id = 0, 1, False
-    embedding_size = num_hidden_groups = task_type_vocab_size = None
-    shared_parts, pooler_type, directionality = "all", "first_token", "left_to_right"
+    directionality = "left_to_right"
     truncates_initializer, has_tied_lm = False, True
+    num_weights = EncoderConfig.num_weights
 
     def __post_init__(self):
         super().__post_init__()
         check_sizes(self)
-
-    preset: ClassVar[Any] = classmethod(preset)

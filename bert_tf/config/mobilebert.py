@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.encoder_sizes import BertSizes, EncoderSizes
+from bert_tf.config.encoder import BertSizes
 from bert_tf.config.quantisation import Quantisation, settle
-from bert_tf.config.sizes import ACTIVATIONS, PRESETS, UNSEEN_KEYS, check_weights, preset
+from bert_tf.config.sizes import ACTIVATIONS, PRESETS, UNSEEN_KEYS, check_weights
 from bert_tf.errors import InputError
 
 MOST_FEED_FORWARDS = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class MobileBertConfig(BertSizes, EncoderSizes):
+class MobileBertConfig(BertSizes):
     """The sizes of MobileBERT (arXiv:2004.02984); names and defaults are those of BertConfig in
     google-research's mobilebert/modeling.py, whose layers are BERT's unless a key says otherwise.
 
@@ -63,9 +63,6 @@ class MobileBertConfig(BertSizes, EncoderSizes):
     classifier_activation: bool = True
     quantisation: Quantisation | None = None
 
-    # What else `EncoderSizes` and the layers ask for, which MobileBERT has not.
-    inner_group_num, use_task_id, num_hidden_groups = 1, False, None
-    task_type_vocab_size, shared_parts, directionality = None, "all", "bidi"
     # The layer between embeddings and encoder is part of the embeddings.
     projects = False
 
@@ -156,11 +153,11 @@ class MobileBertConfig(BertSizes, EncoderSizes):
     def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
                presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
                **overrides: Any) -> Self:
-        """See `bert_tf.config.sizes.preset`; a size of BERT stands for its layers and width, with
+        """As `Sizes.preset`; a size of BERT stands for its layers and width, with
         MobileBERT's proportions."""
         if name in PRESETS and name not in presets:
             _, width = PRESETS[name]
             inner = width // 4
             overrides = {"embedding_size": inner, "intra_bottleneck_size": inner,
                          "intermediate_size": width, "num_attention_heads": 4, **overrides}
-        return preset(cls, name, sizes, presets, **overrides)
+        return super().preset(name, sizes, presets, **overrides)

@@ -3,55 +3,17 @@ learning.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from bert_tf.config.sizes import WHOLE_NUMBERS, Sizes
-from bert_tf.errors import InputError, choose_from
+from bert_tf.config.sizes import Sizes
+from bert_tf.errors import InputError
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
 
-_NO_LIMIT = WHOLE_NUMBERS["max_position_embeddings"]
 _MOST_FILTERS = 64
 
 
-class Recurrent:
-    """What scripts and heads ask of every network, as a recurrent one answers."""
-
-    vocab_size: int
-    # Sequences may have any length.
-    max_position_embeddings: ClassVar[int] = _NO_LIMIT
-    type_vocab_size: ClassVar[int] = 0
-    unused_keys: ClassVar[tuple[str, ...]] = ()
-    # There is neither attention nor a layer that others share.
-    task_types = intermediate_size = num_attention_heads = head_size = learned_heads = 0
-    inner_group_num: ClassVar[int] = 1
-    shares_layers: ClassVar[bool] = False
-    layer_weights: ClassVar[tuple] = ()
-    dropout_keys: ClassVar[tuple[str, ...]] = ("hidden_dropout_prob",)
-    has_pooler: ClassVar[bool] = False
-
-    @classmethod
-    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
-               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-               **overrides: Any) -> Self:
-        """The published size `name`.
-
-        Args:
-            name: a key of `presets`.
-            sizes, presets, overrides: see `bert_tf.config.sizes.preset`.
-
-        Raises:
-            InputError: there is no such size, or a value is refused.
-        """
-        if name not in presets:
-            raise InputError(f"there is no size {name!r}; {choose_from(name, presets)}")
-        values = {**sizes, **presets[name], **overrides}
-        return cls.from_dict(values)        # type: ignore[attr-defined]
-
-
 @dataclasses.dataclass(frozen=True)
-class ElmoConfig(Recurrent, Sizes):
+class ElmoConfig(Sizes):
     """The sizes of ELMo's two language models (arXiv:1802.05365); the names are those of
     allenai/bilm-tf's options.json, the defaults those of the released model.
 
@@ -81,6 +43,9 @@ class ElmoConfig(Recurrent, Sizes):
                            "initializer_range": 10}
     choices: ClassVar = {"activation": ("relu", "tanh"), "model_type": ("elmo",),
                          "use_skip_connections": (True, False), "n_highway": tuple(range(65))}
+    unused_keys: ClassVar = ()
+    has_bert_presets: ClassVar = False
+    dropout_keys: ClassVar = ("hidden_dropout_prob",)
     distinctive_keys: ClassVar = ("projection_dim", "filters")
     unseen_keys: ClassVar = ("cell_clip", "proj_clip", "use_skip_connections", "activation")
 
@@ -134,11 +99,6 @@ class ElmoConfig(Recurrent, Sizes):
         return self.n_layers
 
     @property
-    def depth(self) -> int:
-        """How many layers a token passes."""
-        return self.n_layers
-
-    @property
     def further_features(self) -> tuple[str, ...]:
         return spelling_names(self.max_characters_per_token) if self.filters else ()
 
@@ -157,7 +117,7 @@ class ElmoConfig(Recurrent, Sizes):
 
 
 @dataclasses.dataclass(frozen=True)
-class SequenceLstmConfig(Recurrent, Sizes):
+class SequenceLstmConfig(Sizes):
     """The sizes of the LSTM of arXiv:1511.01432; the defaults are those of its authors' code
     (tensorflow/models, research/adversarial_text).
 
@@ -181,6 +141,9 @@ class SequenceLstmConfig(Recurrent, Sizes):
                            "initializer_range": 10}
     choices: ClassVar = {"model_type": ("sequence_lstm",), "directionality": ("left_to_right",),
                          "normalize_embeddings": (True, False)}
+    unused_keys: ClassVar = ()
+    has_bert_presets: ClassVar = False
+    dropout_keys: ClassVar = ("hidden_dropout_prob",)
     distinctive_keys: ClassVar = ("normalize_embeddings",)
     unseen_keys: ClassVar = ("normalize_embeddings",)
 
@@ -194,12 +157,3 @@ class SequenceLstmConfig(Recurrent, Sizes):
     initializer_range: float = 0.02     # of heads
     directionality: str = "left_to_right"
     model_type: str = "sequence_lstm"
-
-    @property
-    def embedding_width(self) -> int:
-        return self.embedding_size
-
-    @property
-    def depth(self) -> int:
-        """How many layers a token passes."""
-        return self.num_hidden_layers

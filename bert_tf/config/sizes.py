@@ -11,7 +11,9 @@ from bert_tf.files import write_json
 from bert_tf.options import read_json
 
 T = TypeVar("T")
-S = TypeVar("S", bound="Sizes")
+# Values of what a network lacks, whatever type it has in others.
+_ABSENT: Any = None
+_NOTHING: Any = ()
 
 # "gelu" is the tanh approximation of google-research/bert, whatever other libraries mean by it;
 # the exact form, which Hugging Face calls "gelu", is "gelu_erf" here.
@@ -71,6 +73,15 @@ class Sizes:
         unseen_keys: fields that make another network without changing a weight's shape.
         activation_key: the field that is the activation of feed-forward networks.
         dropout_keys: the fields that are rates of dropout.
+        common_names: the network's own name of each of BERT's sizes.
+        absent_names: BERT's sizes that it lacks, and that presets leave out.
+        own_presets: published sizes of the network that are not BERT's, by name.
+        has_bert_presets: whether layers and widths of BERT's sizes make sense for it.
+        uncased: values of presets that differ from the fields' defaults.
+        vocab_multiple: the number of which presets make `vocab_size` a multiple.
+        pruned_keys: the fields that describe what was cut.
+        truncates_initializer: whether initial matrices are of a normal distribution without tails.
+        has_tied_lm: whether a language model on top of the network needs no weights of its own.
 
     Raises:
         InputError: a value has the wrong type or can't be built; names the key.
@@ -88,6 +99,30 @@ class Sizes:
     activation_key: ClassVar[str] = "hidden_act"
     dropout_keys: ClassVar[tuple[str, ...]] = ("hidden_dropout_prob",
                                                "attention_probs_dropout_prob")
+
+    common_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    absent_names: ClassVar[tuple[str, ...]] = ()
+    own_presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    has_bert_presets: ClassVar[bool] = True
+    uncased: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    vocab_multiple: ClassVar[int] = 1
+    pruned_keys: ClassVar[tuple[str, ...]] = ()
+    truncates_initializer: ClassVar[bool] = True
+    has_tied_lm: ClassVar[bool] = False
+
+    # What a network lacks whose configuration does not say otherwise: there is no longest sequence,
+    # segments and tasks have no vectors, layers share no weights, and nothing was cut or is
+    # rounded.
+    max_position_embeddings = WHOLE_NUMBERS["max_position_embeddings"]
+    type_vocab_size = intermediate_size = num_attention_heads = 0
+    task_types, inner_group_num = 0, 1
+    is_pruned = shares_layers = use_task_id = False
+    has_segments = True
+    embedding_size = num_hidden_groups = quantisation = _ABSENT
+    pruned_heads = _NOTHING
+    shared_parts, pooler_type, directionality = "all", "first_token", "bidi"
+    # All have these.
+    hidden_size = num_hidden_layers = model_type = _ABSENT
 
     def __post_init__(self):
         for name, largest in self.whole_numbers.items():
@@ -157,26 +192,108 @@ class Sizes:
         return {name: value for name, value in dataclasses.asdict(self).items()
                 if name not in self.added_keys or value != getattr(type(self), name)}
 
-    # The fields that describe what was cut.
-    pruned_keys: ClassVar[tuple[str, ...]] = ()
-    # Whether initial matrices are of a normal distribution without its tails.
-    truncates_initializer: ClassVar[bool] = True
-    # Whether a language model on top of the network needs no weights of its own.
-    has_tied_lm: ClassVar[bool] = False
+    @classmethod
+    def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
+               presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+               **overrides: Any) -> Self:
+        """The published size `name`, uncased English.
 
-    @property
-    def prediction_width(self) -> int:
-        """The width of the vectors from which hidden tokens are predicted."""
-        return self.embedding_width     # type: ignore[attr-defined]
+        Args:
+            name: of a size in `own_presets`, of BERT (tiny, mini, small, medium, base, large), or
+                in `presets`.
+            sizes: values that come before those, `Recipe.sizes`.
+            presets: by name, values that come before both, `Recipe.presets`.
+            overrides: values that come before all of these. Names of BERT's sizes stand for the
+                network's own everywhere.
 
-    @property
-    def is_causal(self) -> bool:
-        """Whether a token attends to itself and to the tokens on its left only."""
-        return getattr(self, "directionality", "") == "left_to_right"
+        Raises:
+            InputError: there is no such size, or a value is refused.
+        """
+        bert: dict[str, tuple[int, int]] = PRESETS if cls.has_bert_presets else {}
+        known: Mapping[str, Any] = cls.own_presets.get(name, {})
+        if not known and name in bert:
+            layers, width = bert[name]
+            known = {"hidden_size": width, "num_hidden_layers": layers,
+                     "num_attention_heads": width // 64, "intermediate_size": 4 * width}
+        elif not known and name not in presets:
+            raise InputError(f"there is no size {name!r}; " + choose_from(
+                name, dict.fromkeys([*bert, *cls.own_presets, *presets])))
+        values: dict[str, Any] = {}
+        for given in (cls.uncased, known, sizes, presets.get(name, {}), overrides):
+            values |= {cls.common_names.get(key, key): value for key, value in given.items()
+                       if key not in cls.absent_names}
+        if type(values.get("vocab_size")) is int:
+            values["vocab_size"] += -values["vocab_size"] % cls.vocab_multiple
+        return cls.from_dict(values)
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes the file that `from_json_file` reads, whole or not at all."""
         write_json(path, self.to_dict())
+
+    @property
+    def prediction_width(self) -> int:
+        """The width of the vectors from which hidden tokens are predicted."""
+        return self.embedding_width
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token attends to itself and to the tokens on its left only."""
+        return self.directionality == "left_to_right"
+
+    @property
+    def head_size(self) -> int:
+        """The width of one attention head."""
+        heads = self.num_attention_heads
+        return self.hidden_size // heads if heads else 0
+
+    @property
+    def attention_width(self) -> int:
+        """The width of all heads together."""
+        return self.num_attention_heads * self.head_size
+
+    @property
+    def learned_heads(self) -> int:
+        """The number of heads of a layer that have queries and keys."""
+        return self.num_attention_heads
+
+    @property
+    def embedding_width(self) -> int:
+        """E, the width of the embeddings."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def projects(self) -> bool:
+        """Whether a dense layer leads from the embeddings to the first layer."""
+        return self.embedding_width != self.hidden_size
+
+    @property
+    def segment_types(self) -> int:
+        """The rows of the table of segments; 0 where there is no table."""
+        return self.type_vocab_size
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the pooled output has weights of its own."""
+        return self.pooler_type != "first_token"
+
+    @property
+    def depth(self) -> int:
+        """How many blocks a sequence passes: L, times `inner_group_num`."""
+        return self.num_hidden_layers * self.inner_group_num
+
+    @property
+    def layer_weights(self) -> list[tuple[int, int]]:
+        """For each block that a sequence passes, the numbers of the weights of its attention and
+        of its feed-forward network: those of `encoder/layer_{i}` in their names."""
+        return [(i, i) for i in range(self.depth)]
+
+    def kept_heads(self, number: int) -> list[int]:
+        """The heads of the attention `number` that were not cut, by their original numbers."""
+        return list(range(self.num_attention_heads))
+
+    def feed_forward_size(self, number: int) -> int:
+        """F of the feed-forward network `number`."""
+        return self.intermediate_size
 
 
 def check_sizes(config):
@@ -192,31 +309,3 @@ def check_weights(config):
     if config.num_weights > _MOST_WEIGHTS:
         raise InputError(f"these sizes make {config.num_weights:,} weights, more than any BERT's "
                          f"({_MOST_WEIGHTS:,}).")
-
-
-def preset(cls: type[S], name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
-           presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-           **overrides: Any) -> S:
-    """The published size `name`, uncased English.
-
-    Args:
-        name: of a size of BERT (tiny, mini, small, medium, base, large), or in `presets`.
-        sizes: values that come before BERT's, those of `Recipe.sizes`.
-        presets: by name, values that come before both, those of `Recipe.presets`.
-        overrides: values that come before all of these.
-
-    Raises:
-        InputError: there is no such size, or a value is refused.
-    """
-    values: dict[str, Any] = {"vocab_size": 30522, "type_vocab_size": 2,
-                              "model_type": cls.model_type}     # type: ignore[attr-defined]
-    if "type_vocab_size" not in {field.name for field in dataclasses.fields(cls)}:  # type: ignore
-        del values["type_vocab_size"]
-    if name in PRESETS:
-        layers, width = PRESETS[name]
-        values |= {"hidden_size": width, "num_hidden_layers": layers,
-                   "num_attention_heads": width // 64, "intermediate_size": 4 * width}
-    elif name not in presets:
-        raise InputError(f"there is no size {name!r}; "
-                         + choose_from(name, dict.fromkeys([*PRESETS, *presets])))
-    return cls.from_dict({**values, **sizes, **presets.get(name, {}), **overrides})

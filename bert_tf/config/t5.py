@@ -4,7 +4,6 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from bert_tf.config.relative import Relative
 from bert_tf.config.sizes import Sizes
 from bert_tf.errors import InputError
 
@@ -31,7 +30,7 @@ T5_PRESETS: dict[str, dict[str, Any]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class T5Config(Relative, Sizes):
+class T5Config(Sizes):
     """The sizes of T5; the defaults are those of its first release, small.
 
     Attributes:
@@ -57,9 +56,11 @@ class T5Config(Relative, Sizes):
     common_names: ClassVar = {
         "hidden_size": "d_model", "intermediate_size": "d_ff", "num_hidden_layers": "num_layers",
         "num_attention_heads": "num_heads", "hidden_dropout_prob": "dropout_rate"}
-    absent_names: ClassVar = (*Relative.absent_names, "attention_probs_dropout_prob")
+    absent_names: ClassVar = ("max_position_embeddings", "type_vocab_size",
+                              "attention_probs_dropout_prob")
     own_presets: ClassVar = T5_PRESETS
     vocab_multiple: ClassVar = 128
+    unused_keys: ClassVar = ()
 
     whole_numbers: ClassVar = {
         "vocab_size": 10_000_000, "d_model": 65_536, "d_kv": 65_536, "d_ff": 1_048_576,
@@ -156,6 +157,10 @@ class T5Config(Relative, Sizes):
         return tables + biases * len(self.stacks) + encoder + decoder
 
     # What code for all networks calls them.
+    hidden_size = embedding_width = property(lambda self: self.d_model)
+    intermediate_size = property(lambda self: self.d_ff)
+    num_hidden_layers = depth = property(lambda self: self.num_layers)
+    num_attention_heads = property(lambda self: self.num_heads)
     head_size = property(lambda self: self.d_kv)
     layer_norm_eps = property(lambda self: self.layer_norm_epsilon)
     # Of heads on top, which T5 has not.
@@ -164,5 +169,5 @@ class T5Config(Relative, Sizes):
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """For each layer of a stack the numbers of its weights (see `EncoderSizes`)."""
+        """For each layer of a stack the numbers of its weights (see `Sizes`)."""
         return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]

@@ -1,26 +1,38 @@
-"""Which configuration a file describes."""
+"""Which configuration a file describes. A class is imported when a file asks for it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bert_tf.config.bilstm import BiLstmConfig
-from bert_tf.config.encoder import EncoderConfig, FixedPatternConfig
-from bert_tf.config.gpt import GPTConfig
-from bert_tf.config.mobilebert import MobileBertConfig
-from bert_tf.config.recurrent import ElmoConfig, SequenceLstmConfig
+from bert_tf import config
 from bert_tf.config.sizes import Sizes, read_file
-from bert_tf.config.t5 import T5Config
-from bert_tf.config.universal import UniversalConfig
-from bert_tf.config.xlnet import XLNetConfig
 from bert_tf.errors import InputError, choose_from
 
-# The configuration of each `model_type`; the first is that of files which name none.
-CONFIGS: dict[str, Any] = {
-    **dict.fromkeys(EncoderConfig.choices["model_type"], EncoderConfig),
-    "fixed_patterns": FixedPatternConfig, "universal": UniversalConfig, "openai-gpt": GPTConfig,
-    "t5": T5Config, "xlnet": XLNetConfig, "elmo": ElmoConfig,
-    "sequence_lstm": SequenceLstmConfig, "bilstm": BiLstmConfig, "mobilebert": MobileBertConfig}
+# The architectures that `EncoderConfig` describes; the first is that of files which name none.
+BERT_TYPES = ("bert", "roberta", "albert", "electra", "spanbert", "structbert", "ernie",
+              "distilbert")
+# The class of each `model_type`.
+_NAMES = {
+    **dict.fromkeys(BERT_TYPES, "EncoderConfig"), "fixed_patterns": "FixedPatternConfig",
+    "universal": "UniversalConfig", "openai-gpt": "GPTConfig", "t5": "T5Config",
+    "xlnet": "XLNetConfig", "elmo": "ElmoConfig", "sequence_lstm": "SequenceLstmConfig",
+    "bilstm": "BiLstmConfig", "mobilebert": "MobileBertConfig"}
+
+
+class _Classes(Mapping[str, Any]):
+    """The classes of `bert_tf.config` by their `model_type`."""
+
+    def __getitem__(self, model_type: str) -> Any:
+        return getattr(config, _NAMES[model_type])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+CONFIGS: Mapping[str, Any] = _Classes()
 
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],
@@ -30,8 +42,7 @@ def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping
     Raises:
         InputError: there is no such size, or a value is refused.
     """
-    kind: Any = CONFIGS[sizes.get("model_type", next(iter(CONFIGS)))]
-    return kind.preset(name, sizes, presets, **overrides)
+    return CONFIGS[sizes.get("model_type", BERT_TYPES[0])].preset(name, sizes, presets, **overrides)
 
 
 def config_from_dict(values: dict[str, Any]) -> Sizes:
@@ -42,7 +53,7 @@ def config_from_dict(values: dict[str, Any]) -> Sizes:
     """
     model_type = values.get("model_type", next(
         (name for name, cls in CONFIGS.items()
-         if any(key in values for key in cls.distinctive_keys)), next(iter(CONFIGS))))
+         if any(key in values for key in cls.distinctive_keys)), BERT_TYPES[0]))
     if not isinstance(model_type, str) or model_type not in CONFIGS:
         raise InputError(f"model_type {model_type!r} is unknown; "
                          + choose_from(str(model_type), CONFIGS))

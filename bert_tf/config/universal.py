@@ -1,7 +1,7 @@
 """The sizes of a Universal Transformer."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bert_tf.config.sizes import (
     ACTIVATIONS,
@@ -10,7 +10,6 @@ from bert_tf.config.sizes import (
     WHOLE_NUMBERS,
     Sizes,
     check_sizes,
-    preset,
 )
 
 
@@ -46,10 +45,8 @@ class UniversalConfig(Sizes):
     distinctive_keys: ClassVar = ("recurrence_type", "step_timing_signal_type")
     unseen_keys: ClassVar = (*UNSEEN_KEYS, "num_hidden_layers", "recurrence_type",
                              "step_timing_signal_type", "act_type", "act_max_steps", "act_epsilon")
-    # As of an encoder whose layers share all their weights, and that knows no tasks.
-    shares_layers: ClassVar = True
-    inner_group_num: ClassVar = 1
-    task_types: ClassVar = 0
+    uncased: ClassVar = {"vocab_size": 30522, "type_vocab_size": 2}
+    pooler_type, shares_layers = "first_token_transform", True
 
     vocab_size: int
     hidden_size: int = 1024
@@ -95,22 +92,5 @@ class UniversalConfig(Sizes):
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """For each step the numbers of its weights (see `EncoderSizes`)."""
+        """As of an encoder whose steps share all their weights."""
         return [(0, 0)] * self.depth
-
-    @property
-    def head_size(self) -> int:
-        """The width of one attention head."""
-        return self.hidden_size // self.num_attention_heads
-
-    @property
-    def embedding_width(self) -> int:
-        """The width of the embeddings."""
-        return self.hidden_size
-
-    @property
-    def learned_heads(self) -> int:
-        """The number of heads that have queries and keys."""
-        return self.num_attention_heads
-
-    preset: ClassVar[Any] = classmethod(preset)

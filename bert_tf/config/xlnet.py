@@ -3,13 +3,14 @@
 import dataclasses
 from typing import Any, ClassVar, Self
 
-from bert_tf.config.relative import LONGEST, Relative
-from bert_tf.config.sizes import ACTIVATIONS, Sizes
+from bert_tf.config.sizes import ACTIVATIONS, WHOLE_NUMBERS, Sizes
 from bert_tf.errors import InputError
+
+_LONGEST = WHOLE_NUMBERS["max_position_embeddings"]
 
 
 @dataclasses.dataclass(frozen=True)
-class XLNetConfig(Relative, Sizes):
+class XLNetConfig(Sizes):
     """The sizes of XLNet; the defaults are those of its base model.
 
     Attributes:
@@ -39,6 +40,7 @@ class XLNetConfig(Relative, Sizes):
         "num_attention_heads": "n_head", "hidden_act": "ff_activation",
         "hidden_dropout_prob": "dropout", "attention_probs_dropout_prob": "dropatt",
         "n_token": "vocab_size"}
+    absent_names: ClassVar = ("max_position_embeddings", "type_vocab_size")
 
     whole_numbers: ClassVar = {
         "vocab_size": 10_000_000, "d_model": 65_536, "d_head": 65_536, "d_inner": 1_048_576,
@@ -48,6 +50,7 @@ class XLNetConfig(Relative, Sizes):
     choices: ClassVar = {"model_type": ("xlnet",), "ff_activation": ACTIVATIONS,
                          "untie_r": (False, True), "use_summ_proj": (False, True),
                          "summary_type": ("last", "first", "mean", "attn")}
+    unused_keys: ClassVar = ()
     distinctive_keys: ClassVar = ("n_token", "d_head", "untie_r")
     # The others are flags of the original, not part of a checkpoint.
     unseen_keys: ClassVar = ("n_head", "ff_activation", "layer_norm_eps")
@@ -78,8 +81,8 @@ class XLNetConfig(Relative, Sizes):
         super().__post_init__()
         for name, least in (("mem_len", 0), ("reuse_len", 0), ("clamp_len", -1)):
             value = getattr(self, name)
-            if type(value) is not int or not least <= value <= LONGEST:
-                raise InputError(f"{name} must be a whole number from {least} to {LONGEST:,}, "
+            if type(value) is not int or not least <= value <= _LONGEST:
+                raise InputError(f"{name} must be a whole number from {least} to {_LONGEST:,}, "
                                  f"not {value!r}.")
 
     @property
@@ -92,6 +95,10 @@ class XLNetConfig(Relative, Sizes):
         return (self.vocab_size + 1) * width + self.n_layer * layer + biases
 
     # What code for all networks calls them.
+    hidden_size = embedding_width = property(lambda self: self.d_model)
+    intermediate_size = property(lambda self: self.d_inner)
+    num_hidden_layers = depth = property(lambda self: self.n_layer)
+    num_attention_heads = property(lambda self: self.n_head)
     head_size = property(lambda self: self.d_head)
     hidden_act = property(lambda self: self.ff_activation)
     has_pooler = property(lambda self: self.use_summ_proj or self.summary_type == "attn")

@@ -5,8 +5,9 @@ from typing import Any, Self
 import keras
 
 from bert_tf.config import Sizes, config_from_dict
+from bert_tf.config.quantisation import FLOAT_BITS
 from bert_tf.layers.from_keras import Dense, Tensor, register
-from bert_tf.layers.quantised_dense import quantised_dense
+from bert_tf.layers.quantisation import QuantisedDense
 
 __all__ = ["Dense", "FromConfig", "Tensor", "register"]
 
@@ -18,11 +19,13 @@ class FromConfig:
     shape. Calls never write `x += y`: on PyTorch this changes a tensor that the gradient needs.
 
     Attributes:
-        quantised_as: which part of a network's quantisation its dense layers are, see
-            `quantised_dense`; None if they are never rounded.
+        quantised_as: the part of a network's quantisation that its dense layers are: "layer" of
+            the encoder, "pooler" or "head"; None if they are never rounded.
+        rounded_dense: the class of dense layers that are rounded.
     """
 
     quantised_as: str | None = "layer"
+    rounded_dense: Any = QuantisedDense
 
     def __init__(self, config: Sizes, **kwargs: Any):
         # Each weight is cast where it is used; masks and biases stay in float32 on their way there.
@@ -42,12 +45,24 @@ class FromConfig:
         kernel, a truncated normal if None. It rounds its numbers if the configuration says so."""
         options = {"name": name, "kernel_initializer": initializer or self.initializer(),
                    "dtype": self.dtype_policy}  # type: ignore[attr-defined]
-        how = getattr(self.config, "quantisation", None)
-        if how and self.quantised_as:
-            layer = quantised_dense(how, self.quantised_as, units, activation, use_bias, **options)
-            if layer:
-                return layer
-        return Dense(units, activation, use_bias, **options)
+        options |= self._rounding(name)
+        kind = self.rounded_dense if "how" in options else Dense
+        return kind(units, activation, use_bias, **options)
+
+    def _rounding(self, name):
+        """The further options of a dense layer that is rounded, {} if it stays in float."""
+        how, part = self.config.quantisation, self.quantised_as
+        if not how or not part:
+            return {}
+        # `set_weight_bits` gives the bits of each layer of the encoder.
+        bits = {"layer": how.bits_of_layer(0), "pooler": how.pooler_bits,
+                "head": how.head_bits}[part]
+        if (part == "head" or how.scheme == "affine") and bits == FLOAT_BITS:
+            return {}
+        # Queries and keys are rounded, since they are multiplied.
+        return {"how": how, "bits": bits,
+                "start_step": how.head_start_step if part == "head" else how.start_step,
+                "requantises": part == "layer" and name in ("query", "key")}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]

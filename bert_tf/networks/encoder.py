@@ -95,7 +95,7 @@ class BertEncoder(FromConfig, keras.Model):
                     name=f"layer_{max(pair)}", dtype=self.dtype_policy)
                 attentions.setdefault(pair[0], layer)
                 feed_forwards.setdefault(pair[1], layer)
-                if getattr(self.config, "quantisation", None):
+                if self.config.quantisation:
                     set_weight_bits(layer, self.config.quantisation.bits_of_layer(max(pair)))
         return [layers[pair] for pair in self.config.layer_weights]
 

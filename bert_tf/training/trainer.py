@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.layers.ranges import KeepsRanges
+from bert_tf.layers.quantisation import KeepsRanges
 from bert_tf.layers.seeds import PARTS_OF_A_STEP
 from bert_tf.training import distribution, memory
 from bert_tf.training.learners.learner import Learner

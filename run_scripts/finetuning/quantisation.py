@@ -55,9 +55,9 @@ class QuantisationFlags:
             if given:
                 flags = ", ".join(f"--{flag}" for flag, key in _KEYS.items() if key in given)
                 raise InputError(f"{flags}: give --quantisation too.")
-            has_any = self.quantisation and getattr(config, "quantisation", None)
+            has_any = self.quantisation and config.quantisation
             return dataclasses.replace(config, quantisation=None) if has_any else config
-        if not hasattr(config, "quantisation"):
+        if "quantisation" not in config.added_keys:
             raise InputError("--quantisation is for BERT's encoder and its relatives', not for "
                              f"{config.model_type}; leave it out.")
         if "weight_bits" in given:

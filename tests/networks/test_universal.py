@@ -11,8 +11,8 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.config import UniversalConfig, config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.layers.universal import Halting, ignore_padding, timing_signal
 from bert_tf.networks.universal import UniversalTransformer
+from bert_tf.networks.universal.layers import Halting, ignore_padding, timing_signal
 from bert_tf.objectives.ponder_time import PonderTime
 from bert_tf.training import Learner
 

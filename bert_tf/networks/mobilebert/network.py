@@ -8,8 +8,8 @@ from keras import ops
 
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.base import Tensor, register
-from bert_tf.layers.mobilebert import Attended, MobileBertLayer, MobileEmbeddings
 from bert_tf.networks.encoder import BertEncoder
+from bert_tf.networks.mobilebert.layers import Attended, MobileBertLayer, MobileEmbeddings
 
 
 @register

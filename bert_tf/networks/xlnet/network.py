@@ -14,7 +14,14 @@ from keras import ops
 from bert_tf.config import XLNetConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout, seed_of_pass, split_seed
-from bert_tf.layers.xlnet import Seen, Summary, TwoStreamLayer, distances, hiding, query_biases
+from bert_tf.networks.xlnet.layers import (
+    Seen,
+    Summary,
+    TwoStreamLayer,
+    distances,
+    hiding,
+    query_biases,
+)
 
 
 @register

@@ -8,8 +8,8 @@ from typing import Any
 from keras import ops
 
 from bert_tf.layers.base import Tensor
-from bert_tf.layers.t5_stack import hide
 from bert_tf.networks.decoding import beam_search, greedy
+from bert_tf.networks.t5.stack import hide
 
 
 def join(tokens: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:

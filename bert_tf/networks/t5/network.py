@@ -14,9 +14,9 @@ from keras import ops
 from bert_tf.config import T5Config
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
-from bert_tf.layers.t5 import truncated
-from bert_tf.layers.t5_stack import T5Embeddings, T5Stack, hide, same_segment
-from bert_tf.networks import t5_generation
+from bert_tf.networks.t5 import generation
+from bert_tf.networks.t5.layers import truncated
+from bert_tf.networks.t5.stack import T5Embeddings, T5Stack, hide, same_segment
 
 
 def _outputs(stack):
@@ -24,17 +24,27 @@ def _outputs(stack):
     return [*(layer["feed_forward"] for layer in stack["layers"][:-1]), stack["output"]]
 
 
-class _Stacks(FromConfig):
-    """The stacks of T5 and its table of words, and what they compute of single sequences: the half
-    of `T5` that does not know the features of records.
+@register
+class T5(FromConfig, keras.Model):
+    """An encoder and a decoder, or a decoder alone, with one table of words.
 
     Args:
         config: `T5Config`.
+
+    Attributes:
+        reads: names of the features that `call` takes: those of the original's seqio.
+        also_reads: names of those that packed rows have, and rows of a prefix LM.
+        text_reads: names of those of a text that is only encoded.
     """
 
-    def __init__(self, config: T5Config, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        policy = self.dtype_policy      # type: ignore[attr-defined]
+    reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
+    also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
+                                   "decoder_causal_attention")
+    text_reads = ("input_ids", "input_mask")
+
+    def __init__(self, config: T5Config, name: str = "t5", **kwargs: Any):
+        super().__init__(config, name=name, **kwargs)
+        policy = self.dtype_policy
         self.embeddings = T5Embeddings(config, name="embeddings", dtype=policy)
         self.encoder_stack: Any = T5Stack(
             config, True, name="encoder", dtype=policy) if config.has_encoder else None
@@ -45,6 +55,9 @@ class _Stacks(FromConfig):
         # `fit` draws from it; a training loop that must resume passes `dropout_seed`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
+        if not config.has_encoder:
+            self.reads = self.reads[1:]
+            self.also_reads = ("encoder_input_tokens", *self.also_reads[1:])
 
     def build(self, input_shape: Any = None) -> None:
         for layer in (self.embeddings, self.encoder_stack, self.decoder_stack):
@@ -126,31 +139,6 @@ class _Stacks(FromConfig):
         table = ops.cast(self.embedding_table, x.dtype)
         return ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
 
-
-@register
-class T5(_Stacks, keras.Model):
-    """An encoder and a decoder, or a decoder alone, with one table of words.
-
-    Args:
-        config: `T5Config`.
-
-    Attributes:
-        reads: names of the features that `call` takes: those of the original's seqio.
-        also_reads: names of those that packed rows have, and rows of a prefix LM.
-        text_reads: names of those of a text that is only encoded.
-    """
-
-    reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
-    also_reads: tuple[str, ...] = ("encoder_segment_ids", "decoder_segment_ids",
-                                   "decoder_causal_attention")
-    text_reads = ("input_ids", "input_mask")
-
-    def __init__(self, config: T5Config, name: str = "t5", **kwargs: Any):
-        super().__init__(config, name=name, **kwargs)
-        if not config.has_encoder:
-            self.reads = self.reads[1:]
-            self.also_reads = ("encoder_input_tokens", *self.also_reads[1:])
-
     def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None
                     ) -> dict[str, Any]:
         """The vectors of a text, as other networks return them.
@@ -173,7 +161,7 @@ class T5(_Stacks, keras.Model):
     def _go_on(self, inputs, dropout_seed):
         """What `call` returns for the targets of a language model that reads the inputs first."""
         tokens, targets = inputs["encoder_input_tokens"], inputs["decoder_input_tokens"]
-        joined, seen, places = t5_generation.join(tokens, targets)
+        joined, seen, places = generation.join(tokens, targets)
         decoded = self.decode(joined, seen=seen, dropout_seed=dropout_seed)
         layers = [ops.take_along_axis(values, places[:, :, None], axis=1)
                   for values in _outputs(decoded)]
@@ -197,7 +185,7 @@ class T5(_Stacks, keras.Model):
         Returns:
             int32 [B, T]: tokens up to the end, 1, and then 0.
         """
-        return t5_generation.generate(self, tokens, length, beams, alpha)
+        return generation.generate(self, tokens, length, beams, alpha)
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:

@@ -14,7 +14,12 @@ from bert_tf.config import UniversalConfig
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.transformer import LayerNorm
-from bert_tf.layers.universal import Halting, ScaledEmbeddings, UniversalLayer, ignore_padding
+from bert_tf.networks.universal.layers import (
+    Halting,
+    ScaledEmbeddings,
+    UniversalLayer,
+    ignore_padding,
+)
 
 # What `SelfAttention` returns of each step.
 _MAPS = ("attention_probs", "attention_scores")

@@ -5,9 +5,9 @@ from typing import Any
 from keras import ops
 
 from bert_tf.config import MobileBertConfig
-from bert_tf.layers.affine import MovingRanges
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import LayerNorm
+from bert_tf.networks.mobilebert.affine import MovingRanges
 
 
 @register
@@ -29,7 +29,7 @@ class ManualLayerNorm(LayerNorm):
 
 @register
 class RoundedNoNorm(NoNorm):
-    """The same with its input, both vectors and their product rounded; see layers/affine.py."""
+    """The same with its input, both vectors and their product rounded; see affine.py."""
 
     def __init__(self, config: Any, width: int | None = None, **kwargs: Any):
         super().__init__(config, width, **kwargs)

@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.config import T5Config
 from bert_tf.layers.base import FromConfig, Tensor, register
 from bert_tf.layers.seeds import dropout, split_seed
-from bert_tf.layers.t5 import HIDDEN, RelativeBias, RMSNorm, T5Layer, normal
+from bert_tf.networks.t5.layers import HIDDEN, RelativeBias, RMSNorm, T5Layer, normal
 
 
 def hide(visible: Tensor) -> Tensor:

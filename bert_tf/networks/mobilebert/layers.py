@@ -12,12 +12,12 @@ from keras import ops
 
 from bert_tf.config import MobileBertConfig
 from bert_tf.layers.activations import ACTIVATIONS
-from bert_tf.layers.affine import MovingRanges
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.mobile_norms import make_norm, rounds_all
 from bert_tf.layers.quantisation import RoundsTables
 from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.layers.transformer import mask_heads
+from bert_tf.networks.mobilebert.affine import MovingRanges, Rounded
+from bert_tf.networks.mobilebert.norms import make_norm, rounds_all
 
 # What the score of a token becomes that may not be attended to: small enough for fixed-point
 # numbers, so that padding keeps a weight of its own.
@@ -107,7 +107,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
 
 @register
-class NormedDense(FromConfig, keras.layers.Layer):
+class NormedDense(Rounded, keras.layers.Layer):
     """A dense layer, dropout, the sum with a residual if there is one, and a normalisation.
 
     Attributes:
@@ -138,7 +138,7 @@ class NormedDense(FromConfig, keras.layers.Layer):
 
 
 @register
-class MobileAttention(FromConfig, keras.layers.Layer):
+class MobileAttention(Rounded, keras.layers.Layer):
     """Softmax(Q K^T / sqrt(D)) V in N heads, which may read other vectors than each other."""
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
@@ -203,7 +203,7 @@ class MobileAttention(FromConfig, keras.layers.Layer):
 
 
 @register
-class FeedForward(FromConfig, keras.layers.Layer):
+class FeedForward(Rounded, keras.layers.Layer):
     """A feed-forward network with its residual, of the width A."""
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):

@@ -1,0 +1,70 @@
+"""The sizes of an encoder some of whose heads look at fixed places."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+from bert_tf.config.encoder import EncoderConfig
+from bert_tf.errors import InputError
+
+# What a head with a fixed pattern looks at (arXiv:2002.10260): the token itself; the one before;
+# the one after; those two and more before, the more the nearer; those two and more after; all, the
+# more the nearer to the end; or to the start.
+PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
+
+
+@dataclasses.dataclass(frozen=True)
+class FixedPatternConfig(EncoderConfig):
+    """The sizes of a `FixedPatternEncoder`: those of BERT's encoder, and which heads look at fixed
+    places.
+
+    Attributes:
+        fixed_heads: the patterns of the first F heads of each layer, of `PATTERNS`; one may come
+            twice.
+        empty_rows: what a token looks at where its pattern has nothing: "end", the first or last
+            token; "zero", nothing.
+        pattern_units: what patterns count, "tokens" or "words". For words the network reads the
+            feature `token_boundary`.
+    """
+
+    choices: ClassVar = {**EncoderConfig.choices, "model_type": ("fixed_patterns",),
+                         "empty_rows": ("end", "zero"), "pattern_units": ("tokens", "words")}
+    added_keys: ClassVar = tuple(key for key in EncoderConfig.added_keys if key != "model_type")
+    distinctive_keys: ClassVar = ("fixed_heads",)
+    unseen_keys: ClassVar = (*EncoderConfig.unseen_keys, "fixed_heads", "empty_rows",
+                             "pattern_units")
+
+    model_type: str = "fixed_patterns"
+    fixed_heads: tuple[str, ...] = PATTERNS
+    empty_rows: str = "end"
+    pattern_units: str = "tokens"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.fixed_heads, (list, tuple)):
+            raise InputError(f"fixed_heads must be a list, not {self.fixed_heads!r}.")
+        object.__setattr__(self, "fixed_heads", tuple(self.fixed_heads))
+        if self.pruned_heads:
+            raise InputError("pruned_heads: heads are not cut from a network some of whose heads "
+                             "look at fixed places; leave it out.")
+        if self.is_causal:
+            raise InputError("fixed_heads look at both sides of a token; directionality must be "
+                             "bidi.")
+        for name in self.fixed_heads:
+            if name not in PATTERNS:
+                raise InputError(f"fixed_heads: there is no pattern {name!r}; choose from "
+                                 f"{', '.join(PATTERNS)}.")
+        if len(self.fixed_heads) > self.num_attention_heads:
+            raise InputError(f"fixed_heads names {len(self.fixed_heads)} heads of "
+                             f"{self.num_attention_heads} (num_attention_heads); name fewer.")
+
+    @property
+    def learned_heads(self) -> int:
+        return self.num_attention_heads - len(self.fixed_heads)
+
+    @property
+    def further_features(self) -> tuple[str, ...]:
+        return ("token_boundary",) if self.pattern_units == "words" else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `Sizes.to_dict`, with lists as JSON has them."""
+        return {**super().to_dict(), "fixed_heads": list(self.fixed_heads)}
