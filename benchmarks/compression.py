@@ -54,8 +54,7 @@ class CompressionFlags:
     batch_size: int = option(32, "Examples per batch.", least=1)
     repeats: int = option(3, "Number of timed passes over the split.", least=1)
 
-    def __post_init__(self):
-        flags.check(self)
+    __post_init__ = flags.check
 
     @property
     def folders(self) -> dict[str, list[str]]:

@@ -35,6 +35,8 @@ class TextFlags:
         1.0, "The proportions are raised to the power 1 / temperature; with a high temperature all "
         "tasks come equally often.", above=0, rare=True)
 
+    __post_init__ = check
+
     def open(self, do_train: bool, do_eval: bool, do_predict: bool) -> "Sources":
         """The files that a run needs.
 
@@ -43,7 +45,6 @@ class TextFlags:
         """
         wanted = [split for split, needed in zip(SPLITS, (do_train, do_eval, do_predict))
                   if needed]
-        check(self)
         given = {split: getattr(self, f"{split}_file") for split in SPLITS}
         if bool(self.tasks) == any(given.values()):
             raise InputError("give either --tasks, or files of your own: --train_file, --dev_file, "

@@ -42,8 +42,7 @@ class GeneratorSettings:
         "15%). replace_mlm: the original tokens at those positions. all_tokens_mlm: the original "
         "tokens at all positions.", choices=DISCRIMINATORS)
 
-    def __post_init__(self):
-        check(self)
+    __post_init__ = check
 
 
 _rarely = functools.partial(option, rare=True)

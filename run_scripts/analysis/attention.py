@@ -62,8 +62,7 @@ class AttentionFlags:
         "how well it does on other texts.")
     random_seed: int = option(0, "Seed of the segments and masks.")
 
-    def __post_init__(self):
-        flags.check(self)
+    __post_init__ = flags.check
 
 
 def read_features(job: AttentionFlags, tokenizer: object, max_seq_length: int) -> list[dict]:

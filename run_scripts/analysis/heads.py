@@ -50,8 +50,7 @@ class HeadsFlags:
         200, "Number of examples of --choose_split, from its start; 0: all.", least=0)
     batch_size: int = option(32, "Examples per batch.", least=1)
 
-    def __post_init__(self):
-        flags.check(self)
+    __post_init__ = flags.check
 
 
 class Scorer:

@@ -55,8 +55,7 @@ class IdentifiabilityFlags:
         32, "Number of random vectors that estimate the norms of Jacobians; 0: exact norms, at the "
         "cost of as many vectors as the network is wide.", least=0)
 
-    def __post_init__(self):
-        flags.check(self)
+    __post_init__ = flags.check
 
     def read_lengths(self, most: int) -> list[int]:
         """Returns the lengths up to `most`, at least one."""

@@ -48,8 +48,7 @@ class LayersFlags:
     sentences: int = option(1000, "Number of sentences to learn from.", least=1)
     eval_sentences: int = option(500, "Number of sentences to measure on.", least=1)
 
-    def __post_init__(self):
-        flags.check(self)
+    __post_init__ = flags.check
 
     def columns(self) -> dict[str, int]:
         """Returns the columns by name."""
