@@ -35,7 +35,8 @@ class TextFlags:
         1.0, "The proportions are raised to the power 1 / temperature; with a high temperature all "
         "tasks come equally often.", above=0, rare=True)
 
-    __post_init__ = check
+    def __post_init__(self):
+        check(self)
 
     def open(self, do_train: bool, do_eval: bool, do_predict: bool) -> "Sources":
         """The files that a run needs.
