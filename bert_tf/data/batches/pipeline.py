@@ -68,10 +68,10 @@ class RecordSet(RecordFiles):
 
     def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
                            worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """Each record once, in the files' order, as `training_batches` deals them out.
+        """Returns each record once, in the files' order, dealt out as by `training_batches`.
 
-        The last batch is filled up with records that are all zeros. `is_real_example`, float32
-        [global_batch / replicas], which only evaluation has, is 0 for those.
+        Records of zeros fill the last batch. `is_real_example`, float32 [global_batch / replicas],
+        which only evaluation has, is 0 for them.
         """
         messages = tf.data.TFRecordDataset(self.paths, self.compression)
         blank = tf.data.Dataset.from_tensors(self.format.blank()).repeat(-self.size % global_batch)

@@ -27,9 +27,8 @@ class RecordFiles:
     Attributes:
         paths: the TFRecord files, all plain or all gzip.
         counts: records in each.
-        format: `RecordFormat` of every record.
-        manifest: that of the records, a dict, or None; the first of several, which agree on the
-            vocabulary and the recipe.
+        manifest: the first of several, which agree on the vocabulary and the recipe; None without
+            one.
         checksum: of the checksums of all files, as manifests have them; None without manifests.
     """
 
@@ -41,7 +40,7 @@ class RecordFiles:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Those of the records: none, where they are of one kind."""
+        """Tasks of the records; empty where the records are of one kind."""
         return ()
 
     @property
@@ -51,7 +50,7 @@ class RecordFiles:
 
     @property
     def vocab_hash(self) -> str | None:
-        """Of the vocabulary they were made with; None without a manifest."""
+        """Hash of the vocabulary that the records were made with; None without a manifest."""
         return self.manifest and self.manifest["vocabulary"]["sha256"]
 
     @property
@@ -143,7 +142,7 @@ class RecordFiles:
         return known
 
     def identity(self) -> dict:
-        """What must be equal for a position in the stream to mean the same records.
+        """Values that must be equal for a position in the stream to mean the same records.
 
         Earlier versions kept the list of the first values: new names come last.
         """
@@ -193,7 +192,8 @@ def _entries(manifests):
 
 
 def _checksum(paths, manifests):
-    """Of the checksums of files, in hexadecimal; None if a manifest lacks one."""
+    """Returns the checksum of the files' checksums, in hexadecimal; None if a manifest lacks one.
+    """
     known = _entries(manifests)
     found = [known.get(path, {}).get("crc32c") for path in paths]
     return None if None in found else hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]

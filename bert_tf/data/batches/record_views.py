@@ -13,15 +13,14 @@ from bert_tf.errors import InputError
 
 def draw_masks(records: RecordSet, flag: str,
                max_predictions_per_seq: int | None = None) -> RecordSet:
-    """Records that hold whole texts, with masks drawn as their manifest describes.
+    """Returns records that hold whole texts, with masks drawn as their manifest describes.
 
     Args:
-        records: the records.
-        flag: the flag that names them.
-        max_predictions_per_seq: P; that of the manifest if None.
+        flag: the flag that names the records.
+        max_predictions_per_seq: P; the manifest's if None.
 
     Raises:
-        InputError: they have no manifest, or P is less than masks can need.
+        InputError: the records have no manifest, or P is less than masks can need.
     """
     record = records.manifest
     if not record:
@@ -37,16 +36,16 @@ def draw_masks(records: RecordSet, flag: str,
 
 def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
                 max_predictions_per_seq: int | None = None) -> RecordSet:
-    """Records of streams, with the order drawn in which their tokens are predicted.
+    """Returns records of streams, with the order drawn in which their tokens are predicted.
 
     Args:
-        records: the records.
-        flag: the flag that names them.
+        flag: the flag that names the records.
         perm_size: tokens that are permuted together; 0 for the whole of each half.
-        max_predictions_per_seq: P; that of the manifest if None.
+        max_predictions_per_seq: P; the manifest's if None.
 
     Raises:
-        InputError: they have no manifest, another P, or can't be divided into parts of that size.
+        InputError: the records have no manifest, another P, or can't be divided into parts of that
+            size.
     """
     record = records.manifest
     if not record:
@@ -69,8 +68,7 @@ def draw_orders(records: RecordSet, flag: str, perm_size: int = 0,
 
 
 def show_tokens(records: RecordSet) -> RecordSet:
-    """Records with all of their tokens to be seen: those of records that hold masks are put back.
-    """
+    """Returns records that show all of their tokens; masks in records are undone."""
     if not records.format.is_masked:
         return records
 

@@ -24,7 +24,7 @@ WORD_LOGITS, IS_WORD_LABELLED = "word_teacher_logits", "is_word_labelled"
 
 @dataclasses.dataclass(frozen=True)
 class SharedFeatures:
-    """What the batches of all tasks have because some need it.
+    """Features that the batches of all tasks have because some task needs them.
 
     Attributes:
         words: whether a task is about words.
@@ -39,16 +39,14 @@ class SharedFeatures:
 
 def of_task(batch: Mapping[str, np.ndarray], number: int,
             shared: SharedFeatures = SharedFeatures()) -> dict[str, np.ndarray]:
-    """A batch of an `ExampleSet` as batches of all tasks are: features int32 [B, C, L], and
+    """Returns a task's batch with the features of all tasks' batches: features int32 [B, C, L], and
     `label_ids` float32, `is_real_example` and `task_number` int32, [B, 1].
 
     Args:
-        batch: of one task.
-        number: that of the task.
-        shared: what there also is. With words, `word_label_ids` and `label_weights` int32
-            [B, 1, L]. With `soft_labels`, `teacher_logits` float32 [B, soft_labels] and
-            `is_labelled` [B, 1]; with `soft_tags`, `word_teacher_logits` [B, soft_tags, L] and
-            `is_word_labelled` [B, 1, L]; with any of both, `is_taught` [B, 1].
+        shared: further features. With words, `word_label_ids` and `label_weights` int32 [B, 1, L].
+            With `soft_labels`, `teacher_logits` float32 [B, soft_labels] and `is_labelled` [B, 1];
+            with `soft_tags`, `word_teacher_logits` [B, soft_tags, L] and `is_word_labelled` [B, 1,
+            L]; with any of both, `is_taught` [B, 1].
     """
     rows, length = batch["input_ids"].shape[0], batch["input_ids"].shape[-1]
     of_words, is_taught = WORD_WEIGHTS in batch, _TAUGHT[0] in batch
@@ -92,12 +90,11 @@ def _dataset(generate, like, ahead):
 
 @dataclasses.dataclass(frozen=True)
 class TaskExamples:
-    """What `batches.predict` needs of an `ExampleSet`, as batches of a task.
+    """An `ExampleSet` as batches of one of several tasks, for `batches.predict`.
 
     Attributes:
-        examples: the `ExampleSet`.
         task: the name of its task.
-        number: that of the task among all.
+        number: the task's number.
     """
 
     examples: ExampleSet
@@ -118,7 +115,7 @@ class TaskExamples:
 
     def prediction_batches(self, batches: Sequence[np.ndarray], replicas: int,
                            length: int | None = None) -> tf.data.Dataset:
-        """As `ExampleSet.prediction_batches`."""
+        """Returns batches as `ExampleSet.prediction_batches`."""
         def generate():
             for rows in batches:
                 size = length or self.examples.batch_length(rows)
@@ -130,14 +127,13 @@ class TaskExamples:
 
 
 class TaskBatches:
-    """The records of several tasks to train on; what `ExampleSet` is for one.
+    """Records of several tasks to train on, as `ExampleSet` has them for one.
 
     Args:
         sets: the `ExampleSet` of each task by its name, in the order of the tasks.
-        order: `TaskOrder` of their sizes; its seed is that of the run.
-        accumulation: parts in which a replica takes its share of a batch. Batches are filled up, by
-            examples without weight, so that all parts are alike.
-        step: that at which `training_batches` begins.
+        accumulation: parts in which a replica takes its share of a batch. Examples without weight
+            fill batches up, so that all parts are alike.
+        step: at which `training_batches` begins.
         shared: see `of_task`.
     """
 
@@ -154,7 +150,7 @@ class TaskBatches:
         return sum(examples.size for examples in self._sets.values())
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for a step to mean the same examples."""
+        """Values that must be equal for a step to mean the same examples."""
         return {"tasks": {name: examples.identity() for name, examples in self._sets.items()},
                 "order": dataclasses.asdict(self._order)}
 
@@ -178,13 +174,9 @@ class TaskBatches:
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """The batches of each replica of one worker, to the end of the order.
-
-        Args:
-            seed: of the order.
-            taken, global_batch: not used; the step and the order decide.
-            replicas, worker, workers: see `RecordSet.training_batches`.
-        """
+        """Returns the batches of each replica of one worker, to the end of the order; see
+        `RecordSet.training_batches`. The step and the order take the place of `taken` and
+        `global_batch`."""
         del taken, global_batch
         local = replicas // workers
 

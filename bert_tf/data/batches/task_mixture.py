@@ -21,18 +21,11 @@ from bert_tf.files import find_files
 
 
 def continual(count: int, steps: int) -> list[list[int]]:
-    """The table of continual learning (arXiv:1907.12412, section 5.4): a stage for each new task,
-    which is trained together with those before it, and as many steps in all for each task.
+    """Returns the steps by stage of each task in continual learning (arXiv:1907.12412, section
+    5.4): each stage adds a task to those before it, and all tasks have equally many steps.
 
-    Of N steps, a task has N / (count + 1) in each stage but its first, which has the rest: for
-    four tasks of 50 steps 20 10 10 10, 0 30 10 10, 0 0 40 10 and 0 0 0 50.
-
-    Args:
-        count: number of tasks.
-        steps: in all.
-
-    Returns:
-        A row of steps by stage for each task.
+    Of N steps, a task has N / (count + 1) in each stage but its first, which has the rest: for four
+    tasks of 50 steps 20 10 10 10, 0 30 10 10, 0 0 40 10 and 0 0 0 50.
     """
     table = []
     for task, total in enumerate(_share(steps, count)):
@@ -75,15 +68,14 @@ class TaskSchedule:
 
     @classmethod
     def parse(cls, values: Sequence[str], names: Sequence[str], steps: int) -> "TaskSchedule":
-        """From the values of a flag: a name in `TABLES`, or NAME=STEPS/STEPS/... for each task.
+        """Returns the schedule that a flag's values describe: a name in `TABLES`, or
+        NAME=STEPS/STEPS/... for each task.
 
         Args:
-            values: see above.
-            names: of the tasks.
-            steps: in all.
+            steps: of all tasks together.
 
         Raises:
-            InputError: they are neither, or have another number of steps.
+            InputError: the values are neither, or have another number of steps.
         """
         if len(values) == 1 and values[0] in TABLES:
             table = TABLES[values[0]](len(names), steps)
@@ -121,18 +113,18 @@ class TaskSchedule:
         return np.array(found, np.int16)
 
     def counts(self, step: int) -> list[int]:
-        """How many of the steps before `step` each task has."""
+        """Returns how many of the steps before `step` each task has."""
         return np.bincount(self.tasks[:step], minlength=len(self.names)).tolist()
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskMixture:
-    """What `RecordSet` is for one kind of records.
+    """Records of several tasks, as `RecordSet` has them for one kind.
 
     Attributes:
         sets: the `RecordSet` of each task, by its name, in the order of the schedule.
-        schedule: `TaskSchedule`; None where nothing is trained.
-        step: the step from which on `training_batches` begins.
+        schedule: None where nothing is trained.
+        step: at which `training_batches` begins.
     """
 
     sets: Mapping[str, RecordSet]
@@ -160,17 +152,17 @@ class TaskMixture:
 
     @property
     def manifest(self) -> dict | None:
-        """That of the first task."""
+        """Manifest of the first task."""
         return self._first.manifest
 
     @property
     def vocab_hash(self) -> str | None:
-        """Of the vocabulary they were made with."""
+        """Hash of the vocabulary that the records were made with."""
         return self._first.vocab_hash
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Those that there are records of."""
+        """Tasks that have records."""
         return tuple(self.sets)
 
     def check(self, flag: str, max_seq_length: int, max_predictions_per_seq: int, vocab_size: int,
@@ -215,13 +207,9 @@ class TaskMixture:
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """As `RecordSet.training_batches`, to the end of the schedule; the records of each task
-        have a stream of their own, of which as many were taken as the task had steps before.
-
-        Args:
-            seed, global_batch, replicas, worker, workers: see there.
-            taken: not used.
-        """
+        """Returns batches as `RecordSet.training_batches`, to the end of the schedule. The records
+        of each task have a stream of their own; the task's steps before have taken from it,
+        whatever `taken` says."""
         del taken
         assert self.schedule is not None
         streams = [records.training_batches(seed, count * global_batch, global_batch, replicas,
@@ -233,8 +221,8 @@ class TaskMixture:
 
     def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
                            worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """As `RecordSet.evaluation_batches`, one task after the other; each has its share of the
-        steps."""
+        """Returns batches as `RecordSet.evaluation_batches`, one task after the other; each has its
+        share of the steps."""
         share = -(-max_steps // len(self.sets))
         found = [records.evaluation_batches(global_batch, share, replicas, worker, workers)
                  for records in self.sets.values()]
@@ -244,13 +232,10 @@ class TaskMixture:
 
 
 def open_records(patterns: str | list[str], flag: str) -> RecordSet | TaskMixture:
-    """The `RecordSet` of a flag, or the `TaskMixture` where manifests name tasks.
-
-    Args:
-        patterns, flag: see `RecordSet.open`.
+    """Returns the `RecordSet` of a flag, or the `TaskMixture` where manifests name tasks.
 
     Raises:
-        InputError: see there; or some records are of a task and others not.
+        InputError: see `RecordSet.open`; or only some records belong to a task.
     """
     paths = [path for path in find_files(patterns, flag) if not path.endswith(".json")]
     found: dict[str, list[str]] = {}

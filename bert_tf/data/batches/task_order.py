@@ -1,7 +1,7 @@
-"""Which task, and which of its batches, each step of multi-task fine-tuning takes.
+"""The order of multi-task fine-tuning: which task, and which of its batches, each step takes.
 
-An order is a pure function of the sizes of the tasks, the seed and the settings: a run that is
-started again takes the same steps. Shapes: T tasks.
+An order is a pure function of the sizes of the tasks, the seed and the settings: a resumed run
+takes the same steps. Shapes: T tasks.
 """
 
 import dataclasses
@@ -19,25 +19,24 @@ _WHOLE_EPOCHS = ("batches", "consecutive")      # of which an epoch takes every 
 
 @dataclasses.dataclass(frozen=True)
 class TaskOrder:
-    """How the steps of a run are shared among its tasks.
+    """Shares the steps of a run among its tasks.
 
     Attributes:
         sizes: the number of examples of each task.
         batch_size: of all tasks; the last batch of a task may be smaller.
-        epochs: in each of which as many steps are taken as there are batches.
-        seed: of all that is drawn.
-        sampling: "batches", as namisan/mt-dnn v0.1 has it: every batch of every task once an epoch,
-            in a random order. "consecutive", as its later code (mt_dnn/batcher.py,
-            MultiTaskBatchSampler): a batch is of rows that follow each other, and the order of a
-            task's batches is drawn once for all epochs. The others draw or take a task for each
-            step, whose batches follow each other in an order that is drawn anew when all were
-            taken. "proportional": with the probability of a task's share of the examples, of which
-            at most `cap` of each count (arXiv:1910.10683, section 3.5.2); "temperature": with this
+        epochs: each takes as many steps as there are batches.
+        sampling: "batches", as namisan/mt-dnn v0.1: every batch of every task once an epoch, in a
+            random order. "consecutive", as its later code (mt_dnn/batcher.py,
+            MultiTaskBatchSampler): a batch has rows that follow each other, and the order of a
+            task's batches is drawn once for all epochs. The other values choose a task for each
+            step, and take its batches in an order that is drawn anew when all were taken.
+            "proportional": with the probability of a task's share of the examples, where at most
+            `cap` of each task count (arXiv:1910.10683, section 3.5.2); "temperature": with this
             share to the power 1 / `temperature`; "round_robin": one after the other.
-        mix_opt: 1 to have the first task's batches come after those of all others in each epoch.
+        mix_opt: 1 to have the first task's batches come after all others in each epoch.
         ratio: in each epoch take only so many batches of the other tasks as this times those of the
             first task, drawn anew; 0 for all.
-        temperature, cap: see above; a cap of 0 is none.
+        temperature, cap: see `sampling`; a cap of 0 means no cap.
     """
 
     sizes: tuple[int, ...]
@@ -76,8 +75,8 @@ class TaskOrder:
 
     @property
     def total_steps(self) -> int:
-        """Those that the learning rate is scheduled for: with a ratio, as in the original, without
-        rounding each epoch."""
+        """Number of steps of the learning rate schedule. With `ratio`, epochs are not rounded, as
+        in MT-DNN."""
         if self.ratio:
             return int(self.epochs * self.counts[0] * (1 + self.ratio))
         return int(self.epochs * sum(self.counts))
@@ -96,7 +95,8 @@ class TaskOrder:
         return find(math.ceil(self.epochs))[:max(self.total_steps, 1)]
 
     def _epochs(self, epochs):
-        """As train.py and batcher.py do, with the generators of `random` and NumPy."""
+        """Yields epochs as train.py and batcher.py do, with the generators of `random` and NumPy.
+        """
         generator, drawn = random.Random(self.seed), np.random.RandomState(self.seed)
         once = self.sampling == "consecutive"
         batches = [_shuffled(_cut(range(size), self.batch_size), generator) if once else

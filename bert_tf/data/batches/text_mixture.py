@@ -22,12 +22,8 @@ _BLOCK = 1 << 12        # places whose tasks are drawn at a time
 
 def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: float = 1.0
                  ) -> np.ndarray:
-    """How often each task comes in a mixture: its examples, of which at most `maximum` count, to
-    the power of 1 / temperature. Without both it is in proportion to the examples; an endless
-    temperature makes all tasks equal.
-
-    Returns:
-        float64 [tasks], with the sum 1.
+    """Returns the share of each task in a mixture, float64 [tasks]: its examples, where at most
+    `maximum` count, to the power of 1 / temperature. An infinite temperature makes all tasks equal.
     """
     counts = np.array(sizes, np.float64)
     rates = (counts if maximum is None else np.minimum(counts, maximum)) ** (1 / temperature)
@@ -35,15 +31,15 @@ def mixing_rates(sizes: Sequence[int], maximum: int | None = None, temperature: 
 
 
 class Draws:
-    """Which example of which task is at which place of an endless stream.
+    """Draws which example of which task is at which place of an endless stream.
 
-    Each place has a task by a throw of its own. The examples of a task come in a random order,
-    another each time that they all have come.
+    A throw decides the task of each place. The examples of a task come in a random order, another
+    each time that they all have come.
 
     Args:
         sizes: the number of examples of each task.
-        rates: of `mixing_rates`.
-        seed: int below 2**31.
+        rates: see `mixing_rates`.
+        seed: below 2**31.
     """
 
     def __init__(self, sizes: Sequence[int], rates: np.ndarray, seed: int) -> None:
@@ -104,7 +100,7 @@ class TextMixture:
         return sum(len(targets) for _, targets in self.tasks.values())
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for a place in the stream to mean the same examples."""
+        """Values that must be equal for a place in the stream to mean the same examples."""
         digest = hashlib.sha256()
         for runs in itertools.chain.from_iterable(self.tasks.values()):
             digest.update(runs.tokens.tobytes())
@@ -119,9 +115,8 @@ class TextMixture:
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1,
                          length: tuple[int, int] | None = None) -> tf.data.Dataset:
-        """An endless dataset of the batches of each replica of one worker; the arguments and the
-        result are those of `ExampleSet.training_batches`, but that the length of a batch is that of
-        its inputs and that of its targets."""
+        """Returns an endless dataset of the batches of each replica of one worker; see
+        `ExampleSet.training_batches`. A batch has a length of its inputs and one of its targets."""
         local = replicas // workers
 
         def generate():

@@ -1,4 +1,4 @@
-"""Records for a network and, beside them, records for its teacher, which learns too."""
+"""Records for a network, with records for its teacher, which learns too."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,22 +13,17 @@ _BESIDE = "beside/"
 
 
 def beside(batch: Mapping) -> dict:
-    """The features of the second text in a batch, under their own names; {} if there is none."""
+    """Returns the features of a batch's second text, under their own names; {} if there is none."""
     return {name.removeprefix(_BESIDE): value for name, value in batch.items()
             if name.startswith(_BESIDE)}
 
 
 def check_mixes(records: RecordSet, other: RecordSet, vocab_size: int, flag: str) -> None:
-    """Checks that records are of the teacher's vocabulary and of the network's.
+    """Checks that records were made with the teacher's vocabulary and the network's.
 
     Args:
-        records: of the network.
-        other: those to be checked.
-        vocab_size: of the teacher.
-        flag: that of `other`, for messages.
-
-    Raises:
-        InputError: they are not.
+        vocab_size: the teacher's.
+        flag: the flag that names `other`.
     """
     parts = ((other.manifest or {}).get("vocabulary") or {}).get("parts", [])
     if not parts or parts[0]["size"] != vocab_size or (
@@ -41,12 +36,8 @@ def check_mixes(records: RecordSet, other: RecordSet, vocab_size: int, flag: str
 
 @dataclasses.dataclass(frozen=True)
 class TwoTexts(RecordSet):
-    """A `RecordSet` whose training batches also have as many records of another. Scores are those
-    of the first alone.
-
-    Attributes:
-        other: the other `RecordSet`.
-    """
+    """A `RecordSet` whose training batches also have as many records of `other`. Scores use the
+    first records alone."""
 
     other: RecordSet | None = None
 
@@ -67,7 +58,7 @@ class TwoTexts(RecordSet):
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
-        """See `RecordSet`; the features of the other are found by `beside`."""
+        """Returns batches; see `RecordSet`, and for the features of the other `beside`."""
         assert self.other is not None
         given = seed, taken, global_batch, replicas, worker, workers
 

@@ -33,7 +33,7 @@ class Runs:
 
     @classmethod
     def join(cls, runs: Iterable[np.ndarray]) -> "Runs":
-        """Of an array each."""
+        """Joins one array for each run."""
         runs = list(runs)
         tokens = np.concatenate([np.zeros(0, np.int32), *runs]).astype(np.int32)
         return cls(tokens, np.concatenate([[0], np.cumsum([len(run) for run in runs], dtype=int)]))
@@ -65,7 +65,7 @@ class MapSeeds:
         self._next = seed
 
     def take(self, count: int) -> np.ndarray:
-        """Of the next step: int64 [count, 2]."""
+        """Returns the seeds of the next step, int64 [count, 2]."""
         first, self._next = self._next, self._next + 2
         return stateless_random.dataset_seeds((first, first + 1), count)
 
@@ -100,7 +100,7 @@ def _random_lengths(seeds, most):
 
 def cut(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_length: int,
         targets_length: int, eos_id: int) -> list[np.ndarray]:
-    """The sequences of tokens of which inputs and targets are made."""
+    """Returns the sequences of tokens that inputs and targets are made from."""
     documents = [document for document in documents if len(document)]
     if objective.most_tokens:
         documents = _random_pieces(documents, objective.most_tokens, seeds.take(len(documents)))
@@ -149,20 +149,15 @@ def corrupt(tokens: np.ndarray, objective: Denoising, seeds: np.ndarray, vocab_s
 
 def make_pairs(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_length: int,
                targets_length: int, vocab_size: int, eos_id: int) -> tuple[Runs, Runs, int]:
-    """The inputs and the targets of all documents, in the order of the text, each cut to its
-    length, with its final token.
+    """Returns the inputs, empty where there is no noise, and the targets of all documents, in the
+    order of the text, each cut to its length, with its final token; and the tokens of the text that
+    they were made from.
 
     Args:
         documents: the tokens of each, int arrays.
-        objective: `Denoising`.
-        seeds: of the steps.
         inputs_length, targets_length: the longest, final tokens included.
         vocab_size: V, of the tokenizer.
         eos_id: the id of the final token.
-
-    Returns:
-        Inputs, which are empty where there is no noise; targets; and the tokens of the text that
-        they were made of.
     """
     sequences = cut(documents, objective, seeds, inputs_length, targets_length, eos_id)
     lengths = np.array([len(run) for run in sequences], int)

@@ -93,7 +93,7 @@ def _all(tokens):
 
 
 def _follows(noise):
-    """Which noise tokens follow another."""
+    """Returns which noise tokens follow another."""
     return noise & np.pad(noise[:, :-1], ((0, 0), (1, 0)))
 
 

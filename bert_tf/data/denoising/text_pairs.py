@@ -30,14 +30,14 @@ def feature_names(converter: str, pack: bool) -> list[str]:
 
 @dataclasses.dataclass
 class _Side:
-    """What is known of each token of the inputs or of the targets, by the name of the feature; all
-    of T tokens, one pair after the other, with `ends` as of `Runs`."""
+    """The features of each token of the inputs or of the targets, by name; all [T], one pair after
+    the other, with `ends` as in `Runs`."""
 
     values: dict[str, np.ndarray]
     ends: np.ndarray
 
     def rows(self, name, edges, rows, size):
-        """Of some rows, each the pairs from one edge to the next: int32 [B, size]."""
+        """Returns some rows, each the pairs from one edge to the next: int32 [B, size]."""
         return Runs(self.values[name], self.ends[edges]).padded(rows, size)
 
 
@@ -56,8 +56,8 @@ def _places(ends):
 
 
 def _edges(lengths, most):
-    """Which pairs begin rows, and the number of pairs: consecutive pairs share a row as long as
-    they fit. Each group of as many pairs as the longest row has tokens begins a row.
+    """Returns which pairs begin rows, and the number of pairs: consecutive pairs share a row as
+    long as they fit. Each group of as many pairs as the longest row has tokens begins a row.
 
     Args:
         lengths: int [M, sides].
@@ -77,9 +77,9 @@ class TextPairs:
 
     Args:
         inputs, targets: tokens of the pairs, with their final tokens.
-        max_seq_length, max_target_length: S and T, to which they are cut.
+        max_seq_length, max_target_length: S and T, the longest rows.
         converter, pack: see `Denoising`.
-        text_tokens: how many tokens of text they were made of.
+        text_tokens: how many tokens of text the pairs were made from.
 
     Attributes:
         order: int [M], in which rows are written.
@@ -154,13 +154,10 @@ def _decoder(prefix, targets, size):
 
 def create_pairs(documents: Documents, vocabulary: Vocabulary, seed: int, objective: Denoising,
                  max_seq_length: int, max_target_length: int, copies: int = 1) -> TextPairs:
-    """The rows of a piece of text.
+    """Returns the rows of a piece of text.
 
     Args:
-        documents: `Documents`.
-        vocabulary: `Vocabulary`.
         seed: of `seqio.map_seed_manager`.
-        objective: `Denoising`.
         max_seq_length, max_target_length: S and T.
         copies: how often the text is used, with other noise each time.
     """

@@ -1,1 +1,1 @@
-"""How documents become segments, rows and streams."""
+"""Segments, rows and streams that documents are cut into."""

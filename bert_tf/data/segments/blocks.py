@@ -17,15 +17,15 @@ BREAK_MODES = ("complete", "complete_doc", "none", "eos")
 
 
 def cut_blocks(sizes: Iterable[int], block_size: int, mode: str) -> Iterator[tuple[int, int]]:
-    """Where the blocks of a text begin and end.
+    """Cuts a text into blocks of whole sentences.
 
     Args:
         sizes: the tokens of each sentence, its separator included.
-        block_size: most tokens of a block; a sentence that has more is a block of its own.
+        block_size: most tokens of a block; a longer sentence is a block of its own.
         mode: fairseq's name of the form. "complete": FULL-SENTENCES, as many sentences as fit.
-            "complete_doc": DOC-SENTENCES, which end with a document besides, at a sentence of one
-            token, which is left out; so are blocks of one token. "none": all of one length,
-            whatever sentences there are. "eos": a sentence each.
+            "complete_doc": DOC-SENTENCES, which also end with a document, at a sentence of one
+            token; that sentence and blocks of one token are left out. "none": blocks of one length,
+            whatever the sentences. "eos": a sentence each.
 
     Yields:
         (first token, last token + 1) of each block.
@@ -100,14 +100,12 @@ def doc_sentences(documents: Documents, stream: PythonRandom, room: int, options
 
 def doc_blocks(documents: Documents, stream: PythonRandom, room: int, options,
                segments: Segments) -> Iterator:
-    """SpanBERT's blocks of one document each, as many sentences as fit, without separators (its
-    fairseq/data/no_nsp_span_bert_dataset.py).
+    """Yields SpanBERT's blocks of one document each: as many sentences as fit, without separators
+    (its fairseq/data/no_nsp_span_bert_dataset.py).
 
-    A sentence that is longer than `room` is passed over and ends its block. Two texts are lost
-    besides: what is before such a sentence in the block, if it is the document's last, and a
-    document that no blank line ends.
-
-    Args, yields: see `full_sentences`.
+    A sentence that is longer than `room` is passed over and ends its block. Two texts are lost: the
+    block before such a sentence, if the sentence is the document's last, and a document that no
+    blank line ends.
     """
     del stream, segments
     starts = documents.sentence_starts
@@ -119,8 +117,8 @@ def doc_blocks(documents: Documents, stream: PythonRandom, room: int, options,
 
 
 def _blocks_of_document(starts, room):
-    """Yields where the blocks begin and end of a document whose sentences begin at `starts`, the
-    last of which is its end."""
+    """Yields the begin and the end of each block of a document. `starts` are its sentences' begins,
+    and its end."""
     block = None
     is_last_short = False
     for start, stop in zip(starts, starts[1:]):
@@ -150,14 +148,12 @@ _LEAST_LINE = 12            # tokens of a sequence of DistilBERT, special ones c
 
 def lines(documents: Documents, stream: PythonRandom, room: int, options,
           segments: Segments) -> Iterator:
-    """DistilBERT's sequences: a line each (transformers examples/research_projects/distillation,
-    lm_seqs_dataset.py).
+    """Yields DistilBERT's sequences: a line each (transformers
+    examples/research_projects/distillation, lm_seqs_dataset.py).
 
-    A line that is longer than `room` is cut into runs of as many tokens, its two special tokens
-    counted in the first and the last. Sequences of less than 12 tokens are left out, and those at
-    least half of whose tokens are unknown words.
-
-    Args, yields: see `full_sentences`.
+    A line that is longer than `room` is cut into runs of as many tokens; its two special tokens
+    count in the first and the last. Sequences of less than 12 tokens are left out, and those with
+    at least half unknown words.
     """
     del stream, segments
     starts = documents.sentence_starts

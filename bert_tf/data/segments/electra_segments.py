@@ -16,18 +16,17 @@ def electra_segments(documents: Documents, stream: PythonRandom, room: int, opti
     """Gathers sentences of one document up to a target length, and divides them in two at random.
 
     A sentence goes to the first segment while that stays below half of the target, and in half of
-    the cases also the one that would pass it; once a longer one has begun the second segment, a
-    shorter one may still go to the first. Such segments are no runs of the text: copies of their
-    tokens are added to `documents`.
+    the cases also the sentence that would pass it. Once a longer sentence has begun the second
+    segment, a shorter one may still go to the first. Such segments are no runs of the text: copies
+    of their tokens are added to `documents`.
 
-    The random stream and the target go on from document to document and from file to file.
+    The random stream and the target continue from document to document and from file to file.
 
     Args:
-        documents: a piece as `Documents`; its files were shuffled before they were read.
-        stream: `PythonRandom`.
+        documents: a piece; its files were shuffled before they were read.
         room: most tokens of two segments.
-        options: has `max_seq_length`, `short_seq_prob`, how often the next target is a random one,
-            and `dupe_factor`.
+        options: has `max_seq_length`, `dupe_factor` and `short_seq_prob`, the probability of a
+            random target.
 
     Returns:
         An iterator of `pairing.Slices`; B is empty in sequences of one segment, the label is 0.

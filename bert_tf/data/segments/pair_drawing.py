@@ -1,6 +1,5 @@
-"""What the ways of pairing segments have in common: a sentence of another document, and cutting a
-pair to its room (google-research/bert, create_pretraining_data.py).
-"""
+"""Common steps of pairing segments: a sentence of another document, and cutting a pair to its room
+(google-research/bert, create_pretraining_data.py)."""
 
 from bert_tf.data.text.corpus import Documents
 from bert_tf.data.text.python_random import PythonRandom

@@ -70,13 +70,11 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
     Sentences are gathered until they reach a target length: usually `room`, with probability
     `short_seq_prob` a random shorter one. They are split at random into A and B. In half of the
     cases B is replaced by sentences of another document and the unused ones are put back, or A and
-    B are swapped. Where there is one sentence only, B is always of another document.
+    B are swapped. A single sentence always gets a B of another document.
 
     Args:
-        index: which document.
         room: most tokens in A and B together.
         short_seq_prob: probability of a shorter target.
-        segments: `Segments`.
     """
     swaps, label = segments.negatives == "swapped", 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges
@@ -112,13 +110,12 @@ def _document_pairs(documents, index, stream, room, short_seq_prob, segments):
 
 def sentence_pairs(documents: Documents, stream: PythonRandom, room: int, options,
                    segments: Segments) -> Iterator[Slices]:
-    """RoBERTa's SENTENCE-PAIR (arXiv 1907.11692): two sentences that follow each other in a
-    document or, in half of the cases and at its end, whose B is of another document.
+    """Yields RoBERTa's SENTENCE-PAIR (arXiv:1907.11692): two sentences that follow each other in a
+    document; in half of the cases, and at the document's end, B is of another document. The label
+    is that of `segment_pairs` where B is random.
 
-    The random numbers are drawn as for `segment_pairs`, of which this is the form with the shortest
-    segments. The original's code for it is not public.
-
-    Yields `Slices`; the label is that of `segment_pairs` where B is random.
+    The original's code is not public: the random numbers are drawn as for the shortest
+    `segment_pairs`.
     """
     label = 1 + (segments.negatives == "three_way")
     starts, ranges = documents.sentence_starts, documents.ranges

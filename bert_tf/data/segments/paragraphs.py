@@ -22,8 +22,8 @@ ADJACENT, SAME_DOCUMENT, OTHER_DOCUMENT = range(3)
 
 
 def permutation(label: int) -> tuple[int, ...]:
-    """The parts of a paragraph in the order that a label stands for: part `permutation(label)[j]`
-    is the j-th that is seen. One part is label 0, two are 1 and 2, and so on, each in the order of
+    """Returns the order of a paragraph's parts that a label means: part `permutation(label)[j]` is
+    seen as the j-th. One part is label 0, two are 1 and 2, and so on, in the order of
     `itertools.permutations`."""
     for parts in range(1, MOST_PARTS + 1):
         if label < math.factorial(parts):
@@ -33,26 +33,24 @@ def permutation(label: int) -> tuple[int, ...]:
 
 
 def _target(stream, room, options):
-    """How long a paragraph is to be, as BERT draws it."""
+    """Draws the length of a paragraph, as BERT does."""
     return 2 + stream.below(room - 1) if stream.random() < options.short_seq_prob else room
 
 
 def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, options,
                         segments: Segments) -> Iterator:
-    """Paragraphs cut between sentences into 1 to 3 parts, whose order is drawn.
+    """Cuts paragraphs between sentences into 1 to 3 parts, and draws the order of the parts.
 
-    As many parts are as likely as any other number, if there are so many sentences; and so is each
-    order of them. A separator is between two parts, all of which are segment A.
+    Each possible number of parts is equally likely, and each order. A separator is between two
+    parts, all of which are segment A.
 
     Args:
-        documents: a piece as `Documents`, to which the paragraphs are added.
-        stream: `PythonRandom`.
+        documents: a piece, to which the paragraphs are added.
         room: most tokens of a sequence without its special ones.
         options: has `dupe_factor` and `short_seq_prob`.
-        segments: not used.
 
     Returns:
-        An iterator of `pairing.Slices` without B; the label is that of `permutation`.
+        An iterator of `pairing.Slices` without B; for the label see `permutation`.
     """
     del segments
     starts, tokens = documents.sentence_starts, documents.tokens
@@ -86,15 +84,11 @@ def sentence_reordering(documents: Documents, stream: PythonRandom, room: int, o
 
 def sentence_distance(documents: Documents, stream: PythonRandom, room: int, options,
                       segments: Segments) -> Iterator:
-    """Two segments that are adjacent, of one document but not adjacent, or of two documents.
+    """Yields two segments that are adjacent, of one document but not adjacent, or of two documents.
+    The label is `ADJACENT`, `SAME_DOCUMENT` or `OTHER_DOCUMENT`.
 
-    Segments are gathered, divided and cut as BERT's pairs. Of the three relations one is drawn,
-    each as likely, among those that are possible at this place.
-
-    Args: see `sentence_reordering`; nothing is added to `documents`.
-
-    Yields:
-        `pairing.Slices`; the label is `ADJACENT`, `SAME_DOCUMENT` or `OTHER_DOCUMENT`.
+    Segments are gathered, divided and cut as BERT's pairs. The relation is drawn from those that
+    are possible at this place, each equally likely. `documents` stays as it is.
     """
     del segments
     starts, ranges = documents.sentence_starts, documents.ranges

@@ -45,7 +45,7 @@ def language_model(ids: np.ndarray) -> TokenSequence:
 
 
 def autoencoder(ids: np.ndarray) -> TokenSequence:
-    """The text is read, then read again and predicted: 2 N - 1 steps, of which the last N count."""
+    """Reads the text, then reads it again and predicts it: 2 N - 1 steps; the last N count."""
     count = len(ids)
     labels = np.concatenate([np.zeros(count - 1, ids.dtype), ids])
     weights = np.repeat(np.array([0, 1], np.float32), [count - 1, count])
@@ -65,22 +65,21 @@ def classification(ids: np.ndarray, label: int, label_gain: bool = False) -> Tok
 
 
 def bidirectional(ids: np.ndarray) -> np.ndarray:
-    """int [N, 2]: at each step the token of the text and that of its reverse."""
+    """Returns the tokens of the text and of its reverse at each step, int [N, 2]."""
     return np.stack([ids, reverse(ids)], axis=1)
 
 
 def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
-    """Which sentences each row reads, end to end: a row whose sentence has ended takes the next one
-    (allenai/bilm-tf, bilm/data.py, _get_batch).
+    """Returns the numbers of the sentences that each row reads, end to end: a row whose sentence
+    has ended takes the next one (allenai/bilm-tf, bilm/data.py, _get_batch).
+
+    Rows have as many sentences as whole batches need; the last sentence may not end with them. A
+    batch that lacks a sentence is left out.
 
     Args:
         lengths: steps of each sentence, in the order in which they are taken.
         rows: R.
         steps: S.
-
-    Returns:
-        For each row the numbers of its sentences, as many as whole batches need; the last one may
-        not end with them. A batch that lacks a sentence is left out.
     """
     taken: list[list[int]] = [[] for _ in range(rows)]
     left, following = [0] * rows, 0
@@ -100,26 +99,22 @@ def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
 
 
 def cut_rows(found: list[list[int]], lengths: Sequence[int], steps: int) -> list[int]:
-    """How many whole batches the rows of `fill_rows` have, for each row."""
+    """Returns the number of whole batches that each row of `fill_rows` has."""
     return [sum(lengths[number] for number in row) // steps for row in found]
 
 
 def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[int], rows: int,
                   steps: int, reverse: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The tokens that ELMo reads, and those that follow them.
+    """Returns the tokens that ELMo reads, and the tokens that follow them: two int32 [M, S].
 
-    A sentence is <S> w1 ... wn </S>, or reversed, </S> wn ... w1 <S>; its last token is read by no
-    one.
+    A sentence is <S> w1 ... wn </S>, or reversed, </S> wn ... w1 <S>; its last token is only
+    predicted.
 
     Args:
-        documents: the text.
         vocabulary: has `cls_id`, <S>, and `sep_id`, </S>.
         order: the sentences in the order in which they are taken.
         rows, steps: R and S.
         reverse: whether sentences are read from right to left.
-
-    Returns:
-        Two int32 [M, S].
     """
     starts, tokens = documents.sentence_starts, documents.tokens
     lengths = [starts[number + 1] - starts[number] + 1 for number in order]
@@ -200,14 +195,12 @@ def row_features(segments: Segments, tokenizer: str, settings: Mapping[str, Any]
 
 def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRandom, options,
                  segments: Segments, rows: int) -> dict[str, np.ndarray]:
-    """The records' features, [M, ...], in their order.
+    """Returns the records' features, [M, ...], in their order.
 
     Args:
-        documents: the text.
-        vocabulary: its `Vocabulary`; the words of a `SpelledVocabulary` have characters, too.
-        stream: shuffles sentences or texts, by itself for each copy and each direction.
+        vocabulary: the words of a `SpelledVocabulary` also have characters.
+        stream: shuffles sentences or texts, anew for each copy and each direction.
         options: has `max_seq_length` and `dupe_factor`.
-        segments: `Segments`.
         rows: R.
     """
     steps = options.max_seq_length

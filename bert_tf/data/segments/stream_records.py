@@ -16,7 +16,7 @@ from bert_tf.data.segments.streams import is_backward
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """How records are cut and which of their tokens are predicted.
+    """Sizes of records, and the shares of predicted tokens.
 
     Attributes:
         max_seq_length: S.
@@ -24,9 +24,9 @@ class Shape:
         num_predict: predictions of a record, as many in each half; None for all that are drawn.
         bsz_per_host, num_core_per_host, bi_data: see `streams.cut_rows`.
         mask_alpha, mask_beta: n tokens are predicted in alpha / beta * n.
-        max_gram: the most in a row.
-        whole_grams: whether those in a row are words. The original counts sub-words by mistake:
-            it asks of the first token, not of the last, whether a word begins there.
+        max_gram: the longest run of predicted tokens.
+        whole_grams: whether runs consist of words. The original counts sub-words by mistake: it
+            asks whether a word begins at the first token, not at the last.
     """
 
     max_seq_length: int
@@ -95,11 +95,11 @@ def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
 
 
 class MaskSampler:
-    """`_sample_mask`: runs of tokens to predict, each in a context that is not.
+    """Draws runs of tokens to predict, each in a context that is not predicted (the original's
+    `_sample_mask`).
 
     Args:
-        shape: `Shape`.
-        continues: bool [V], whether each token goes on with a word.
+        continues: bool [V], whether each token continues a word.
         draws: numpy's legacy generator.
     """
 
@@ -111,15 +111,11 @@ class MaskSampler:
         self._cumulative = cumulative / cumulative[-1]      # as np.random.choice draws
 
     def sample(self, ids: np.ndarray, reverse: bool, goal: int | None) -> np.ndarray:
-        """Which tokens are predicted.
+        """Returns which tokens of `ids`, int [n], are predicted, bool [n].
 
         Args:
-            ids: int [n].
             reverse: whether the text runs backward.
             goal: how many; None for as many as are drawn.
-
-        Returns:
-            bool [n].
         """
         begins = self._begins[ids[::-1] if reverse else ids]
         starts, size = np.flatnonzero(begins).tolist(), len(ids)
@@ -155,20 +151,18 @@ class MaskSampler:
 
 def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, sep_id: int,
                  sampler: MaskSampler, draws: random.Random) -> Iterator[dict[str, np.ndarray]]:
-    """The records of a stream, a batch at a time: row r of each batch goes on where row r of the
-    batch before has `reuse_len` tokens less.
+    """Yields the records of a stream, a batch at a time: row r of each batch begins `reuse_len`
+    tokens after row r of the last batch.
 
     Args:
         ids: int [R, N].
         flags: bool [R, N], see `Stream`.
-        shape: `Shape`.
-        cls_id, sep_id: of the special tokens.
-        sampler: of predictions.
-        draws: of pairs.
+        sampler: draws predictions.
+        draws: draws pairs.
 
     Yields:
-        dict of input, target and seg_id, int32 [R, S], is_masked, bool [R, S], and label,
-        int32 [R, 1].
+        dict of input, target and seg_id, int32 [R, S], is_masked, bool [R, S], and label, int32 [R,
+        1].
     """
     rows, length = ids.shape
     size, reuse = shape.max_seq_length, shape.reuse_len

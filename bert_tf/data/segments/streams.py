@@ -12,13 +12,13 @@ import numpy as np
 
 @dataclasses.dataclass
 class Stream:
-    """A text whose sentences are told apart by a flag that changes between them.
+    """A text; a flag that changes between sentences tells them apart.
 
     Attributes:
         ids: int32 [T].
         flags: bool [T].
-        lines: how many lines the text had.
-        documents: how many of them were blank, plus one.
+        lines: number of lines in the text.
+        documents: number of blank lines, plus one.
     """
 
     ids: np.ndarray
@@ -29,17 +29,15 @@ class Stream:
 
 def read_stream(lines: Sequence[str], tokenizer, eod_id: int | None, holds_ids: bool = False
                 ) -> Stream:
-    """The stream of one file: every line is a sentence.
+    """Returns the stream of one file: every line is a sentence.
 
     Args:
-        lines: of the file.
-        tokenizer: `Tokenizer`.
         eod_id: the token that a blank line becomes, a sentence of its own; None leaves blank lines
             out.
         holds_ids: whether the lines hold ids, not text.
 
     Raises:
-        ValueError: a line holds something else than ids.
+        ValueError: a line does not hold ids.
     """
     # TensorFlow's reader of lines drops carriage returns wherever they are.
     lines = [line.replace("\r", "") for line in lines]

@@ -1,8 +1,8 @@
 """A corpus in pieces of whole documents, and a piece as documents of token ids.
 
-The files are read as one text, one after the other, as the original reads them: a document that
-is not closed by a blank line goes on in the next file. Pieces have a fixed size, which does not
-depend on the number of workers.
+The files are read as one text, as the original reads them: a document that no blank line ends
+continues in the next file. Pieces have a fixed size, which does not depend on the number of
+workers.
 """
 
 import dataclasses
@@ -41,13 +41,10 @@ def _read_blocks(paths: Sequence[str], by_file: bool) -> Iterator[bytes]:
 
 def read_pieces(paths: Sequence[str], piece_bytes: int, by_file: bool = False,
                 boundary: re.Pattern[bytes] = BLANK_LINE) -> Iterator[bytes]:
-    """Yields the corpus as byte strings of at most `piece_bytes`, each whole documents.
-
-    A piece is larger only if one document is. A corpus of up to `piece_bytes` is one piece.
+    """Yields the corpus as byte strings of at most `piece_bytes`, each whole documents. A piece is
+    larger only if one document is.
 
     Args:
-        paths: the files.
-        piece_bytes: see above.
         by_file: whether the end of a file ends a document; `decode` marks it.
         boundary: where documents end.
     """
@@ -95,10 +92,11 @@ def _last_cut(buffer, limit, boundary):
 
 
 def decode(piece: bytes, paths: Sequence[str]) -> list[str]:
-    """The lines of a piece; the line `FILE_END` stands where a file ends, if that was asked for.
+    """Returns the lines of a piece; the line `FILE_END` marks the end of a file, if that was asked
+    for.
 
     Raises:
-        InputError: not UTF-8; names file, line and byte.
+        InputError: the piece is not UTF-8; names file, line and byte.
     """
     try:
         first, *others = (part.decode("utf-8").split("\n") for part in piece.split(_FILE_END))
@@ -121,14 +119,13 @@ def _locate_bad_line(paths):
 
 @dataclasses.dataclass
 class Marks:
-    """What is known of T tokens beside their ids.
+    """Marks of T tokens.
 
     Attributes:
-        continues: bool [T], whether a token goes on with the word of the token before it.
-        units: bool [T], whether it goes on with that token's unit; None where there are no units
-            but words.
-        entities: bool [T], whether it is of a tagged run or of a phrase; None as above.
-        labels: bool [T], a label that the text gives; None if there is none.
+        continues: bool [T], whether a token continues the word of the token before it.
+        units: bool [T], whether it continues that token's unit; None where all units are words.
+        entities: bool [T], whether it belongs to a tagged run or a phrase; None as above.
+        labels: bool [T], labels from the text; None if there are none.
     """
 
     continues: np.ndarray
@@ -163,14 +160,14 @@ class Documents:
 
     Attributes:
         tokens: int32 [T], the ids of all sentences, one after the other.
-        sentence_starts: where each sentence begins in `tokens`, and T at the end (a list).
-        ranges: (first sentence, last sentence + 1) of each document, none of them empty (a list).
-        continues: uint8 [T], 1 where a token goes on with the word before it.
+        sentence_starts: list, where each sentence begins in `tokens`, and T at the end.
+        ranges: list, (first sentence, last sentence + 1) of each document, which has at least one.
+        continues: uint8 [T], 1 where a token continues the word before it.
         files: how many files end in the piece, where files end documents.
         is_open: whether no blank line ends the last document, where blank lines end documents.
-        units: uint8 [T], 1 where a token goes on with the unit before it; None where there are no
-            units but words.
-        entities: uint8 [T], 1 where a token is of a tagged run or of a phrase; None as above.
+        units: uint8 [T], 1 where a token continues the unit before it; None where all units are
+            words.
+        entities: uint8 [T], 1 where a token belongs to a tagged run or a phrase; None as above.
         labels: uint8 [T], labels of the tokens; None if there are none.
         sep_id, unk_id: the ids of the separator and of unknown words.
     """
@@ -190,8 +187,8 @@ class Documents:
     _end: int = 0
 
     def place(self, sentences: Sequence[int]) -> int:
-        """Where the tokens of some sentences, in this order, begin in the token array; `settle`
-        adds a copy of them at its end if they are not one run of it."""
+        """Returns where the tokens of some sentences, in this order, begin in the token array;
+        `settle` adds a copy of them at its end if they are not one run of it."""
         starts = self.sentence_starts
         if sentences[-1] - sentences[0] == len(sentences) - 1:
             return starts[sentences[0]]
@@ -216,8 +213,7 @@ class Documents:
         return "tokens", "continues", "units", "entities", "labels"
 
     def append(self, parts: Sequence[np.ndarray]) -> None:
-        """Adds tokens of which nothing is known at the end of the arrays; they are in no document.
-        """
+        """Adds tokens without marks at the end of the arrays; they belong to no document."""
         added = np.concatenate([self.tokens[:0], *parts])
         for name in self._arrays:
             array = getattr(self, name)
@@ -226,11 +222,8 @@ class Documents:
                 setattr(self, name, np.concatenate([array, more]))
 
     def joins(self, units: str) -> np.ndarray | None:
-        """uint8 [T], 1 where a token goes on with the unit before it; None if each is a unit.
-
-        Args:
-            units: as in `corruption.MaskTokens`.
-        """
+        """Returns uint8 [T], 1 where a token continues the unit before it; None if each token is a
+        unit. For `units` see `MaskTokens`."""
         if units == "subwords":
             return None
         return self.continues if self.units is None or units == "words" else self.units
@@ -238,16 +231,16 @@ class Documents:
 
 def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
                        marker: Marker | None = None) -> Documents:
-    """Documents whose sentences each end with a separator, as fairseq prepares a text for RoBERTa.
+    """Tokenizes documents whose sentences each end with a separator, as fairseq prepares a text for
+    RoBERTa.
 
-    A blank line is a sentence of a separator alone, which belongs to no document. Lines are
-    stripped of white space.
+    A blank line is a sentence of one separator, which belongs to no document. Lines are stripped of
+    white space.
 
     Args:
-        lines: list of str, the last of which is what follows the last newline.
-        tokenizer: `Tokenizer`.
-        blanks_separate_docs: if not, blank lines are left out, as fairseq does if it is not asked
-            to keep them; all is one document then.
+        lines: the last one is what follows the last newline.
+        blanks_separate_docs: if not, all is one document, and blank lines are left out, as in
+            fairseq.
         marker: see `Marker`.
     """
     if lines and not lines[-1]:
@@ -271,17 +264,11 @@ def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
 
 def tokenize_documents(lines: Sequence[str], tokenizer, blanks_separate_docs: bool = True,
                        marker: Marker | None = None) -> Documents:
-    """Documents from lines of text, as the original reads a file: a document ends at `FILE_END`, at
-    a blank line, and at one of which the tokenizer's preparation leaves nothing.
+    """Tokenizes lines to documents, as the original reads a file: a document ends at `FILE_END`, at
+    a blank line, and at a line of which the tokenizer's preparation leaves nothing.
 
     Lines that hold no token (control characters only, for example) are left out and end nothing.
     Carriage returns are dropped wherever they are, as TensorFlow's reader of lines drops them.
-
-    Args:
-        lines: list of str.
-        tokenizer: `Tokenizer`.
-        blanks_separate_docs: whether blank lines end documents.
-        marker: see `Marker`.
     """
     file_ends = np.array([line == FILE_END for line in lines], bool)
     lines = [line.replace("\r", "") for line in lines]
