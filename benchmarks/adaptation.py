@@ -1,11 +1,11 @@
 """Compares BERT and MT-DNN by how little of a new task they need.
 
 This is the curve of adaptation to another domain of arXiv:1901.11504, figure 2 and table 5. BERT
-(--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-run-multitask) are
-fine-tuned by bert-run-multitask with a new linear head on shares of the training file. With one
-seed, a smaller share is a part of a larger one; seeds differ in what is drawn, for both in the same
-way. The best epoch of each run counts. The table has mean and standard deviation over the seeds,
-beside published figures; curve.png shows both.
+(--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-finetune multitask) are
+fine-tuned by bert-finetune multitask with a new linear head on shares of the training file. With
+one seed, a smaller share is a part of a larger one; seeds differ in what is drawn, for both in the
+same way. The best epoch of each run counts. The table has mean and standard deviation over the
+seeds, beside published figures; curve.png shows both.
 
 Results are kept in results.json as they arrive, and the table in table.md. The same command started
 again goes on where it was stopped, and runs only what is missing.
@@ -66,7 +66,7 @@ class AdaptationFlags(KeptComparison):
     max_seq_length: int = option(128, "Length of the longest sequence.")
     train_batch_size: int = option(32, "Examples per step.", least=1)
     learning_rate: float = option(5e-5, "Peak of the learning rate.")
-    optimizer: str = option("adamax", "Optimizer; see bert-run-multitask.",
+    optimizer: str = option("adamax", "Optimizer; see bert-finetune multitask.",
                             choices=tuple(OPTIMIZERS))
     num_train_epochs: float = option(5.0, "Number of epochs.", above=0)
     save_checkpoints_steps: int = option(500, "Steps between checkpoints.")

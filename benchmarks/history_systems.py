@@ -59,7 +59,7 @@ class System:
         records: the same of `bert-create-pretraining-data`.
         pretraining: the same of `bert-run-pretraining`.
         tuning: the same of the fine-tuning commands.
-        classifier, tagger: the same of `bert-run-classifier`, and of `bert-run-tagger`, alone.
+        classifier, tagger: the same of these kinds of `bert-finetune` alone.
         is_pretrained: whether it is pre-trained.
     """
 

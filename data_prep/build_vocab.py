@@ -6,6 +6,8 @@ encoding; both write merges.txt beside --output_file. SentencePiece has the spec
 ALBERT, XLNet or T5. elmo_words are words between white space, for the recipe elmo; sequence_words
 are the words of the recipes lm_lstm and sa_lstm. In both the most frequent words come first.
 
+With --init_vocab_file words are added to a vocabulary: bert-build-vocab --init_vocab_file --help.
+
 Example:
     bert-build-vocab --input_file=text.txt --output_file=vocab.txt --vocab_size=8000
     bert-build-vocab --input_file=text.txt --tokenizer=byte_bpe --output_file=bpe/vocab.json

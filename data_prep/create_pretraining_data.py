@@ -11,6 +11,9 @@ data_utils.py.
 With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws new
 masks each time that it reads a record.
 
+With --train_filelist it reads ERNIE's own data: bert-create-pretraining-data --train_filelist
+--help lists the flags.
+
 Example:
     bert-create-pretraining-data --input_file=text.txt --output_file=/tmp/text.tfrecord \\
         --vocab_file=vocab.txt --max_seq_length=128 --max_predictions_per_seq=20

@@ -5,7 +5,7 @@ vocabularies, which leaves a model's size as it is. bert-convert-checkpoint --vo
 each new word the mean of its old sub-words.
 
 Example:
-    bert-extend-vocab --vocab_file=vocab.txt --words=covid,ehealth --output_file=new/vocab.txt
+    bert-build-vocab --init_vocab_file=vocab.txt --words=covid,ehealth --output_file=new/vocab.txt
 """
 
 import dataclasses
@@ -29,7 +29,8 @@ from bert_tf.tokenization.wordpiece import MAX_WORD_CHARS
 class ExtendVocabFlags:
     """Vocabulary, and words to add."""
 
-    vocab_file: str = option(REQUIRED, "The vocabulary, one token a line.")
+    init_vocab_file: str = option(
+        REQUIRED, "The vocabulary that words are added to, one token a line.", alias="vocab_file")
     output_file: str = option(REQUIRED, "File for the new vocabulary.")
     words: list[str] = option([], "Words to add.")
     input_file: list[str] = option([], "Files with words to add, one per line, plain or .gz.")
@@ -88,10 +89,10 @@ def main(job):
     Raises:
         InputError: a flag or a file can't be used.
     """
-    tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)
+    tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
-        raise InputError(f"--vocab_file: words can be added to a vocabulary of WordPiece only, "
-                         f"{job.vocab_file} is {tokenizer.name}; train another one.")
+        raise InputError("--init_vocab_file: words can be added to a vocabulary of WordPiece only, "
+                         f"{job.init_vocab_file} is {tokenizer.name}; train another one.")
     vocabulary = tokenizer.vocabulary
     words = read_words(job)
     new = Vocabulary(extend(vocabulary, words, job.fill_unused))
@@ -106,7 +107,7 @@ def main(job):
 
 
 def run():
-    """The command bert-extend-vocab."""
+    """The console entry point."""
     flags.run(main, ExtendVocabFlags)
 
 

@@ -9,7 +9,7 @@ has in the original's batch. Label 1 means that the second segment follows the f
 of BERT's labels.
 
 Example:
-    bert-import-ernie-data --input_file=filelist --output_file=/tmp/ernie.tfrecord \\
+    bert-create-pretraining-data --train_filelist=filelist --output_file=/tmp/ernie.tfrecord \\
         --vocab_file=vocab.txt --max_seq_length=512 --generate_neg_sample
     bert-run-pretraining --recipe=ernie --input_file=/tmp/ernie.tfrecord --max_seq_length=512 \\
         --max_predictions_per_seq=126 --model_size=base --do_train --output_dir=/tmp/ernie
@@ -44,8 +44,8 @@ from bert_tf.tokenization.base import open_tokenizer
 class ImportErnieDataFlags:
     """Data of ERNIE's code, and the records that are made of it."""
 
-    input_file: str = option(REQUIRED, "The list of files: name, tab, probability.",
-                             alias="train_filelist")
+    train_filelist: str = option(
+        REQUIRED, "The list of files: name, tab, probability.", alias="input_file")
     output_file: str = option(
         REQUIRED, "TFRecord file; .gz compresses. Several passes give one shard each.")
     vocab_file: str = option(REQUIRED, "The vocabulary of the ids.", alias="vocab_path")
@@ -139,8 +139,8 @@ def _describe(job, recipe, vocabulary, options, files, results):
     for result in results:
         counts.update(result["counts"])
     if not counts["instances"]:
-        raise InputError(f"--input_file: there is no sample of at most {job.max_seq_length} tokens "
-                         f"in the files of {job.input_file}.")
+        raise InputError(f"--train_filelist: there is no sample of at most {job.max_seq_length} "
+                         f"tokens in the files of {job.train_filelist}.")
     return {"format": "bert_tf pre-training records 1", "recipe": recipe.describe(),
             "features": feature_names(recipe), "options": options,
             "vocabulary": {"size": job.vocab_size, "sha256": vocabulary.hash,
@@ -178,17 +178,17 @@ def main(job: ImportErnieDataFlags) -> None:
     if job.vocab_size < vocabulary.size:
         raise InputError(f"--vocab_size is {job.vocab_size}, but {job.vocab_file} has "
                          f"{vocabulary.size} tokens; give at least as many.")
-    files = ernie_samples.read_list(job.input_file, job.data_dir)
+    files = ernie_samples.read_list(job.train_filelist, job.data_dir)
     for path, _ in files:
         if not os.path.isfile(path):
-            raise InputError(f"{job.input_file} names {path}, which is not there; give the folder "
-                             "of the files as --data_dir.")
+            raise InputError(f"{job.train_filelist} names {path}, which is not there; give the "
+                             "folder of the files as --data_dir.")
     path = manifest.manifest_path(job.output_file)
     folder = os.path.dirname(os.path.abspath(path))
     make_folder(folder, "output_file")
     flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
     options = {name: value for name, value in dataclasses.asdict(job).items() if name not in (
-        "input_file", "output_file", "data_dir", "num_workers", "vocab_file")}
+        "train_filelist", "output_file", "data_dir", "num_workers", "vocab_file")}
     sums = [[file_checksum(name), probability] for name, probability in files]
     fingerprint = {"options": options, "vocabulary": vocabulary.hash, "inputs": sums,
                    "pieces": [hashlib.sha256(str(index).encode()).hexdigest()[:8]

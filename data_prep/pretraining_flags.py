@@ -135,8 +135,8 @@ class PretrainingDataFlags:
         "and phrases, other words are units of their own.", choices=UNITS, for_=_MASKS, rare=True)
     input_format: str = option(
         "lines", "lines: one sentence per line, blank lines between documents. columns: one word "
-        "per line with its tags, as bert-run-tagger reads and writes, and a blank line after each "
-        "sentence; two blank lines or a line -DOCSTART- separate documents.",
+        "per line with its tags, as bert-finetune tagger reads and writes, and a blank line after "
+        "each sentence; two blank lines or a line -DOCSTART- separate documents.",
         choices=("lines", "columns"), rare=True, for_=LINES)
     tag_column: int = option(
         -1, "Column of the tags (IOB1 or BIO) of --masking_units=tags; -1 is the last. Column 0 "

@@ -5,19 +5,24 @@ they are not installed, `python -m run_scripts.commands NAME --flag=value ...` i
 """
 
 import ast
+import contextlib
 import importlib
+import itertools
 import os
 import pathlib
 import re
 import sys
+from collections.abc import Sequence
+
+from absl import flags as absl_flags
 
 from bert_tf import signals
-from bert_tf.errors import choose_from
+from bert_tf.errors import InputError, choose_from
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
-# The module of each command, whose `run` is the program; or a package, and the first argument names
-# one of its modules.
+# The module of each command, whose `run` is the program; or that of several programs, of which the
+# first argument names one.
 COMMANDS = {
     # Text and records.
     "bert-extract-text": "data_prep.extract_text",
@@ -29,6 +34,7 @@ COMMANDS = {
     "bert-quickstart": "run_scripts.quickstart",
     "bert-run-pretraining": "run_scripts.run_pretraining",
     "bert-show-pretraining": "run_scripts.show_pretraining",
+    "bert-finetune": "run_scripts.finetune",
     # Smaller models.
     "bert-distill": "run_scripts.distill",
     "bert-prune": "run_scripts.prune",
@@ -41,20 +47,22 @@ COMMANDS = {
     "bert-analyze": "run_scripts.analysis",
     "bert-benchmark": "benchmarks",
     # Not joined to others yet.
-    "bert-extend-vocab": "data_prep.extend_vocab",
-    "bert-import-ernie-data": "data_prep.import_ernie_data",
-    "bert-run-classifier": "run_scripts.run_classifier",
-    "bert-run-squad": "run_scripts.run_squad",
-    "bert-run-multiple-choice": "run_scripts.run_multiple_choice",
-    "bert-run-tagger": "run_scripts.run_tagger",
-    "bert-run-multitask": "run_scripts.run_multitask",
-    "bert-run-text-to-text": "run_scripts.run_text_to_text",
     "bert-run-theseus": "run_scripts.run_theseus",
-    "bert-measure-sensitivity": "run_scripts.measure_sensitivity",
 }
-PACKAGES = ("run_scripts.analysis", "benchmarks")
+SEVERAL = ("bert-finetune", "bert-analyze", "bert-benchmark")
+_FINETUNE = ("classifier", "squad", "tagger", "multiple-choice", "multitask", "text-to-text")
+# Flags that make a command another program, which has these flags too.
+VARIANTS = {
+    "bert-build-vocab": {"--init_vocab_file": "data_prep.extend_vocab"},
+    "bert-create-pretraining-data": {"--train_filelist": "data_prep.import_ernie_data"},
+    "bert-quantise-model": {"--measure_sensitivity": "run_scripts.measure_sensitivity"},
+}
 # Names of earlier versions: the command that each is now, with its first arguments.
 OLD_NAMES = {
+    "bert-extend-vocab": "bert-build-vocab --init_vocab_file=",
+    "bert-import-ernie-data": "bert-create-pretraining-data --train_filelist=",
+    "bert-measure-sensitivity": "bert-quantise-model --measure_sensitivity",
+    **{f"bert-run-{name}": f"bert-finetune {name}" for name in _FINETUNE},
     "bert-analyze-attention": "bert-analyze attention",
     "bert-analyze-heads": "bert-analyze heads",
     "bert-analyze-identifiability": "bert-analyze identifiability",
@@ -76,40 +84,74 @@ OLD_NAMES = {
 }
 
 
-def programs(package: str) -> dict[str, str]:
-    """{name of a program of a package: first line of its docstring}, {} if the package is not
-    there. A program is a file with a function `run`."""
+def programs(command: str) -> dict[str, str]:
+    """{name: module} of the programs of a command that is several; {} if they are not there.
+
+    Those of a package are its files with a function `run`.
+    """
+    if command == "bert-finetune":
+        return {name: f"run_scripts.run_{name.replace('-', '_')}" for name in _FINETUNE}
+    package = COMMANDS[command]
+    files = sorted((_ROOT / package.replace(".", "/")).glob("*.py"))
+    return {path.stem.replace("_", "-"): f"{package}.{path.stem}" for path in files
+            if any(isinstance(node, ast.FunctionDef) and node.name == "run"
+                   for node in ast.parse(path.read_text(encoding="utf-8")).body)}
+
+
+def first_line(module: str) -> str:
+    """The first line of a module's docstring, without an import."""
+    text = (_ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+
+
+def given_flags(arguments: Sequence[str]) -> dict[str, str]:
+    """{name: value} of the flags of a command line and of its flagfiles."""
+    with contextlib.suppress(absl_flags.Error):     # the program reports it
+        arguments = absl_flags.FlagValues().read_flags_from_files(arguments, force_gnu=False)
     found = {}
-    for path in sorted((_ROOT / package.replace(".", "/")).glob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
-            found[path.stem.replace("_", "-")] = (ast.get_docstring(tree) or "").split("\n")[0]
+    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        if argument.startswith("-"):
+            name, is_given, value = argument.lstrip("-").partition("=")
+            follows = following and not following.startswith("-")
+            found[name] = value if is_given else following if follows else "true"
     return found
 
 
-def _find_program(command, package):
-    """The module that the first argument names, which is taken away; prints help, and ends the
-    program, if it names none."""
-    found = programs(package)
+def _find_program(command):
+    """The module that the first argument names, which is taken away, or that the flags decide;
+    prints help, and ends the program, if none does."""
+    found = programs(command)
     if not found:
         sys.exit(f"error: {command} is in the repository and not in the installed package: clone "
                  "the repository and start the command there.")
-    name = sys.argv.pop(1) if len(sys.argv) > 1 else ""
-    if name in _HELP:
+    name = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1][0] != "-" else None
+    if command == "bert-finetune" and name is None:
+        name = _choose()
+    if name is None and _HELP & {*sys.argv}:
         with signals.reaching_output():
-            _print_help(command, package, found)
+            _print_help(command, found)
         sys.exit()
     if name not in found:
-        sys.exit(f"error: {command} needs a name as its first argument, and not {name!r}: "
-                 + choose_from(name, found))
-    return f"{package}.{name.replace('-', '_')}"
+        sys.exit(f"error: {command} needs a name as its first argument"
+                 + (f", and not {name!r}: " if name else ": ") + choose_from(name or "", found))
+    sys.argv[0] += f" {name}"
+    return found[name]
 
 
-def _print_help(command, package, found):
-    print(f"{importlib.import_module(package).__doc__}\n\n"
+def _choose():
+    """The name of the program that the flags decide, or None."""
+    from run_scripts import finetune
+    try:
+        return finetune.choose(given_flags(sys.argv[1:]))
+    except InputError as error:
+        sys.exit(f"error: {error}")
+
+
+def _print_help(command, found):
+    print(f"{importlib.import_module(COMMANDS[command]).__doc__.strip()}\n\n"
           f"    {command} NAME --flag=value ...\n    {command} NAME --help\n")
-    for name, line in found.items():
-        print(f"  {name:<{max(map(len, found))}}  {line}")
+    for name, module in found.items():
+        print(f"  {name:<{max(map(len, found))}}  {first_line(module)}")
 
 
 def run() -> None:
@@ -120,11 +162,17 @@ def run() -> None:
     command, *first = OLD_NAMES.get(name, name).split() or [""]
     if command not in COMMANDS:
         sys.exit(f"error: there is no command {name!r}; {choose_from(name, COMMANDS)}")
-    sys.argv[1:1] = first
+    sys.argv[:1] = [command, *first]
     module = COMMANDS[command]
-    if module in PACKAGES:
+    if command in SEVERAL:
         sys.path.insert(0, str(_ROOT))      # for benchmarks, which is not installed
-        module = _find_program(command, module)
+        module = _find_program(command)
+    elif command in VARIANTS:
+        given = given_flags(sys.argv[1:])
+        for flag, variant in VARIANTS[command].items():
+            flag, _, value = flag.removeprefix("--").partition("=")
+            if flag in given and value in ("", given[flag]):
+                module = variant
     importlib.import_module(module).run()
 
 

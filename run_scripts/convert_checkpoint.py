@@ -31,7 +31,7 @@ class ConvertFlags:
     dry_run: bool = option(False, "Check everything and print the account, but write nothing.")
     vocab_file: str | None = option(
         None, "The vocabulary to write, if the checkpoint has none or words were added "
-        "(bert-extend-vocab). Added words get rows of their own.")
+        "(bert-build-vocab --init_vocab_file). Added words get rows of their own.")
     do_lower_case: bool | None = option(
         None, "Whether the tokenizer lower-cases. Default: as in the checkpoint, or as its "
         "vocabulary suggests.")

@@ -3,8 +3,8 @@
 The teachers label the task's training file and any number of further texts. This is done once:
 their answers are kept in the records of --output_dir. The student learns from these answers, and
 from gold labels where there are some. --recipe names a published method, whose weights, temperature
-and form of the loss are flags. --output_dir gets what bert-run-classifier writes there: the student
-is a model like any other. The same command started again continues where it stopped.
+and form of the loss are flags. --output_dir gets what bert-finetune writes there: the student is a
+model like any other. The same command started again continues where it stopped.
 
 --student is a configuration, such as {"vocab_size": 30522, "hidden_size": 256, "num_hidden_layers":
 4, "num_attention_heads": 4, "intermediate_size": 1024}, which begins with random weights, or the
@@ -105,7 +105,7 @@ class DistillFlags:
         "arXiv:1903.12136.", rare=True)
     augmentation_seed: int = option(0, "Seed of the augmented copies.", rare=True)
     pos_tagger: str = option(
-        "", "Folder of a bert-run-tagger model of parts of speech, from which --augmentation "
+        "", "Folder of a bert-finetune tagger model of parts of speech, from which --augmentation "
         "learns which words can replace a word; without it all words count as one part of speech.",
         rare=True)
     train_examples: bool = option(True, "Learn from the task's training file too.", rare=True)

@@ -1,8 +1,8 @@
 """Chooses how many bits the weights of each layer of a fine-tuned model get (Q-BERT,
 arXiv:1909.05840).
 
-    bert-measure-sensitivity --init_checkpoint=mrpc --task=mrpc --data_dir=glue/MRPC \\
-        --output_dir=mrpc_sensitivity --bits=2,4
+    bert-quantise-model --measure_sensitivity --init_checkpoint=mrpc --task=mrpc \\
+        --data_dir=glue/MRPC --output_dir=mrpc_sensitivity --bits=2,4
 
 For each layer of the encoder, the largest eigenvalue of the Hessian of the loss, in magnitude, is
 found on random samples of the training file. The layers with the largest |mean| + standard
@@ -37,6 +37,7 @@ class SensitivityFlags(KeptComparison):
 
     init_checkpoint: str = option(REQUIRED, "The --output_dir of a fine-tuning command.")
     output_dir: str = option(REQUIRED, "The folder to write into.")
+    measure_sensitivity: bool = option(True, "Choose bits; a model is not written.")
     bits: list[str] = option(
         ["2", "3"], "Bits of most layers, and bits of the most sensitive layers.")
     sensitive_layers: int = option(
@@ -50,7 +51,7 @@ class SensitivityFlags(KeptComparison):
     batch_size: int = option(16, "Examples per batch.", least=1)
     random_seed: int = option(1, "Seed of the samples and of the initial vectors.")
 
-    free: ClassVar = ("bits", "sensitive_layers", "samples", "batch_size")
+    free: ClassVar = ("measure_sensitivity", "bits", "sensitive_layers", "samples", "batch_size")
 
     def few_and_many(self) -> tuple[int, int]:
         """The two numbers of bits.
@@ -118,7 +119,7 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-measure-sensitivity."""
+    """The console entry point."""
     flags.run(main, TaskFlags, SensitivityFlags)
 
 

@@ -58,7 +58,7 @@ class PruneFlags:
     prune_heads: list[str] = option(
         [], "Instead of --orders: switch off these heads, layer:head, both from 1. Or dead: the "
         "heads that give nothing in the model as it is, because their gates are closed "
-        "(bert-run-classifier --concrete_coef).")
+        "(bert-finetune classifier --concrete_coef).")
     actually_prune: bool = option(False, "Remove what is off after the last step of the last "
                                          "order, and write the model.")
     split: str = option(

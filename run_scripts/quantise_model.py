@@ -6,6 +6,9 @@ A model that was trained with --quantisation computes the same bits from the fil
 rounded by the flags --quantisation, --weight_bits and so on; without training they lose more. The
 folder that is written is used like any model's folder: as --init_checkpoint of the fine-tuning
 commands and of bert-export-model, and by `bert_tf.Predictor`.
+
+With --measure_sensitivity the command only chooses the bits of each layer, by the Hessian:
+bert-quantise-model --measure_sensitivity --help.
 """
 
 import dataclasses

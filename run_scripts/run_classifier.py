@@ -5,9 +5,9 @@ or JSON lines; an example may have several labels. Records are made once. The sa
 again continues where it stopped; trials that are finished are not run again.
 
 Example:
-    bert-run-classifier --task=MRPC --data_dir=glue/MRPC --do_train --do_eval --do_predict \\
+    bert-finetune --task=MRPC --data_dir=glue/MRPC --do_train --do_eval --do_predict \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mrpc --num_trials=3
-    bert-run-classifier --train_file=mail.csv --dev_file=mail_dev.csv --text_a_column=body \\
+    bert-finetune --train_file=mail.csv --dev_file=mail_dev.csv --text_a_column=body \\
         --label_column=folder --do_train --do_eval \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mail
 """

@@ -5,9 +5,9 @@ of any number of choices; the label is the number of the right one, from 0. Reco
 The same command started again continues where it stopped; finished trials are not run again.
 
 Example:
-    bert-run-multiple-choice --task=SWAG --data_dir=swag --do_train --do_eval --do_predict \\
+    bert-finetune --task=SWAG --data_dir=swag --do_train --do_eval --do_predict \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/swag
-    bert-run-multiple-choice --train_file=quiz.jsonl --dev_file=quiz_dev.jsonl \\
+    bert-finetune --train_file=quiz.jsonl --dev_file=quiz_dev.jsonl \\
         --text_a_column=question --choice_columns='answer*' --label_column=right \\
         --do_train --do_eval --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/quiz
 """

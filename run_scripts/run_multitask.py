@@ -1,19 +1,19 @@
-"""Fine-tunes one model on several tasks at once, each with a head of its own (MT-DNN,
-arXiv:1901.11504): classification of texts and of pairs, similarity, choices, and tags of words.
+"""Fine-tunes one model on several tasks at once, each with a head of its own.
 
-Every step is a batch of one task. After each epoch a table shows the scores of all tasks; the epoch
-with the best mean is kept. --output_dir gets the model, tasks/NAME with the predictions of each
-task, dev_curves.tsv, metrics.json, and with --do_predict the files of GLUE's server in submission.
-By default training is that of MT-DNN, with up to 512 tokens. The same command started again
-continues where it stopped.
+Tasks are classification of texts and of pairs, similarity, choices, and tags of words. By default
+training is that of MT-DNN (arXiv:1901.11504), with up to 512 tokens. Every step is a batch of one
+task. After each epoch a table shows the scores of all tasks; the epoch with the best mean is kept.
+--output_dir gets the model, tasks/NAME with the predictions of each task, dev_curves.tsv,
+metrics.json, and with --do_predict the files of GLUE's server in submission. The same command
+started again continues where it stopped.
 
-A task's folder is a model like any other: tasks/mrpc is what bert-run-classifier trains further,
+A task's folder is a model like any other: tasks/mrpc is what bert-finetune trains further,
 bert-export-model exports, and Predictor("output_dir", task="mrpc") opens.
 
 Example:
-    bert-run-multitask --tasks=mnli,rte,mrpc,cola,sts-b --data_dir=glue --do_train --do_eval \\
+    bert-finetune --tasks=mnli,rte,mrpc,cola,sts-b --data_dir=glue --do_train --do_eval \\
         --do_predict --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mtdnn
-    bert-run-multitask --tasks=mrpc,mail --data_dir=glue --task_config_path=tasks.json --do_train \\
+    bert-finetune --tasks=mrpc,mail --data_dir=glue --task_config_path=tasks.json --do_train \\
         --do_eval --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/mine
 
 where tasks.json is {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv",

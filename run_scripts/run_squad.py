@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to find answers in paragraphs, SQuAD v1.1 and v2.0; scores it, and predicts.
+"""Fine-tunes BERT to find answers in paragraphs: SQuAD v1.1 and v2.0.
 
 --do_train learns from --train_file. --do_predict answers --predict_file, and scores the answers
 where the file holds the correct ones. With --do_eval, --predict_file is used to choose: it must
@@ -15,11 +15,11 @@ scripts print them. Records are made once. The same command started again contin
 stopped; trials that are finished are not run again.
 
 Example:
-    bert-run-squad --train_file=train-v1.1.json --predict_file=dev-v1.1.json --do_train \\
+    bert-finetune --train_file=train-v1.1.json --predict_file=dev-v1.1.json --do_train \\
         --do_predict --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/squad
-    bert-run-squad --train_file=train-v2.0.json --predict_file=dev-v2.0.json --do_train --do_eval \\
+    bert-finetune --train_file=train-v2.0.json --predict_file=dev-v2.0.json --do_train --do_eval \\
         --version_2_with_negative --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/squad2
-    bert-run-squad --predict_file=questions.json --do_predict --init_checkpoint=/tmp/squad2 \\
+    bert-finetune --predict_file=questions.json --do_predict --init_checkpoint=/tmp/squad2 \\
         --output_dir=/tmp/answers
 """
 

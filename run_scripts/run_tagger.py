@@ -7,10 +7,10 @@ the words. Records are made once. The same command started again continues where
 finished trials are not run again.
 
 Example:
-    bert-run-tagger --task=conll2003 --data_dir=conll2003 --do_lower_case=False \\
+    bert-finetune --task=conll2003 --data_dir=conll2003 --do_lower_case=False \\
         --document_context --do_train --do_eval --do_predict \\
         --init_checkpoint=cased_L-12_H-768_A-12 --output_dir=/tmp/names
-    bert-run-tagger --train_file=train.txt --dev_file=dev.txt --do_train --do_eval \\
+    bert-finetune tagger --train_file=train.txt --dev_file=dev.txt --do_train --do_eval \\
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/tags
 """
 

@@ -1,5 +1,4 @@
-"""Fine-tunes T5 to write a text for a text: one task or a mixture of several; scores it, and
-predicts.
+"""Fine-tunes T5 to write a text for a text: one task or a mixture of several.
 
 --tasks names tasks of GLUE, SuperGLUE and SQuAD in their official files, which become text as in
 the original: "mnli hypothesis: ... premise: ...", and the words of a label. Files of your own hold
@@ -12,9 +11,9 @@ started again continues where it stopped. --output_dir gets the model, which `be
 opens, predictions.tsv of each file and metrics.json.
 
 Example:
-    bert-run-text-to-text --tasks=cola,mrpc --data_dir=glue --do_train --do_eval \\
+    bert-finetune text-to-text --tasks=cola,mrpc --data_dir=glue --do_train --do_eval \\
         --init_checkpoint=t5-small --num_train_steps=2000 --output_dir=/tmp/t5
-    bert-run-text-to-text --train_file=tags.tsv --dev_file=tags_dev.tsv --do_train --do_eval \\
+    bert-finetune text-to-text --train_file=tags.tsv --dev_file=tags_dev.tsv --do_train --do_eval \\
         --init_checkpoint=t5-small --num_train_steps=2000 --output_dir=/tmp/tags
 """
 

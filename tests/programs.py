@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import shlex
 import sys
 
 import pytest
@@ -12,10 +13,11 @@ from run_scripts import commands
 
 @functools.cache
 def names():
-    """All programs: the commands, and those of `bert-benchmark` and `bert-analyze` with a name."""
-    return [name for command, module in commands.COMMANDS.items() for name in (
-        [f"{command} {name}" for name in commands.programs(module)]
-        if module in commands.PACKAGES else [command])]
+    """All programs: commands, and the words that follow where a command is several programs."""
+    return [name for command in commands.COMMANDS for name in (
+        [f"{command} {name}" for name in commands.programs(command)]
+        if command in commands.SEVERAL else
+        [command, *(f"{command} {flag}" for flag in commands.VARIANTS.get(command, ()))])]
 
 
 @dataclasses.dataclass
@@ -30,12 +32,12 @@ class Program:
 
 @functools.cache
 def program(command):
-    """The `Program` of a command, whose first arguments may be in its name."""
+    """The `Program` of a command line, a string."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flags, "run", lambda main, *classes, defaults=None, recipe=None: found.append(
             Program(main, classes, defaults, recipe)))
-        patch.setattr(sys, "argv", command.split())
+        patch.setattr(sys, "argv", shlex.split(command))
         patch.setattr(sys, "path", [*sys.path])
         commands.run()
     return found[0]
@@ -43,7 +45,8 @@ def program(command):
 
 @functools.cache
 def fields(command):
-    """{flag: the field of a dataclass that it fills}, with both spellings."""
+    """{flag: the field of a dataclass that it fills} of a command line's program, with both
+    spellings."""
     known = {}
     for kind in program(command).classes:
         for field in dataclasses.fields(kind):

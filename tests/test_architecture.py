@@ -154,9 +154,11 @@ def test_networks_run_on_any_backend(path):
 
 def programs():
     """The modules of all commands."""
-    return sorted(name for module in commands.COMMANDS.values() for name in (
-        [f"{module}.{name.replace('-', '_')}" for name in commands.programs(module)]
-        if module in commands.PACKAGES else [module]))
+    found = {module for variants in commands.VARIANTS.values() for module in variants.values()}
+    for command, module in commands.COMMANDS.items():
+        found |= ({*commands.programs(command).values()} if command in commands.SEVERAL else
+                  {module})
+    return sorted(found)
 
 
 def loaded_by(code):

@@ -21,20 +21,18 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
 # Flags of other programs, and of all programs.
 FOREIGN = {"logdir", "na-prob-file", "help", "helpfull", "flagfile"}
+PROGRAMS = {command: commands.programs(command) for command in commands.SEVERAL}
 SHELL_SCRIPTS = {"run_scripts/quickstart.sh": "bert-quickstart"}
 
 
 def command_lines(text):
-    """The commands in the indented blocks of a page, each a list of words, of which the first is
-    the command with the name of its program."""
+    """The commands in the indented blocks of a page, each a list of words."""
     joined = re.sub(r"\\\n\s*", " ", text)
     lines = re.findall(r"^ {4,}(?:\$ )?((?:bert-[a-z]|bash run_scripts/).*)$", joined, re.M)
     for line in lines:
         words = shlex.split(line.replace("...", ""), comments=True)
         if words[0] == "bash":
             words = [SHELL_SCRIPTS.get(words[1], ""), *words[2:]]
-        if commands.COMMANDS.get(words[0]) in commands.PACKAGES:
-            words[:2] = [" ".join(words[:2])]
         if words[0]:
             yield words
 
@@ -49,8 +47,8 @@ def find_command(page, beginning, number=0):
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_and_their_flags_exist(page):
     for command, *arguments in command_lines(TEXTS[page]):
-        known = fields(command)
-        for argument in arguments:
+        known = fields(shlex.join([command, *arguments]))
+        for argument in arguments[bool(arguments) and arguments[0] in PROGRAMS.get(command, ()):]:
             assert argument.startswith("--"), f"{command} {argument}"
             name, _, value = argument[2:].partition("=")
             if name == "help":
@@ -64,10 +62,11 @@ def test_commands_and_their_flags_exist(page):
 @pytest.mark.parametrize("page", TEXTS)
 def test_names_in_the_text_exist(page):
     text = TEXTS[page]
+    text = text.partition("## Earlier names")[0]
     assert set(re.findall(r"\bbert-[a-z-]+[a-z]\b(?!\.)", text)) - {
         "bert-tiny", "bert-base-uncased"} <= commands.COMMANDS.keys()
-    for command, name in re.findall(r"(bert-(?:analyze|benchmark)) ([a-z-]+)", text):
-        assert name in commands.programs(commands.COMMANDS[command])
+    for command, name in re.findall(rf"`({'|'.join(PROGRAMS)}) ([a-z][a-z-]+)", text):
+        assert name in PROGRAMS[command]
     known = set().union(*map(fields, names()))
     for name in re.findall(r"`--([\w-]+)", text):
         assert name in known | FOREIGN, f"--{name} is no flag of any command"
@@ -94,9 +93,19 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor in anchors(path.read_text(encoding="utf-8")), target
 
 
-def test_every_command_is_in_the_pages():
+def test_every_program_is_in_the_pages():
     text = " ".join(TEXTS.values())
     assert not [name for name in names() if f"`{name}" not in text and f"    {name}" not in text]
+
+
+def test_the_table_of_commands_is_whole():
+    now, _, earlier = TEXTS["commands.md"].partition("## Earlier names")
+    rows = re.findall(r"^\| `(bert-[a-z-]+)(?: NAME)?` \| (.*) \|$", now, re.M)
+    assert sorted(name for name, _ in rows) == sorted(commands.COMMANDS)
+    for name, text in rows:
+        assert set(re.findall(r"`(--\w+)", text)) == commands.VARIANTS.get(name, {}).keys()
+    assert {old: new.removesuffix("=") for old, new in commands.OLD_NAMES.items()} == dict(
+        re.findall(r"^\| `(.*)` \| `(.*)` \|$", earlier, re.M))
 
 
 def test_the_front_page_is_short_and_links_every_page():
@@ -119,7 +128,7 @@ def test_python_in_the_pages_uses_public_names(page):
 def run(words, **changes):
     """A command in this process, with some flags changed; None leaves one out."""
     command, *arguments = words
-    what, values = program(command), absl_flags.FlagValues()
+    what, values = program(shlex.join(words)), absl_flags.FlagValues()
     arguments = [argument for argument in arguments
                  if argument[2:].partition("=")[0] not in changes]
     arguments += [f"--{name}={value}" for name, value in changes.items() if value is not None]
@@ -185,7 +194,7 @@ def test_weights_are_converted(folder):
 
 
 def test_words_are_added(folder):
-    run(find_command("weights.md", "bert-extend-vocab"), vocab_file="vocab.txt",
+    run(find_command("weights.md", "bert-build-vocab"), init_vocab_file="vocab.txt",
         output_file="more/vocab.txt")
     words = (folder / "more" / "vocab.txt").read_text(encoding="utf-8").split()
     assert "covid" in words and "ehealth" in words

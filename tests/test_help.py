@@ -61,7 +61,7 @@ def test_options_of_other_recipes_are_not(command, recipe, shown, hidden):
 
 
 def test_values_of_a_flag_show_its_options():
-    classes = program("bert-run-classifier").classes
+    classes = program("bert-finetune classifier").classes
     assert "lstm_size" not in listed(help_text("", classes))
     assert "lstm_size" in listed(help_text("", classes, given={"head": "attentive"}))
 

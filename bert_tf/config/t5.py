@@ -109,7 +109,7 @@ class T5Config(Sizes):
     def check_takes_heads(self, source: str) -> None:
         """Raises InputError: tasks are texts."""
         raise InputError(f"{source}: T5 has no heads of tasks, which are texts to it; fine-tune it "
-                         "with bert-run-text-to-text.")
+                         "with bert-finetune text-to-text.")
 
     @property
     def has_encoder(self) -> bool:

@@ -40,7 +40,7 @@ class MixtureFlags:
         "", "JSON with a row for each task of your own, and for others whose settings differ, by "
         'name: {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.csv", "text_a_column": '
         '"body", "label_column": "folder"}, "mnli": {"loss_weight": 2}}. Its keys are the flags of '
-        "bert-run-classifier that describe files; dropout_p, before the head's last layer "
+        "bert-finetune classifier that describe files; dropout_p, before the head's last layer "
         "(default: mnli 0.3, cola 0.05, others 0.1); loss_weight; answer_opt; teachers, a list of "
         "folders of models of the task, from whose mean probabilities it learns too "
         "(arXiv:1904.09482); distillation, how: a --recipe of bert-distill that compares logits "

@@ -138,7 +138,7 @@ def fixture_data(folder):
 def import_data(folder, name, **changes):
     path = folder / name / "e.tfrecord"
     job = ImportErnieDataFlags(**{
-        "input_file": str(folder / "list"), "output_file": str(path),
+        "train_filelist": str(folder / "list"), "output_file": str(path),
         "vocab_file": str(folder / "ernie_vocab.txt"), "max_seq_length": 14,
         "max_predictions_per_seq": 3, "batch_size": 100, **changes})
     import_ernie_data.main(job)
@@ -179,8 +179,8 @@ def test_data_that_are_not_ernies_are_refused(data):
     (data / "absent").write_text("c.gz\t1.1\n")
     (data / "small.txt").write_text("\n".join(TOKENS[:20]) + "\n", encoding="utf-8")
     for changes, problem in (
-            ({"input_file": "broken"}, "broken, line 1: is not the name of a file, a tab"),
-            ({"input_file": "absent"}, "c.gz, which is not there"),
+            ({"train_filelist": "broken"}, "broken, line 1: is not the name of a file, a tab"),
+            ({"train_filelist": "absent"}, "c.gz, which is not there"),
             ({"vocab_file": "small.txt"}, "give the vocabulary of the data"),
             ({"max_seq_length": 4}, "--max_seq_length is 4; it must be at least 5")):
         with pytest.raises(InputError, match=problem):

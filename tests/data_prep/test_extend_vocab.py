@@ -17,7 +17,7 @@ def extend(tmp_path):
 
     def run(**flags):
         extend_vocab.main(extend_vocab.ExtendVocabFlags(
-            **{"vocab_file": str(tmp_path / "vocab.txt"),
+            **{"init_vocab_file": str(tmp_path / "vocab.txt"),
                "output_file": str(tmp_path / "new" / "vocab.txt"), **flags}))
         return Vocabulary.from_file(tmp_path / "new" / "vocab.txt")
     return run
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_text(extend, tmp_path):
 
 def test_other_tokenizers_are_refused(extend, tmp_path):
     build_vocab.main(build_vocab.BuildVocabFlags(
-        [str(tmp_path / "vocab.txt")], str(tmp_path / "vocab.json"), "byte_bpe", 270))
+        [str(tmp_path / "vocab.txt")], str(tmp_path / "vocab.json"), "byte_bpe", vocab_size=270))
     with pytest.raises(InputError, match="of WordPiece only, .*vocab.json is byte_bpe"):
-        extend(vocab_file=str(tmp_path / "vocab.json"), words=["word"])
+        extend(init_vocab_file=str(tmp_path / "vocab.json"), words=["word"])
     assert not (tmp_path / "new").exists()

@@ -9,6 +9,9 @@ import sys
 import pytest
 
 from bert_tf import flags
+from bert_tf.config import EncoderConfig, T5Config
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.task import SavedTask
 from run_scripts import commands
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -69,15 +72,61 @@ def run(*arguments, cwd=ROOT):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("package", commands.PACKAGES)
-def test_programs_of_a_package_have_a_line_each(package):
-    found = commands.programs(package)
+@pytest.mark.parametrize("command", commands.SEVERAL)
+def test_programs_have_a_line_each(command):
+    found = commands.programs(command)
     assert len(found) >= 5
-    for name, line in found.items():
+    for name, module in found.items():
+        line = commands.first_line(module)
         assert line.endswith(".") and len(line) <= 80, name
 
 
-def test_benchmarks_are_listed_and_found(tmp_path):
+@pytest.mark.parametrize("arguments, module", [
+    ("bert-build-vocab --output_file=--init_vocab_file", "data_prep.build_vocab"),
+    ("bert-build-vocab -init_vocab_file v.txt", "data_prep.extend_vocab"),
+    ("bert-build-vocab --flagfile={folder}/flags.txt", "data_prep.extend_vocab"),
+    ("bert-build-vocab --flagfile={folder}/absent.txt", "data_prep.build_vocab"),
+    ("bert-quantise-model --measure_sensitivity --task=mrpc", "run_scripts.measure_sensitivity"),
+    ("bert-finetune tagger --task=mrpc", "run_scripts.run_tagger"),
+    *((f"bert-finetune {flags}", f"run_scripts.run_{name}") for flags, name in (
+        ("--task=mrpc --do_train", "classifier"), ("--task_name STS-B", "classifier"),
+        ("--task=swag", "multiple_choice"), ("--task=qnnli", "multiple_choice"),
+        ("--task=conll2003", "tagger"), ("--task_kind=regression --train_file=a.csv", "classifier"),
+        ("--task_kind=tagging --train_file=a.txt", "tagger"),
+        ("--train_file=a.csv --label_column=0 --text_a_column=1", "classifier"),
+        ("--train_file=a.csv --text_a_column=1 --choice_columns=a*", "multiple_choice"),
+        ("--train_file=a.json --predict_file=b.json", "squad"),
+        ("--tasks=mrpc,cola --init_checkpoint={folder}/bert", "multitask"),
+        ("--tasks=mrpc,cola --bert_config_file={folder}/t5/config.json", "text_to_text"),
+        ("--train_file=a.tsv --bert_config_file={folder}/t5/config.json", "text_to_text"),
+        ("--test_file=a.txt --ensemble={folder}/tags,b", "tagger"),
+        ("--do_train=false --test_file=a.txt --output_dir={folder}/tags", "tagger"),
+        ("--do_train --text_a_column=1 --init_checkpoint={folder}/tags", "classifier"))),
+])
+def test_flags_choose_the_program(arguments, module, monkeypatch, tmp_path):
+    for name in ("tags", "bert", "t5"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "flags.txt").write_text("--output_file=o\n--init_vocab_file=v.txt\n")
+    SavedTask(find_task("conll2003"), 128, False, {}).write(tmp_path / "tags")
+    EncoderConfig(vocab_size=9).to_json_file(tmp_path / "bert" / "bert_config.json")
+    T5Config(vocab_size=9).to_json_file(tmp_path / "t5" / "config.json")
+    found = []
+    monkeypatch.setattr(flags, "run", lambda main, *_, **__: found.append(main.__module__))
+    monkeypatch.setattr(sys, "argv", arguments.format(folder=tmp_path).split())
+    commands.run()
+    assert found == [module]
+
+
+def test_what_decides_nothing_is_said():
+    status, out, err = run("bert-finetune", "--help")
+    assert (status, err) == (0, "") and "  squad            Fine-tunes BERT to find answers" in out
+    status, out, err = run("bert-finetune", "--do_train", "--train_file=a.txt")
+    assert (status, out) == (1, "") and "classifier, squad" in err and err.count("\n") == 1
+    status, out, err = run("bert-finetune", "--task=mrcp", "--do_train")
+    assert (status, out) == (1, "") and "mrcp" in err and err.count("\n") == 1
+
+
+def test_benchmarks_are_listed_and_found():
     status, out, err = run("bert-benchmark", "--help")
     assert (status, err) == (0, "") and "  learning           Compares pre-training" in out
     status, out, err = run("bert-benchmark", "learnin")

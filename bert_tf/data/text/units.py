@@ -1,8 +1,8 @@
 """Units of tokens that are masked together: words, runs of words with one tag, or listed phrases.
 
-Tagged text is what bert-run-tagger reads and writes: a word a line, its tag in a column, a blank
-line after each sentence, IOB1 or BIO. A document ends at a line whose word is -DOCSTART-, at a
-second blank line and at the end of a file.
+Tagged text is what bert-finetune tagger reads and writes: a word a line, its tag in a column, a
+blank line after each sentence, IOB1 or BIO. A document ends at a line whose word is -DOCSTART-, at
+a second blank line and at the end of a file.
 """
 
 import hashlib
