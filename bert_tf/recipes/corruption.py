@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Segments:
-    """How sequences are cut from documents.
+    """Settings of cutting sequences from documents.
 
     Attributes:
         pairing: a key of `data.segments.pairing.PAIRINGS`; the value of --segments.
         negatives: what a pair of the other label is: "random", B is text from elsewhere (BERT),
-            "swapped", A and B in the wrong order (ALBERT), or "three_way", either of them, which
-            have labels of their own (StructBERT).
+            "swapped", A and B in the wrong order (ALBERT), or "three_way", either of them with a
+            label each (StructBERT).
         sentence_ends: whether a separator follows every sentence, and one more every document.
         random_share: share of the pairs that get a B from elsewhere, where B may be in order.
         swapped_share: share of the other pairs that are swapped, with negatives="three_way".
@@ -48,16 +48,16 @@ _NAMES_ON_DISK = {
 
 @dataclasses.dataclass(frozen=True)
 class MaskTokens:
-    """Which tokens are predicted, and what the model sees in their place.
+    """Settings of predicted tokens, and of what the model sees in their place.
 
     Attributes:
         masking: the file of `bert_tf/data/masking/` that chooses and hides tokens.
         units: what is predicted together or not at all: "subwords", one at a time; "words", with
-            all their sub-words; "tags", words that follow each other under one tag; or "phrases",
-            those of a list. Words outside of tags and phrases are units of their own.
-        replace_from: what random tokens are drawn from: "vocabulary"; "words", all but special
-            tokens, [MASK] included (RoBERTa); "corpus", as often as the text has them (SpanBERT);
-            or "tokens", any but padding, id 0 (ERNIE).
+            all their sub-words; "tags", words that follow each other under one tag; or "phrases" of
+            a list. Words outside of tags and phrases are units of their own.
+        replace_from: the source of random tokens: "vocabulary"; "words", all but special tokens,
+            [MASK] included (RoBERTa); "corpus", as often as the text has them (SpanBERT); or
+            "tokens", any but padding, id 0 (ERNIE).
         shares: share of the predicted tokens that become [MASK], and share that become a random
             token. The others keep their token.
         dynamic: whether masks are drawn while training; the records then hold the whole text.

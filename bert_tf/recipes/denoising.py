@@ -19,19 +19,19 @@ class Denoising:
     """An objective: how documents are cut into sequences, and what of these is input and target.
 
     Attributes:
-        noise: a key of `data.denoising.noise.NOISE_MASKS`; empty: no noise, and
-            there is no input (language models).
-        noise_density: share of them.
+        noise: a key of `data.denoising.noise.NOISE_MASKS`; empty: no noise and no input (language
+            models).
+        noise_density: share of noise tokens.
         mean_noise_span_length: mean length of a span, with random spans.
         random_roll: whether masks are turned by a random offset; not so in T5.
         inputs, targets: what is made of the text and the noise, keys of
             `data.denoising.noise.NOISE_FUNCTIONS`.
-        most_tokens: of a longer document only a random piece of so many is used; 0: all of it.
+        most_tokens: a longer document gives only a random piece of so many tokens; 0: all of it.
         concatenated: how many documents follow each other without a mark between them; 0: each is
             cut by itself.
         length: how long the sequences are that a text is cut into: "spans", as long as makes full
-            inputs; "inputs" or "targets", those; "random", up to an input, by document; "stream":
-            a target, of all documents in a row.
+            inputs; "inputs" or "targets", as long as these; "random", up to an input, by document;
+            "stream": a target, of all documents in a row.
         document_ends: whether documents end with a token of their own, not sequences.
         converter: what rows hold, a key of `CONVERTERS`.
         pack: whether a row holds as many pairs of input and target as fit.
@@ -115,8 +115,8 @@ OBJECTIVES = {
 
 def spans_lengths(inputs_length: int, noise_density: float, mean_noise_span_length: float
                   ) -> tuple[int, int]:
-    """How many tokens become an input of a given length, and how long their target is, both with a
-    final token (the original's `random_spans_helper`)."""
+    """Returns how many tokens become an input of a given length, and how long their target is, both
+    with a final token (the original's `random_spans_helper`)."""
     def lengths(tokens):
         noise = round(tokens * noise_density)
         spans = round(noise / mean_noise_span_length)

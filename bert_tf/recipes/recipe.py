@@ -13,15 +13,15 @@ class Term:
     """One term of the loss.
 
     Attributes:
-        objective: class name of the objective, as `bert_tf.objectives` exports it.
+        objective: class name of the objective in `bert_tf.objectives`.
         weight: factor of this term in the sum.
-        options: arguments of the objective beside the configuration.
+        options: arguments of the objective in addition to the configuration.
         of_records: further arguments, each the value of a field of the records' masking.
         network: "encoder", or another network of the learner, whose outputs the objective reads.
         optional: whether it is left out where the records lack what it reads.
         by_name: whether it is trained only where --terms names it.
-        task: of the recipe's tasks the one whose records it learns from; it is left out where there
-            are none. Empty: all records.
+        task: the recipe's task whose records it learns from; it is left out where there are none.
+            Empty: all records.
     """
 
     objective: str
@@ -44,10 +44,9 @@ class Task:
     """One of the tasks of a recipe that has several kinds of records.
 
     Attributes:
-        segments: `Segments`.
         masked: whether tokens are hidden and predicted.
-        token_labels: the tokens' labels, a key of `data.instances.pretraining.TOKEN_LABELS`;
-            empty if they have none.
+        token_labels: the tokens' labels, a key of `data.instances.pretraining.TOKEN_LABELS`; empty
+            if they have none.
     """
 
     segments: Segments
@@ -103,7 +102,7 @@ class Recipe:
 
     @property
     def source(self) -> str:
-        """Where the kind of pre-training is described."""
+        """Address or name of the paper."""
         return f"arXiv:{self.paper}" if self.paper[0].isdigit() else self.paper
 
     def describe(self) -> dict[str, Any]:

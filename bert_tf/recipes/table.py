@@ -227,10 +227,10 @@ RECIPES = {recipe.name: recipe for recipe in (
 
 
 def find(name: str) -> Recipe:
-    """The recipe of a name.
+    """Returns the recipe of a name.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such recipe.
     """
     if name not in RECIPES:
         raise InputError(f"--recipe: there is no recipe {name!r}; {choose_from(name, RECIPES)}")
@@ -288,11 +288,8 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
 
 
 def of_manifest(record: Mapping[str, Any] | None) -> Recipe:
-    """The recipe of the records that a manifest describes; BERT's where there is no manifest.
-
-    Raises:
-        InputError: see `from_description`.
-    """
+    """Returns the recipe of the records that a manifest describes; BERT's where there is no
+    manifest."""
     if record is None or "recipe" in record:
         return from_description(record and record["recipe"])
     # Earlier versions knew these two, and had no names for them.

@@ -41,17 +41,16 @@ def sorted_batches(lengths, batch_size):
 
 
 def epoch_batches(lengths, batch_size, seed, epoch):
-    """The batches of one epoch of training: int [steps, B], a function of the arguments alone.
+    """Returns the batches of one epoch of training, int [steps, B], a function of the arguments
+    alone.
 
-    Every example comes once, but for those, fewer than a batch and others in each epoch, that are
-    left over; where there are fewer examples than B, all of them come again until one batch is
-    full. Examples are shuffled, sorted by length within pools of batches, and the batches are
-    shuffled again.
+    Every example comes once, but for a rest of less than a batch, which is another in each epoch.
+    Fewer examples than B come again until one batch is full. Examples are shuffled, sorted by
+    length within pools of batches, and the batches are shuffled again.
 
     Args:
         lengths: int [N], tokens of each example.
         batch_size: B.
-        seed, epoch: ints of at least 0.
     """
     lengths = np.asarray(lengths)
     rng = np.random.Generator(np.random.PCG64([seed, epoch]))
@@ -66,10 +65,9 @@ def epoch_batches(lengths, batch_size, seed, epoch):
 
 
 def training_batches(lengths, batch_size, seed, taken):
-    """Yields the batches of one epoch after the other, int [B], without end.
+    """Yields the batches of one epoch after the other, int [B], without end; see `epoch_batches`.
 
     Args:
-        lengths, batch_size, seed: see `epoch_batches`.
         taken: examples that were taken before.
     """
     epoch, step = divmod(taken // batch_size, steps_of_epoch(len(lengths), batch_size))

@@ -65,7 +65,7 @@ class ExampleSet:
                           for name in spec}
 
     def identity(self):
-        """What must be equal for a position in the stream to mean the same examples."""
+        """Values that must be equal for a position in the stream to mean the same examples."""
         text = json.dumps(self.manifest.get("fingerprint"), sort_keys=True)
         return [self.size, hashlib.sha256(text.encode()).hexdigest()]
 
@@ -84,12 +84,12 @@ class ExampleSet:
         return self.batch(np.arange(self.size), self.max_seq_length)[name]
 
     def batch(self, rows, length):
-        """The features of some examples: dict of [B, L], or [B, C, L] where there are choices, and
+        """Returns the features of some examples: [B, L], or [B, C, L] where there are choices, and
         others [B, 1] or [B, labels]; int32 or float32.
 
         Args:
-            rows: int [B]; ~row is example `row` again with no weight, to fill a batch up.
-            length: L, at least that of each.
+            rows: int [B]; ~row is example `row` again without weight, to fill a batch up.
+            length: L, at least each example's.
         """
         is_real = rows >= 0
         rows = np.where(is_real, rows, ~rows)
@@ -119,8 +119,8 @@ class ExampleSet:
 
     def training_batches(self, seed, taken, global_batch, replicas, worker=0, workers=1,
                          length=None):
-        """An endless dataset of the batches of each replica of one worker; the arguments and the
-        result are those of `RecordSet.training_batches`.
+        """Returns an endless dataset of the batches of each replica of one worker; see
+        `RecordSet.training_batches`.
 
         Args:
             length: leave out the batches of other lengths than this L.

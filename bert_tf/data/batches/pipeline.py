@@ -29,11 +29,10 @@ def _no_masks(batch, seed, numbers):
 class RecordSet(RecordFiles):
     """Pre-training records, and the batches that are read from them.
 
-    Attributes, besides those of `RecordFiles`:
-        masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens. What it hides
-            must depend on the seed and each record's number in the stream alone, or, if its
-            attribute `by_batch` is true, on the global batch besides. Its attribute `adds`, if it
-            has one, names the features that it adds beside those of masks.
+    Attributes, in addition to those of `RecordFiles`:
+        masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens, by the seed and
+            each record's number in the stream alone, or, if its attribute `by_batch` is true, by
+            the global batch too. Its attribute `adds` names the features that it adds to masks.
     """
 
     masks: Callable = _no_masks
@@ -105,9 +104,8 @@ def _epoch(records, seed, epoch):
 
 
 def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
-    """From a stream of (number, message) to the batches of one worker's replicas, made by `finish`
-    of numbers and messages [B]; with `by_batch`, of those of the whole global batch at once.
-    """
+    """Makes a stream of (number, message) the batches of one worker's replicas: `finish` takes
+    numbers and messages [B], with `by_batch` those of the whole global batch at once."""
     local = replicas // workers
     batches = stream.batch(global_batch, drop_remainder=True)
     if replicas == 1:       # there is nothing to share

@@ -44,8 +44,8 @@ class RepeatedMasks(DynamicMasks):
         return self.max_seq_length + 3 * self.max_predictions_per_seq
 
     def __call__(self, batch, seed, numbers):
-        """Returns the features of a batch; see `DynamicMasks`. They have draws, float32 [B, P] in
-        [0, 1), too, by which ELECTRA takes tokens from its generator."""
+        """Returns the features of a batch; see `DynamicMasks`. They also have draws, float32 [B, P]
+        in [0, 1), by which ELECTRA takes tokens from its generator."""
         draws = draw_uniforms(seed, numbers, self.columns)[:, -self.max_predictions_per_seq:]
         return {**super().__call__(batch, seed, numbers), "draws": draws}
 

@@ -22,7 +22,7 @@ IN_ORDER, SWAPPED, RANDOM = range(3)        # the labels of negatives="three_way
 class WordOrder:
     """Changes instances of BERT to instances of StructBERT, thousands at once.
 
-    Shapes: M instances, P predictions without those of trigrams, T trigrams.
+    Shapes: M instances, P predictions without shuffled ones, T trigrams.
     """
 
     def __init__(self, recipe: Recipe, layout: Layout, seed: int, max_seq_length: int,

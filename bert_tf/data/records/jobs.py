@@ -28,14 +28,14 @@ _SECONDS_TO_END = 5         # for a worker to remove its temporary files
 
 
 class Progress:
-    """The results of finished pieces, in a folder, so that a killed job goes on where it was.
+    """The results of finished pieces, in a folder, so that a killed job resumes where it was.
 
     Args:
         folder: created if it does not exist; removed by `close`.
         fingerprint: JSON value of all that the results depend on.
         begin: called where the job begins afresh, before anything is written, with the fingerprint
             of another job that is found there, or None; the notes of that job are then removed.
-        is_same: function of a fingerprint that is found there: whether it is of this job.
+        is_same: function of a fingerprint that is found there: whether it belongs to this job.
 
     Attributes:
         goes_on: whether notes of this job were found.
@@ -240,21 +240,17 @@ class _Notes:
 
 def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], progress: Progress,
                num_workers: int, is_intact: Callable[[Any], bool]) -> list:
-    """Does `work(index, piece)` for every piece that has no result yet.
+    """Does `work(index, piece)` for every piece that has no result yet, and returns the results by
+    index.
 
     At most num_workers + 1 pieces are in memory at a time.
 
     Args:
-        pieces: the `count` pieces.
         count: number of pieces.
         work: picklable callable; returns a JSON value. Each process gets one copy, which it keeps.
-        progress: `Progress`.
         num_workers: number of processes, 0 for one a core; with 1, or one piece, this process does
             the work.
         is_intact: function of an earlier result; if it returns False, the piece is done again.
-
-    Returns:
-        list of the results, by index.
 
     Raises:
         InputError: a worker process died.

@@ -1,4 +1,5 @@
-"""The manifest: a description of a set of shards, written beside them when all are finished."""
+"""The manifest: a description of a set of shards, in their folder, written when all are finished.
+"""
 
 import fnmatch
 import glob

@@ -18,7 +18,7 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
                 defaults: dict | None = None) -> tuple[dict, bool]:
     """Makes the shards of all pieces and then their manifest; what is finished is not done again.
 
-    What is there already counts only if its checksum is right. Shards of another job that have this
+    A shard that is there counts only if its checksum is right. Shards of another job that have this
     manifest's name are removed first, if they may be; files that no such job made are left alone.
 
     Args:
@@ -27,14 +27,13 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
             relative to the manifest's folder, `pieces`, with one entry a piece, and `options`. A
             later version must leave a new option out where it has its default: other files keep a
             hash of the fingerprint.
-        pieces: the pieces; iteration begins only if there is something to do.
+        pieces: iteration begins only if there is something to do.
         work: picklable callable (index, piece) -> dict with `shards`, the entries of the shards it
             wrote, and whatever `describe` needs.
-        num_workers: see `run_pieces`.
         describe: function of the results by piece; returns what else the manifest holds. If it
             raises InputError, no shard is kept.
         may_replace: whether shards of another job may be removed.
-        defaults: defaults of `options`, to which a name equals that a fingerprint does not have.
+        defaults: defaults of `options`; a name that a fingerprint lacks equals its default.
 
     Returns:
         The manifest, and whether it was there already.
@@ -97,7 +96,7 @@ def _make_shards(path, fingerprint, pieces, work, num_workers, describe, may_rep
 
 
 def _is_same_job(fingerprint, defaults, earlier):
-    """Whether the fingerprint in an earlier file is of the same job."""
+    """Whether the fingerprint in an earlier file belongs to the same job."""
     if not isinstance(earlier, dict) or not isinstance(earlier.get("options"), dict):
         return False
     return (same_options(fingerprint["options"], earlier["options"], defaults)

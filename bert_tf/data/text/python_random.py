@@ -168,15 +168,8 @@ class PythonRandom:
         return start
 
     def take_shuffles(self, most: int) -> np.ndarray:
-        """The orders of the shuffles skipped since the last call.
-
-        Args:
-            most: how many items of each are wanted.
-
-        Returns:
-            uint16 [M, most]: row m holds the first items of 0 .. n - 1 in the order that shuffle m
-            leaves them in; what comes behind the n-th is of no meaning.
-        """
+        """Returns the orders of the shuffles skipped since the last call, uint16 [M, most]: row m
+        begins with the first items of 0 .. n - 1 as shuffle m orders them."""
         return self._shuffles.take(self._words, most)
 
 
@@ -250,7 +243,7 @@ def _do_shuffles(words, starts, sizes):
 
 @functools.cache
 def _plan(n, longest):
-    """How a shuffle of n items is skipped: draw below(n) .. below(first + 1), then match."""
+    """Plans how to skip a shuffle of n items: draw below(n) .. below(first + 1), then match."""
     bounds = [*range(longest, 1, -_SEGMENT), 1]
     first = max(bound for bound in bounds if bound <= n)
     return first, [_draws(high, low).match for high, low in zip(bounds, bounds[1:])

@@ -1,7 +1,7 @@
-"""The random numbers of TensorFlow's stateless functions and of its `Dataset.random`, in NumPy.
+"""The random numbers of TensorFlow's stateless functions and of its `Dataset.random`, in NumPy:
+Philox 4x32-10 (doi:10.1145/2063384.2063405).
 
-They are those of the generator Philox 4x32-10 (doi:10.1145/2063384.2063405). M seeds give M rows of
-numbers at once, each row that of its seed alone.
+M seeds give M rows of numbers at once; each row depends on its seed alone.
 """
 
 import numpy as np

@@ -42,15 +42,11 @@ def capitals(lines: Sequence[str], ids: np.ndarray, tokenizer) -> np.ndarray:
 
 
 def in_rest_of_document(documents: Documents, slices: np.ndarray) -> np.ndarray:
-    """Whether the document of each token holds it outside of its sequence too.
+    """Returns whether each token's document holds it outside of its sequence too, bool [T]; False
+    where there is no sequence.
 
     Args:
-        documents: `Documents`.
-        slices: int [M, 5], sequences of one segment of one document, which do not overlap but for
-            those that come again.
-
-    Returns:
-        bool [T]; False where no sequence is.
+        slices: int [M, 5], sequences of one segment of one document, which are disjoint or equal.
     """
     starts = documents.sentence_starts
     bounds = np.array([(starts[first], starts[end]) for first, end in documents.ranges])

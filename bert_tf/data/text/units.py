@@ -26,9 +26,8 @@ class TaggedText:
     """Sentences of tagged words as lines of text, and their units.
 
     Args:
-        lines: those of a piece, see `corpus.decode`.
-        tokenizer: `Tokenizer`.
-        column: that of the tags, -1 the last; None if runs of a tag are no units.
+        lines: see `corpus.decode`.
+        column: of the tags, -1 the last; None if runs of a tag are no units.
         paths: the files, for messages.
 
     Attributes:
@@ -74,13 +73,13 @@ class TaggedText:
 
     def mark(self, lines: Sequence[str], ids: np.ndarray, lengths: np.ndarray,
              continues: np.ndarray) -> Marks:
-        """The marks of the tokens of lines, where words are those of the columns.
+        """Returns the marks of the tokens of lines, whose words the columns decide.
 
         Args:
-            lines: those of `self.lines`, with or without empty ones.
-            ids, lengths: what `tokenizer.encode_lines` gives for them.
-            continues: bool, what `tokenizer.continuations` gives, which counts where the tokens of
-                a line are not those of its words.
+            lines: see `self.lines`, with or without empty ones.
+            ids, lengths: see `tokenizer.encode_lines`.
+            continues: see `tokenizer.continuations`; counts where the tokens of a line are not its
+                words'.
         """
         word, unit, named = (np.zeros(len(ids), kind) for kind in (np.int64, np.int64, bool))
         pieces, runs_of_lines = self._pieces(lines), iter(self._tags)
@@ -114,7 +113,7 @@ class TaggedText:
         return Marks(goes_on(word), goes_on(unit), named)
 
     def _pieces(self, lines):
-        """How many tokens each word has, one line after the other."""
+        """Returns the number of tokens of each word, one line after the other."""
         lines = [line for line in lines if line.strip()]
         words = [word for line in lines for word in line.split(" ")]
         if not words:
@@ -127,7 +126,7 @@ class TaggedText:
 
 
 def _cell(cells, column, paths):
-    """The cell of a column that is not that of the words."""
+    """Returns the cell of a tag's column."""
     if len(cells) > 1 and -len(cells) < column < len(cells) and column:
         return cells[column]
     raise InputError(_locate(paths, column))
@@ -225,11 +224,10 @@ class PhraseList:
 
 def make_marker(text: TaggedText | None, phrases: PhraseList | None,
                 label: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = None) -> Marker:
-    """The `Marker` of a tagged text, of a list of phrases, or of both.
+    """Returns the `Marker` of a tagged text, a list of phrases, or both.
 
     Args:
-        text, phrases: see above.
-        label: function of lines and ids that gives the tokens' labels, bool [T].
+        label: function of lines and ids that returns the tokens' labels, bool [T].
     """
     def mark(lines, ids, lengths, continues):
         marks = text.mark(lines, ids, lengths, continues) if text else Marks(continues)

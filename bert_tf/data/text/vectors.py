@@ -49,11 +49,10 @@ _SAFETENSORS_TYPES = {"float32": "F32", "int32": "I32"}
 
 
 def read_lines(path: str, count: int) -> Iterator[list[str]]:
-    """Yields all lines of a file, plain or gzip, in lists of `count`, the last of which may be
-    shorter. An empty line counts too.
+    """Yields all lines of a file, plain or gzip, empty ones too, in lists of at most `count`.
 
     Raises:
-        InputError: it can't be read or is not UTF-8; names the line.
+        InputError: the file can't be read or is not UTF-8; names the line.
     """
     with open_unpacked(path) as file:
         while lines := list(itertools.islice(file, count)):
@@ -61,10 +60,10 @@ def read_lines(path: str, count: int) -> Iterator[list[str]]:
 
 
 class Texts:
-    """Texts as ids, cut to fit, of which any may be packed into a batch.
+    """Texts as ids, cut to fit; any of them may be packed into a batch.
 
     Attributes:
-        lengths: int [N], the tokens of each, special tokens included.
+        lengths: int [N], tokens of each, special tokens included.
         cut: how many were too long.
     """
 
@@ -97,7 +96,7 @@ class Texts:
 
 
 def _split(line):
-    """Both texts of a line, the second of which may be empty."""
+    """Splits a line into its two texts; the second may be empty."""
     first, separator, second = line.strip().rpartition(_SEPARATOR)
     return (first, second) if separator else (second, "")
 
@@ -172,7 +171,7 @@ def _write_jsonl(path, pieces, vocabulary):
 
 
 def _lines(piece, vocabulary):
-    """What the line of each text holds besides its number."""
+    """Yields the line of each text, without its number."""
     def layers(row):
         # The same as Python's `round`: a float32 times 10**6 is exact in float64.
         return [{"index": layer, "values": np.round(rows[row].astype(np.float64), 6).tolist()}
@@ -244,7 +243,7 @@ def _columns(folder, pieces):
 
 
 def _write_npz(file, columns):
-    """What `numpy.savez` writes, which would need the arrays in memory."""
+    """Writes as `numpy.savez`, which would need the arrays in memory."""
     with zipfile.ZipFile(file, "w") as archive:
         for name, column in columns.items():
             # A ZipInfo has no time: the same arrays, the same bytes.
