@@ -1,8 +1,8 @@
 """Safetensors files with a checksum of all their bytes.
 
 The one entry of the metadata holds the checksum, eight digits that count as zeros when it is
-computed, and after it what the writer adds as JSON. One entry, since safetensors writes several in
-any order, and equal contents shall be equal files.
+computed, then the writer's JSON. There is one entry, since safetensors writes several in any order,
+and equal contents must give equal files.
 """
 
 import json
@@ -17,17 +17,17 @@ from bert_tf.errors import InputError
 from bert_tf.files import write_aside
 
 _UNSEALED = b"0" * 8
-# What comes before the checksum, after the eight bytes of the header's length.
+# The bytes before the checksum, after the eight bytes of the header's length.
 _BEFORE_SEAL = b'{"__metadata__":{"bert_tf":"'
 _HEAD_SIZE = 8 + len(_BEFORE_SEAL)
 
 
 class DamagedError(InputError):
-    """A checksummed file is not as it was written."""
+    """A checksummed file has changed since it was written."""
 
 
 def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
-    """Writes a dict of NumPy arrays and a JSON value, whole or not at all."""
+    """Writes NumPy arrays and a JSON value, whole or not at all."""
     data = save(tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
     head, rest = data[:_HEAD_SIZE], memoryview(data)[_HEAD_SIZE + len(_UNSEALED):]
     with write_aside(path, "wb") as file:
@@ -35,7 +35,7 @@ def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
 
 
 def verify(path: str) -> None:
-    """Raises DamagedError if any byte of a checksummed file is not as it was written."""
+    """Raises DamagedError if any byte of a checksummed file has changed."""
     try:
         with open(path, "rb") as file:
             head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
@@ -51,11 +51,7 @@ def verify(path: str) -> None:
 
 
 def read(path: str) -> tuple[dict[str, np.ndarray], Any]:
-    """The tensors and the JSON value of a checksummed file.
-
-    Raises:
-        DamagedError: it is not as it was written; names the file.
-    """
+    """Returns a checksummed file's tensors and JSON value, or raises DamagedError."""
     verify(path)
     try:
         with safe_open(path, framework="numpy") as file:

@@ -1,6 +1,6 @@
 """The two networks in a checkpoint of ELECTRA's pre-training, which share their embeddings.
 
-In our own checkpoints the generator's weights begin with `generator/`, and its head is `masked_lm`;
+In our own checkpoints the generator's weights begin with `generator/`, and its head is `masked_lm`.
 google-research/electra calls the heads `generator_predictions` and `discriminator_predictions`, and
 releases no configuration.
 """
@@ -17,10 +17,10 @@ _LAYER = "encoder/layer_0/"
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
 _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
-# What a configuration of ELECTRA's has where it says nothing else.
+# Defaults of ELECTRA's configurations.
 DEFAULTS = {"model_type": "electra", "pooler_type": "first_token", "type_vocab_size": 2}
 
-# Google's names, with those of the generator as `split` makes them.
+# Google's names, with the generator's as `split` makes them.
 GOOGLE_ROWS = (
     *encoder_rows({"table": _SELF, "norm": _NORM, "dense": _DENSE},
                   (f"electra/embeddings/{name}" for name in names.EMBEDDINGS),
@@ -31,7 +31,7 @@ GOOGLE_ROWS = (
     ("masked_lm/output_bias", "generator_predictions/output_bias", _SELF),
     ("replaced_token/dense", "discriminator_predictions/dense", _DENSE),
     ("replaced_token/dense_1", "discriminator_predictions/dense_1", _DENSE),
-    # finetune/qa: numbers are given in the order in which layers without a name are made.
+    # finetune/qa: layers without a name are numbered in the order of their creation.
     ("conditional_span/start", "task_specific/squad/dense", _DENSE),
     ("conditional_span/end/hidden", "task_specific/squad/qa_hidden", _DENSE),
     ("conditional_span/end/dense", "task_specific/squad/dense_1", _DENSE),
@@ -41,13 +41,12 @@ GOOGLE_ROWS = (
 
 
 def split(source: Source, network: str, head: str) -> Source:
-    """The `Source` of the network that is the product, with that of a generator beside it if there
-    is one.
+    """Returns the product network's `Source`, with the generator's in it if there is one.
 
     Args:
-        source: a checkpoint of both, whose tensors of the generator begin with `generator/`.
-        network: how those of the network begin.
-        head: how those of the generator's head begin.
+        source: a checkpoint of both, whose generator tensors begin with `generator/`.
+        network: the prefix of the network's names.
+        head: the prefix of the generator head's names.
     """
     found = source.tensors
     if not any(name.startswith(_GENERATOR) for name in found):
@@ -73,7 +72,7 @@ def split(source: Source, network: str, head: str) -> Source:
 
 
 def _beside(source, tensors, others, reason):
-    """A `Source` of some tensors; the others are ignored for a reason."""
+    """Returns a `Source` of some tensors; the others are ignored for a reason."""
     table = source.table
     table = dataclasses.replace(table, ignored=((r"beside: .*", reason), *table.ignored))
     return dataclasses.replace(source, table=table, tensors={
@@ -82,15 +81,13 @@ def _beside(source, tensors, others, reason):
 
 def config_of(tensors: dict[str, Tensor], network: str,
               like: EncoderConfig | None = None) -> EncoderConfig | None:
-    """The configuration that the shapes of tensors show, with heads that are 64 wide.
+    """Returns the configuration that the shapes of tensors show, with heads 64 wide, or None if a
+    needed tensor is missing.
 
     Args:
         tensors: by the names of a table.
-        network: how the names of the network begin.
-        like: has what the shapes don't show; ELECTRA's own values if None.
-
-    Returns:
-        `EncoderConfig`; None if a tensor is missing that tells.
+        network: the prefix of the network's names.
+        like: has the values that shapes don't show; None: ELECTRA's own.
     """
     def shape(name):
         return tensors[f"{network}{name}"].shape

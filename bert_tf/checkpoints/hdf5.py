@@ -1,9 +1,8 @@
 """Reads the plain part of HDF5 that Keras writes, without HDF5's library.
 
 A file can make that library crash or hang, and the library follows links into other files. Here
-every length and address is checked before it is used, and whatever is not a group or an array that
-lies in the file in one piece is refused. Format: "HDF5 File Format Specification Version 3.0",
-superblock version 0.
+every length and address is checked before use, and only groups and contiguous arrays are read.
+Format: "HDF5 File Format Specification Version 3.0", superblock version 0.
 """
 
 import math
@@ -17,14 +16,14 @@ from bert_tf.errors import InputError
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _DATASPACE, _DATATYPE, _EXTERNAL, _LAYOUT, _FILTERS, _CONTINUATION, _GROUP = 1, 3, 7, 8, 11, 16, 17
 _LINKS = (2, 6)     # of groups in a newer style
-# Little-endian IEEE numbers and whole numbers, as they are described.
+# Little-endian IEEE numbers and whole numbers, by their descriptions.
 _DTYPES = {bytes.fromhex(description): name for name, description in (
     ("float16", "11200f00 02000000 00001000 0a05000a 0f000000"),
     ("float32", "11201f00 04000000 00002000 17080017 7f000000"),
     ("float64", "11203f00 08000000 00004000 340b0034 ff030000"),
     ("int32", "10080000 04000000 00002000"),
     ("int64", "10080000 08000000 00004000"))}
-# Of groups in groups, and of one name; Keras needs about half.
+# Depth of nested groups, and length of a name; Keras needs about half.
 _DEEPEST, _LONGEST_NAME = 16, 100
 
 
@@ -55,9 +54,8 @@ class _File:
             raise _Damaged(f"there is no {signature.decode()} where one should be")
 
     def tensors(self):
-        """(path, shape, dtype, array) of every dataset; the last two are None if it isn't one of
-        plain numbers.
-        """
+        """Yields (path, shape, dtype, array) of every dataset; the last two are None if its type is
+        not numeric."""
         self._visit(0, _SIGNATURE)
         version, size_of_offsets, size_of_lengths = self._unpack("B4xBB", 8)
         if (version, size_of_offsets, size_of_lengths) != (0, 8, 8):
@@ -65,7 +63,7 @@ class _File:
         return self._object("", self._unpack("Q", 64)[0], 0)
 
     def _messages(self, at):
-        """(type, content) of the messages of an object's header."""
+        """Yields (type, content) of the messages of an object's header."""
         self._visit(at)
         version, count, size = self._unpack("BxH4xI", at)
         if version != 1:
@@ -99,7 +97,7 @@ class _File:
         return self._take(start, size)
 
     def _links(self, at, heap):
-        """(name, address) of a group's members, through its tree of nodes."""
+        """Yields (name, address) of a group's members, through its tree of nodes."""
         nodes = [at]
         while nodes:
             at = nodes.pop()
@@ -142,11 +140,7 @@ class _File:
 
 
 def tensors(data: bytes, source: str) -> dict[str, Tensor]:
-    """A dict of the `Tensor`s of an HDF5 file by their paths.
-
-    Args:
-        data: the file's bytes.
-        source: what errors call it.
+    """Returns an HDF5 file's `Tensor`s by their paths. `source` names it in errors.
 
     Raises:
         InputError: it is damaged, or more than plain arrays in groups.

@@ -1,4 +1,4 @@
-"""What Hugging Face's files of ALBERT need beside their row of `MODELS`."""
+"""ALBERT's additions to its row of `MODELS`."""
 
 from collections.abc import Mapping
 
@@ -23,19 +23,18 @@ def check_groups(config: EncoderConfig, source: str) -> None:
 
 
 def _names(model, prefix):
-    """The names of the layer between embeddings and encoder."""
+    """Returns the names of the layer between embeddings and encoder."""
     return [f"{prefix}{model.projection}.{end}" for end in ("weight", "bias")]
 
 
 def take_identity(found: dict[str, Tensor], model: Model, config: EncoderConfig | None,
                   file: str) -> None:
-    """Puts a layer out of the way that only copies the embeddings, where our network has none.
+    """Sets a layer aside that only copies the embeddings, where our network has none.
 
     Args:
         found: the tensors of `file`, which is changed.
         model: their row of `MODELS`.
         config: the network's, or None.
-        file: for messages.
 
     Raises:
         InputError: the layer changes the embeddings.
@@ -53,13 +52,8 @@ def take_identity(found: dict[str, Tensor], model: Model, config: EncoderConfig 
 
 def identity(model: Model, config: EncoderConfig, values: Mapping[str, np.ndarray]
              ) -> dict[str, np.ndarray]:
-    """The tensors, by name, of a layer that only copies the embeddings, where files hold one.
-
-    Args:
-        model: the row of `MODELS`.
-        config: the network's.
-        values: the other tensors of the file.
-    """
+    """Returns the tensors, by name, of a layer that only copies the embeddings, where files hold
+    one. `values` are the other tensors of the file."""
     if not model.projection or config.projects:
         return {}
     prefix = model.prefix if any(name.startswith(model.prefix) for name in values) else ""

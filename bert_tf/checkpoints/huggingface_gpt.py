@@ -15,23 +15,15 @@ _KEYS = {"vocab_size": "vocab_size", "n_embd": "hidden_size", "n_layer": "num_hi
          "resid_pdrop": "hidden_dropout_prob", "attn_pdrop": "attention_probs_dropout_prob",
          "embd_pdrop": "embedding_dropout_prob", "layer_norm_epsilon": "layer_norm_eps",
          "initializer_range": "initializer_range"}
-# What transformers calls our activations: its "gelu" of this type is the tanh form.
+# transformers' names of our activations: its "gelu" of this type is the tanh form.
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu"}
 _NOTE = ("transformers' language model predicts words only; the original's softmax, and ours, runs "
          "over positions too.")
 
 
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
-    """The `Source` of a checkpoint.
-
-    Args:
-        file: the safetensors file.
-        values: those of `config.json`.
-        found: the tensors of the file.
-
-    Raises:
-        InputError: the configuration describes another network.
-    """
+    """Returns a checkpoint's `Source` from its safetensors file, the values of `config.json` and
+    its tensors."""
     path = rules.beside(file, "config.json")
     act = values.get("afn", "gelu")
     if act not in _ACTIVATIONS:
@@ -54,23 +46,14 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: they are not GPT's, or have a head that no class of Hugging Face's has.
-    """
+    """Returns the table to write `weights` with."""
     openai_gpt.check(weights, "huggingface", frozenset(["multiple_choice"]))
     return openai_gpt.table(_PREFIX if weights.heads else "", (_NOTE,))
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by Hugging Face's names.
-    """
+    """Writes `model.safetensors`, `config.json` and the vocabulary's files. `tensors` have Hugging
+    Face's names."""
     config = weights.config
     tokenizer = weights.tokenizer
     safetensors_files.write(folder, openai_gpt.join(tensors), {

@@ -1,6 +1,6 @@
-"""What Hugging Face's files of each `model_type` are like: a row of `MODELS` each.
+"""Hugging Face's files of each `model_type`: a row of `MODELS` each.
 
-Names of tensors are those of the PyTorch classes of transformers.
+Names of tensors are those of transformers' PyTorch classes.
 """
 
 import dataclasses
@@ -23,36 +23,35 @@ class Model:
     """The files of a `model_type`; rows are as in `rules.Format`.
 
     Attributes:
-        classes: the beginning of the names of its classes.
-        prefix: what the names of the encoder's tensors begin with where there is a head too.
+        classes: the prefix of its class names.
+        prefix: of the encoder's tensors in files with a head.
         encoder: rows of the encoder and the pooler, without the prefix.
         heads: rows of the heads that are not classifiers.
         output_weights: the output matrix of the masked LM, which may be a copy of the embeddings.
-        output_biases: its bias, then names under which files hold copies of that.
+        output_biases: its bias, then further names of copies of it.
         copies: further tensors that may be copies of the embeddings, and are never written.
-        kin: kinds of BERT whose files are those of this type, but for a key of `config.json`.
-        pretraining: (end of a class's name, the heads it has) of classes that are of no task; the
-            first whose heads are all there is the one that is written.
-        classifier: the two layers of its classifier of sequences, the first of which takes the
-            place of the pooler; empty where that is one layer behind the pooler.
-        pad_token_id: in files that don't give it.
+        kin: kinds of BERT with files of this type, apart from a key of `config.json`.
+        pretraining: (end of a class's name, its heads) of classes without a task; the first whose
+            heads are all present is written.
+        classifier: the two layers of its sequence classifier, the first of which replaces the
+            pooler; empty for one layer after the pooler.
+        pad_token_id: default of files.
         positions_after_padding: whether the first token has the position after `pad_token_id`, so
-            that no token has those before.
-        keys: names of fields of the configuration that files of this type hold beside `KEYS`.
-        projection: the layer behind the embeddings, where files hold it even if the widths are one.
-        fixed: settings with the one value that they may have: any other makes another network of
-            the same tensors.
-        defaults: fields of the configuration that are these where the file doesn't give them.
-        names: keys of files that have another name than the field of the configuration; "" where
-            files have none, so that the field has its default.
+            that the positions before are unused.
+        keys: fields of the configuration in files of this type, in addition to `KEYS`.
+        projection: the layer after the embeddings, where files hold it even for equal widths.
+        fixed: settings with their only possible value: any other makes another network of the same
+            tensors.
+        defaults: values of the configuration's fields that a file lacks.
+        names: {field of the configuration: another key of files}; "" where files have no key, so
+            that the field has its default.
         written: further keys and values that files get.
         others: heads that its classes build in another way.
         ignored: (pattern, reason) of further tensors that no encoder needs, see `rules.Format`.
-        notes: sentences on how transformers computes, for those who write such files.
-        check: a function that raises InputError for `Weights` whose network transformers can't
-            build; None for networks made as BERT's.
-        causal: the end of the name of the class for a language model from left to right; empty if
-            there is none.
+        notes: sentences for writers of such files on how transformers computes.
+        check: raises InputError for `Weights` whose network transformers can't build; None for
+            networks like BERT's.
+        causal: the end of the class name of a left-to-right language model, or "".
     """
 
     classes: str
@@ -81,11 +80,11 @@ class Model:
 
 
 _FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
-# What files of StructBERT's code must have, too, where they have the keys.
+# Values that files of StructBERT's code must have, where they have the keys.
 _STRUCTBERT = {"emb_size": -1, "transformer_type": "original", "attention_type": "self",
                **dict.fromkeys(("rezero", "pre_ln", "squeeze_excitation", "transfer_matrix",
                                 "set_mask_zero", "roberta_style"), False)}
-# The fields of a configuration that every type has, under the same names.
+# Fields of the configuration that every type has, under the same names.
 KEYS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
         "intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
         "max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps")
@@ -96,7 +95,7 @@ _ENCODER = (
     ("pooler/dense", "pooler.dense", DENSE),
 )
 _ANSWER_SPAN = ("answer_span/dense", "qa_outputs", DENSE)
-# SpanBERT's head, which transformers does not know.
+# SpanBERT's head, which transformers lacks.
 _PAIRS = "cls.pair_target_predictions"
 _SPAN_BOUNDARY = (
     ("span_boundary/position_embeddings", f"{_PAIRS}.position_embeddings", TABLE),
@@ -136,7 +135,7 @@ MODELS = {
         keys=("use_task_id", "task_type_vocab_size"), defaults={"type_vocab_size": 2},
         ignored=((r"(\w+\.)?embeddings\.task_type_embeddings\.weight",
                   "a table of tasks that use_task_id leaves unused"),)),
-    # fairseq's RoBERTa: no sentence is predicted, and padding takes up the first positions.
+    # fairseq's RoBERTa: no next-sentence prediction, and padding takes up the first positions.
     "roberta": Model(
         "Roberta", "roberta.", _ENCODER,
         (("masked_lm/transform/dense", "lm_head.dense", DENSE),
@@ -166,7 +165,7 @@ MODELS = {
         keys=("embedding_size", "num_hidden_groups", "inner_group_num"),
         projection="encoder.embedding_hidden_mapping_in",
         defaults={**ALBERT, "hidden_act": "gelu_new"}),
-    # No segments, and a pooler, with ReLU, in the classifier of sequences and of choices alone.
+    # No segments. Only the classifiers of sequences and of choices have a pooler, with ReLU.
     "distilbert": Model(
         "DistilBert", "distilbert.", (
             *encoder_rows({"table": TABLE, "norm": NORM, "dense": DENSE},
@@ -188,10 +187,10 @@ MODELS = {
                "layer_norm_eps": ""},
         defaults={"pooler_type": "first_token_relu", "type_vocab_size": 1, "hidden_size": 768,
                   "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 3072},
-        # Positions are read from the file, whatever they were made with.
+        # Positions are read from the file, whatever made them.
         written={"sinusoidal_pos_embds": False}),
-    # The discriminator is one model, the generator another. Its classifiers of sequences have a
-    # hidden layer of a width and an activation that no other has.
+    # Discriminator and generator are two models. Its sequence classifiers have a hidden layer with
+    # a width and an activation of its own.
     "electra": Model(
         "Electra", "electra.",
         (*_ENCODER[:-1], ("embeddings_project", "embeddings_project", DENSE)),

@@ -16,7 +16,7 @@ _TURNED = (("/kernel", ".weight", "transpose"),)
 
 
 def _hf_table():
-    """The table of Hugging Face's T5ForConditionalGeneration."""
+    """Returns the table of Hugging Face's T5ForConditionalGeneration."""
     rows: list[tuple] = [("embeddings/word_embeddings", "shared.weight", SELF),
                          ("logits", "lm_head", _TURNED)]
     for stack in ("encoder", "decoder"):
@@ -40,19 +40,11 @@ def _hf_table():
 
 
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
-    """The `Source` of Hugging Face's files.
-
-    Args:
-        file: the safetensors file.
-        values: those of `config.json`.
-        found: the tensors of the file.
-
-    Raises:
-        InputError: the configuration describes another network, or a copy differs from its tensor.
-    """
+    """Returns the `Source` of a safetensors file, the values of `config.json` and the file's
+    tensors. Copies must equal their tensors."""
     path = rules.beside(file, "config.json")
     ours = {key: values[key] for key in _KEYS if key in values}
-    # Of version 5 of transformers, which always writes that they are tied.
+    # transformers 5 always writes that they are tied.
     if "scale_decoder_outputs" in values:
         ours["tie_word_embeddings"] = values["scale_decoder_outputs"]
     try:
@@ -82,11 +74,7 @@ def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with, as Hugging Face's files.
-
-    Raises:
-        InputError: Hugging Face has no such model.
-    """
+    """Returns the table to write `weights` with."""
     if not weights.config.has_encoder:
         raise InputError(f"{weights.source}: architecture is {weights.config.architecture}, but "
                          "Hugging Face's T5 is an encoder_decoder; choose another format.")
@@ -94,13 +82,8 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by Hugging Face's names.
-    """
+    """Writes `model.safetensors`, `config.json` and the vocabulary's files. `tensors` have Hugging
+    Face's names."""
     config = weights.config
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": ["T5ForConditionalGeneration"], "model_type": TYPE,

@@ -1,4 +1,4 @@
-"""Where Keras saves the weights of our networks and heads, a row each."""
+"""Keras's places for the weights of our networks and heads, a row each."""
 
 import functools
 
@@ -9,8 +9,8 @@ from bert_tf.heads import MAX_LSTMS, Head
 
 
 def _encoder_parts(config, layer="TransformerLayer"):
-    """The parts of a `BertEncoder` with layers of the class `layer`; one that shares weights is
-    saved with the first that has them, under its number."""
+    """Returns the parts of a `BertEncoder` with layers of the class `layer`. A layer that shares
+    weights is saved with the first one, under its number."""
     numbers = sorted({max(pair) for pair in config.layer_weights})
     dense = keras_dense(config)
     return [("Embeddings", "embeddings"),
@@ -20,12 +20,12 @@ def _encoder_parts(config, layer="TransformerLayer"):
 
 
 def _gpt_parts(config):
-    """The parts of a `GPT`."""
+    """Returns the parts of a `GPT`."""
     return [("GPTEmbeddings", "embeddings"), *_encoder_parts(config)[1:]]
 
 
 def _universal_parts(config):
-    """The parts of a `UniversalTransformer`."""
+    """Returns the parts of a `UniversalTransformer`."""
     return [("ScaledEmbeddings", "embeddings"), ("UniversalLayer", "layer_0"),
             ("LayerNorm", "norm"), ("Dense", "pooler")]
 
@@ -48,7 +48,7 @@ _ENCODER = (
 
 
 def _encoder(config):
-    """The rows of a `BertEncoder`, which may have no table of segments."""
+    """Returns the rows of a `BertEncoder`, which may have no table of segments."""
     if config.segment_types:
         return _ENCODER
     return [(ours, theirs.replace("embeddings/vars/2", "embeddings/vars/1"), parts)
@@ -78,10 +78,9 @@ _GPT = (
                                                ("/position_embeddings", "/1"))),
     *(row for row in _ENCODER if row[0].startswith("encoder/")),
 )
-# For each network: its parts in the order of its `layers`, a function of the configuration that
-# returns a list of (class, name in the table); and the rows of its table, or such a function that
-# returns them. Keras names the groups of an HDF5 file after classes, but for attributes that come
-# before the list of layers.
+# For each network: a function from the configuration to its parts in the order of `layers`, a list
+# of (class, name in the table); and its table's rows, or a function that returns them. Keras names
+# the groups of an HDF5 file after classes, except attributes that precede the list of layers.
 NETWORKS = {
     "BertEncoder": (_encoder_parts, _encoder),
     "FixedPatternEncoder": (
@@ -95,8 +94,8 @@ NETWORKS = {
     "SequenceLstm": (recurrent.sequence_parts, recurrent.KERAS_SEQUENCE),
     "BiLstm": (recurrent.bilstm_parts, recurrent.KERAS_BILSTM),
 }
-# For networks whose parts have lists of their own: the groups of these, a function of the
-# configuration that returns {path: name in the table}.
+# For networks whose parts have lists: a function from the configuration to their groups, {path:
+# name in the table}.
 LISTS = {"T5": t5.keras_lists, "Elmo": recurrent.elmo_lists}
 
 
@@ -151,6 +150,6 @@ _ONE_LAYER = (*_CLASSIFIER, *_lstms("{head}/bilstm", 1))
 
 
 def head_rows(name: str, head: Head) -> list[tuple]:
-    """The rows of a head that is called `name`."""
+    """Returns the rows of a head called `name`."""
     return [(ours.format(head=name), theirs.format(head=name), parts)
             for ours, theirs, parts in _HEADS.get(head.name, _ONE_LAYER)]

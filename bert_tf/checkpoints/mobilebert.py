@@ -9,10 +9,10 @@ from bert_tf.config.mobilebert import MOST_FEED_FORWARDS
 from bert_tf.errors import InputError
 
 LAYER = "encoder/layer_{i}/"
-# What has a dense layer and a norm.
+# Parts with a dense layer and a norm.
 NORMED = ("bottleneck/input", "bottleneck/attention", "attention/output", "output",
           "output/bottleneck", *(f"ffn_layer_{i}/output" for i in range(MOST_FEED_FORWARDS - 1)))
-# What is a dense layer alone.
+# Parts with a dense layer alone.
 PLAIN = ("attention/self/query", "attention/self/key", "attention/self/value",
          "intermediate/dense",
          *(f"ffn_layer_{i}/intermediate/dense" for i in range(MOST_FEED_FORWARDS - 1)))
@@ -22,14 +22,14 @@ _TABLES = ("word_embeddings", "token_type_embeddings", "position_embeddings")
 # Keras
 
 def keras_parts(config: MobileBertConfig) -> list[tuple[str, str]]:
-    """The parts in the order of the network's `layers`: (class, name in the table)."""
+    """Returns the parts in the order of the network's `layers`: (class, name in the table)."""
     return [("MobileEmbeddings", "embeddings"),
             *(("MobileBertLayer", f"layer_{i}") for i in range(config.num_hidden_layers)),
             *([(keras_dense(config), "pooler")] if config.has_pooler else [])]
 
 
 def _attribute(part):
-    """The attributes that hold a part of a layer."""
+    """Returns the attribute path of a layer's part."""
     steps = {"bottleneck/input": "input_bottleneck", "bottleneck/attention": "query_bottleneck",
              "attention/output": "attention_output", "output/bottleneck": "output_bottleneck"}
     return steps.get(part, part.replace("attention/self", "attention").replace(
@@ -37,13 +37,13 @@ def _attribute(part):
 
 
 def _ranges(end):
-    """Those of a place where all tensors are rounded."""
+    """Returns the ranges of a place where all tensors are rounded."""
     names = [f"{tensor}_{part}" for tensor in MOVING_RANGES[end] for part in MOVING_PARTS]
     return tuple((f"/ranges/{name}", f"/ranges/vars/{i}") for i, name in enumerate(names))
 
 
 def keras_rows(config: MobileBertConfig) -> Iterator[tuple]:
-    """The rows of the network's table."""
+    """Yields the rows of the network's table."""
     how = config.quantisation
     moving = how is not None and how.scheme == "affine"
     of_dense, of_norm = (_ranges("/kernel"), _ranges("/gamma")) if moving else (KERAS_RANGES, ())
@@ -68,10 +68,10 @@ def keras_rows(config: MobileBertConfig) -> Iterator[tuple]:
 # The others
 
 def encoder_rows(rename: Callable[[str], str], kinds: Mapping[str, tuple]) -> tuple:
-    """The rows of a `Format` for the network.
+    """Returns the rows of a `Format` for the network.
 
     Args:
-        rename: the format's name of what we call so; "{i}" is the number of a layer.
+        rename: maps our name to the format's; "{i}" is the number of a layer.
         kinds: the endings of each kind: "table", "dense", "norm".
     """
     rows = [*((f"embeddings/{name}", "table") for name in _TABLES),

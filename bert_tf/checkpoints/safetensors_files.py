@@ -1,4 +1,4 @@
-"""Reads safetensors files, alone or in shards with an index, and writes what lies in a folder."""
+"""Reads safetensors files, alone or in shards with an index, and writes Hugging Face's folders."""
 
 import functools
 import os
@@ -34,7 +34,7 @@ def _of_file(file):
 
 
 def _of_shards(index):
-    """The tensors that an index names, each of which must be in the file that it gives."""
+    """Returns the tensors that an index names, each of which must be in the stated file."""
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not all(
             isinstance(shard, str) and shard.endswith(".safetensors")
@@ -52,19 +52,14 @@ def _of_shards(index):
 
 
 def tensors(file: str) -> dict[str, Tensor]:
-    """A dict of `Tensor` by name.
-
-    Args:
-        file: a .safetensors file, or the .json index of several.
-
-    Raises:
-        InputError: a file is damaged, absent or outside the folder.
-    """
+    """Returns the tensors of a .safetensors file, or of the .json index of several, by name. Shards
+    must lie in the index's folder."""
     return _of_shards(file) if file.endswith(".json") else _of_file(file)
 
 
 def labels(values: dict) -> tuple[str, ...]:
-    """The names of the classes in a `config.json`, in the order of their numbers; () for none."""
+    """Returns the names of the classes in a `config.json`, in the order of their numbers; () for
+    none."""
     numbered = values.get("id2label")
     numbers = list(map(str, range(len(numbered)))) if isinstance(numbered, dict) else []
     found = tuple(numbered.get(number) for number in numbers)
@@ -74,15 +69,7 @@ def labels(values: dict) -> tuple[str, ...]:
 def write(folder: str, values: Mapping[str, np.ndarray], config: Mapping[str, Any], tokenizer: Any,
           settings: Mapping[str, Any]) -> None:
     """Writes `model.safetensors`, `config.json`, and with a tokenizer its files and
-    `tokenizer_config.json`.
-
-    Args:
-        folder: where.
-        values: the tensors by Hugging Face's names.
-        config: the content of `config.json`.
-        tokenizer: a tokenizer, or None.
-        settings: the content of `tokenizer_config.json`.
-    """
+    `tokenizer_config.json` with `settings`. `values` have Hugging Face's names."""
     with open(os.path.join(folder, "model.safetensors"), "wb") as file:
         file.write(save({name: np.ascontiguousarray(value) for name, value in values.items()},
                         {"format": "pt"}))

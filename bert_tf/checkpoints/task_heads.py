@@ -1,8 +1,8 @@
-"""A model of several tasks, taken with the head of one of them.
+"""A model of several tasks, used with the head of one of them.
 
-Beside its `model.keras` there is a folder `tasks` with one for each task, which holds the task's
-`task.json` and the vocabulary. As the path of a checkpoint such a folder stands for the model with
-that head alone.
+Beside its `model.keras` a folder `tasks` has a folder for each task, with the task's `task.json`
+and the vocabulary. Such a folder, as the path of a checkpoint, means the model with that head
+alone.
 """
 
 import os
@@ -14,22 +14,19 @@ _TASKS = "tasks"
 
 
 def task_folder(folder: str, task: str) -> str:
-    """The folder of a task beside the model in `folder`."""
+    """Returns the folder of a task beside the model in `folder`."""
     return os.path.join(folder, _TASKS, task)
 
 
 def tasks_beside(folder: str) -> list[str]:
-    """The tasks of the model in `folder`; none where it is a model of one task."""
+    """Returns the tasks of the model in `folder`; [] for a model of one task."""
     path = os.path.join(folder, _TASKS)
     return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
 
 def with_head_of(path: str, task: str) -> str:
-    """The path of a model (or ""); where that is of several tasks, the path of it with one head.
-
-    Raises:
-        InputError: it has no head of the task.
-    """
+    """Returns a model's path (or ""); for a model of several tasks, the path with the head of
+    `task`."""
     known = tasks_beside(path) if path else []
     if known and task not in known:
         raise InputError(f"{path} has no head of the task {task}; it has those of "
@@ -39,8 +36,7 @@ def with_head_of(path: str, task: str) -> str:
 
 
 def resolve(file: str) -> tuple[str | None, str]:
-    """The task that a `.keras` file stands for, and the one that holds its weights: of a file that
-    is there None, and itself."""
+    """(task, path of the weights). A real file has no task and holds its own weights."""
     folder = os.path.dirname(os.path.abspath(file))
     tasks, task = os.path.split(folder)
     shared = os.path.join(os.path.dirname(tasks), MODEL_FILE)
@@ -49,18 +45,13 @@ def resolve(file: str) -> tuple[str | None, str]:
 
 
 def only(task: str, found: dict, rows: dict, objectives: list, file: str) -> tuple[dict, dict]:
-    """The tensors and heads of a file without the heads of other tasks; that of the task has the
+    """Returns a file's tensors and heads without the heads of other tasks; the task's head has the
     name of its row.
 
     Args:
-        task: its name.
-        found: tensors by their names, which begin with those of their heads.
-        rows: `heads.Head` by the head's name, in the order of the objectives.
+        found: tensors by name; a head's begin with the head's name.
+        rows: {head's name: `heads.Head`}, in the order of the objectives.
         objectives: the class and the configuration of each.
-        file: the file.
-
-    Raises:
-        InputError: there is no such head.
     """
     names = [options.get("name") for _, options in objectives]
     if task not in names:

@@ -1,4 +1,4 @@
-"""Further texts that are made of those of a training file, for a teacher to label."""
+"""Augmentation: further texts made from a training file's, for a teacher to label."""
 
 import dataclasses
 import random
@@ -10,12 +10,8 @@ MASK = "[MASK]"
 
 
 class MarkingTokenizer:
-    """A tokenizer to which "[MASK]" in a text is the mask token: that for unknown words where there
-    is none.
-
-    Args:
-        tokenizer: any, to which it is text.
-    """
+    """A tokenizer for which "[MASK]" in a text is the mask token, or the unknown word's if there is
+    none. It wraps a tokenizer for which it is plain text."""
 
     def __init__(self, tokenizer):
         self._tokenizer = tokenizer
@@ -28,13 +24,13 @@ class MarkingTokenizer:
         return getattr(self._tokenizer, name)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of all lines, int32 [T], and how many each has, int [number of lines]."""
+        """Returns the ids of all lines, int32 [T], and their lengths, int [lines]."""
         parts = [line.split(MASK) for line in lines]
         ids, sizes = self._tokenizer.encode_lines([part for line in parts for part in line])
         counts = np.array([len(line) for line in parts])
         if len(sizes) == len(lines):
             return ids, sizes
-        # A mark comes after each part but the last of its line.
+        # A mark follows each part but the last of its line.
         follows = np.ones(len(sizes), bool)
         follows[np.cumsum(counts) - 1] = False
         ids = np.insert(ids, np.cumsum(sizes)[follows], self._mark)
@@ -44,19 +40,20 @@ class MarkingTokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class RandomWords:
-    """Copies of texts in which words are masked, or give way to others of their part of speech
+    """Copies of texts in which words are masked, or replaced by others of their part of speech
     (arXiv:1903.12136, section 3.2; castorini/d-bert, run/augment_data.py).
 
     In a copy every word draws once: below 0.1 it becomes [MASK], and from there to 0.2 a random
-    word with the same tag, by their frequency. Then, with `ngram_prob`, a window of 1 to 5 words
-    is all that is kept. Copies that are equal to others of their text are left out.
+    word with the same tag, by frequency. Then, with `ngram_prob`, only a window of 1 to 5 words is
+    kept. Copies that equal another of their text are dropped.
 
     Attributes:
-        words: the words of each tag, as often as they are in the training file.
+        words: the words of each tag, as often as in the training file.
         tags: the tag of each word.
-        copies: of a text; of a pair, of which two thirds change one text and a third both.
+        copies: number for each text or pair; two thirds of a pair's copies change one text, a third
+            both.
         ngram_prob: 0.25 in the paper, 0 by default in the code.
-        seed: of the draws; those of an example depend on it and on the example's number alone.
+        seed: determines, with an example's number alone, the example's draws.
     """
 
     words: Mapping[str, Sequence[str]]
@@ -66,12 +63,7 @@ class RandomWords:
     seed: int = 0
 
     def __call__(self, texts: list, number: int) -> list[list[str]]:
-        """The texts of further examples.
-
-        Args:
-            texts: of the example.
-            number: of the example in its file.
-        """
+        """Returns the texts of further examples, for example `number` of the file."""
         draws = random.Random(f"{self.seed} {number}")
         found = {tuple(texts): None}
         for copy in range(self.copies):
@@ -98,12 +90,11 @@ class RandomWords:
 
 def random_words(texts: Iterator[str], tagger: Callable[[list[str]], list[list[str]]] | None = None,
                  **options) -> RandomWords:
-    """The `RandomWords` of a training file.
+    """Makes the `RandomWords` of a training file.
 
     Args:
         texts: all of its texts.
-        tagger: function of a list of texts that returns the part of speech of each word of each;
-            None if all words count as of one.
+        tagger: function from texts to the part of speech of each word; None: one tag for all words.
         options: further attributes.
     """
     given = list(texts)

@@ -1,7 +1,7 @@
-"""Heads, feed-forward units and layers that are really removed: the same outputs from smaller
-kernels (Michel, Levy, Neubig, arXiv:1905.10650, section 4).
+"""Removal of heads, feed-forward units and layers: the same outputs from smaller kernels (Michel,
+Levy, Neubig, arXiv:1905.10650, section 4).
 
-What is gone is in the configuration, under the numbers that heads had at first.
+The configuration lists the removed parts, by the heads' original numbers.
 """
 
 import dataclasses
@@ -22,20 +22,17 @@ _LAYER = re.compile(r"encoder/layer_(\d+)/(.*)")
 
 def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
         units: Collection[tuple[int, int]] = (), layers: Collection[int] = ()) -> Learner:
-    """A new model without some parts, which gives what the old one gave with these switched off.
+    """Returns a new model without some parts, with the outputs of the old one with these switched
+    off.
 
     Args:
         learner: of a `BertEncoder`.
         heads: pairs (number of the attention, original number of the head), from 0.
-        units: pairs (number of the feed-forward network, unit), from 0; units are counted as they
-            are now.
-        layers: numbers of layers through which vectors are to pass no more.
-
-    Returns:
-        The model; layers that are left are numbered anew.
+        units: pairs (number of the feed-forward network, unit), from 0, by the present numbers.
+        layers: numbers of layers to remove; the others are renumbered.
 
     Raises:
-        InputError: a part is not there, layers share their weights, or nothing would be left.
+        InputError: a part is absent, layers share their weights, or nothing would be left.
     """
     encoder = learner.encoder
     config = encoder.config
@@ -62,7 +59,7 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
 
 
 def _kept_heads(config, heads) -> Mapping[int, list[int]]:
-    """For each attention, which of its present heads stay, by their original numbers."""
+    """Returns each attention's remaining heads, by their original numbers."""
     kept = {number: config.kept_heads(number) for number, _ in config.layer_weights}
     for layer, head in heads:
         if head not in kept.get(layer, ()):
@@ -73,7 +70,7 @@ def _kept_heads(config, heads) -> Mapping[int, list[int]]:
 
 
 def _kept_units(config, units) -> Mapping[int, np.ndarray]:
-    """For each feed-forward network, which of its present units stay."""
+    """Returns each feed-forward network's remaining units."""
     sizes = {number: config.feed_forward_size(number) for _, number in config.layer_weights}
     gone: dict[int, set[int]] = {number: set() for number in sizes}
     for number, unit in units:
@@ -89,7 +86,7 @@ def _kept_units(config, units) -> Mapping[int, np.ndarray]:
 
 
 def _config(config, kept_heads, kept_units, kept_layers, renumbers):
-    """The configuration of what is left."""
+    """Returns the configuration of the remaining parts."""
     every = range(config.num_attention_heads)
     heads = {number: [head for head in every if head not in kept]
              for number, kept in kept_heads.items()}
@@ -104,7 +101,7 @@ def _config(config, kept_heads, kept_units, kept_layers, renumbers):
 
 
 def _slice(name, values, config, kept_heads, kept_units, size):
-    """What is left of a variable, which has its old name."""
+    """Returns the remaining part of a variable, which has its old name."""
     found = _LAYER.match(name)
     if not found:
         return values
@@ -122,7 +119,7 @@ def _slice(name, values, config, kept_heads, kept_units, size):
 
 
 def dead_heads(encoder) -> list[tuple[int, int]]:
-    """The (number of the attention, head) that give nothing, since their values are 0."""
+    """Returns the (number of the attention, head) whose values, and so outputs, are 0."""
     found, size = [], encoder.config.head_size
     for layer, (number, _) in zip(encoder.layers_, encoder.config.layer_weights):
         value = layer.attention.value

@@ -1,8 +1,8 @@
-"""How much a model needs each attention head, or each unit of its feed-forward networks: the
-derivative of the loss by a factor of what the head gives (Michel, Levy, Neubig, arXiv:1905.10650).
+"""Importance of each attention head, or feed-forward unit: the loss's derivative by a factor of its
+output (Michel, Levy, Neubig, arXiv:1905.10650).
 
-Two forms are the paper's formula and what its code computes (pmichel31415/pytorch-pretrained-BERT,
-branch paul, examples/classifier_eval.py); they order heads differently.
+Two forms are the paper's formula and its code's (pmichel31415/pytorch-pretrained-BERT, branch paul,
+examples/classifier_eval.py); they order heads differently.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,17 +16,17 @@ FORMS = ("paper", "code")
 
 
 def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Callable:
-    """The compiled function from a batch of features to the derivatives of each example's loss by
-    factors that are 1.
+    """Compiles a function from a batch to the derivatives of each example's loss by factors that
+    are 1.
 
     Args:
-        learner: the model; its network takes `head_mask` and `unit_mask`, as `BertEncoder` does.
-        kind: "head" or "unit", of which the factors are.
+        learner: its network takes `head_mask` and `unit_mask`, as `BertEncoder` does.
+        kind: "head" or "unit".
         by_token: whether each position has a factor of its own.
 
     Returns:
-        A function of a dict of features [B, S], or [B, C, S] for C choices. It returns a list of L
-        float32 [B, N or F], or [B, N or F, S or C * S] by token.
+        a function of features [B, S], or [B, C, S] for C choices, which returns a list of L float32
+        [B, N or F], or [B, N or F, S or C * S] by token.
     """
     encoder = learner.encoder
 
@@ -57,20 +57,16 @@ def mask_gradients(learner: Learner, kind: str, by_token: bool = False) -> Calla
 
 def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], kind: str = "head",
                form: str = "paper") -> list[np.ndarray]:
-    """The importance of each head or unit, without dropout.
+    """Returns the importance of each head or unit, without dropout: a list of L float64 [N or F].
 
-    "paper": the mean over examples of |d loss / d factor|. "code": the sum over tokens of the same
-    with a factor for each token, of the mean loss of a batch; divided by the number of examples in
-    the last layer, and by that of real tokens in the others. It depends on the size of batches.
+    "paper": the mean over examples of |d loss / d factor|. "code": the sum over tokens of the same,
+    with a factor for each token, for a batch's mean loss; divided by the number of examples in the
+    last layer, and of real tokens in the others. It depends on the batch size.
 
     Args:
-        learner: the model.
         batches: dicts of features [B, S] with labels.
         kind: "head" or "unit".
         form: one of `FORMS`.
-
-    Returns:
-        A list of L float64 [N or F].
     """
     gradients = mask_gradients(learner, kind, by_token=form == "code")
     totals: list = [0.0] * len(learner.encoder.layers_)
@@ -90,18 +86,18 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
 
 
 def normalised(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The scores of each layer, scaled to the length 1 (--normalize_pruning_by_layer)."""
+    """Scales each layer's scores to length 1 (--normalize_pruning_by_layer)."""
     return [layer / (np.linalg.norm(layer) + 1e-20) for layer in scores]
 
 
 def steps_of(percents: Sequence[float], layers: int, of_layer: int, at_least: int = 0
              ) -> list[int]:
-    """How many are gone after each step, in increasing order.
+    """Returns how many parts are gone after each step, in increasing order.
 
     Args:
-        percents: shares of all that are to be gone.
-        layers, of_layer: L, and how many there are in each.
-        at_least: how many of each layer stay; the last step is the one that leaves no others.
+        percents: shares of all parts.
+        layers, of_layer: L, and the number of parts in each layer.
+        at_least: how many parts of each layer stay; the last step leaves no others.
     """
     total, most = layers * of_layer, layers * max(of_layer - at_least, 0)
     found = []
@@ -115,13 +111,12 @@ def steps_of(percents: Sequence[float], layers: int, of_layer: int, at_least: in
 
 def order_of(scores: Sequence[np.ndarray], pruned: Iterable[tuple[int, int]] = (),
              at_least: int = 0) -> list[tuple[int, int]]:
-    """The (layer, head) that are there, the least important first; of equals, those of lower
-    layers and numbers.
+    """Returns the present (layer, head), the least important first; equals by layer and number.
 
     Args:
         scores: L arrays [N].
-        pruned: those that are gone.
-        at_least: how many of the best of each layer are left out.
+        pruned: heads that are gone.
+        at_least: how many of each layer's best are left out.
     """
     flat = sorted(((layer, head) for layer, of_layer in enumerate(scores)
                    for head in range(len(of_layer))), key=lambda pair: scores[pair[0]][pair[1]])

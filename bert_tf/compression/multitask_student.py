@@ -1,4 +1,4 @@
-"""One network of several tasks, some of which have teachers (arXiv:1904.09482).
+"""One network for several tasks, some of which have teachers (arXiv:1904.09482).
 
 Shapes: B batch, C the most labels of a task with teachers.
 """
@@ -25,17 +25,15 @@ from bert_tf.training.learners.multitask import MultiTaskLearner
 class MultiTaskStudent(Student, MultiTaskLearner):
     """A `MultiTaskLearner` with a `SoftTargets` for each task that has teachers.
 
-    A batch also has the teachers' answers (`data.batches.task_batches`), and `is_taught` [B, 1],
-    0 where its task has no teachers.
-
-    Attributes:
-        without_auxiliary: the class of a learner of the tasks alone.
+    A batch also has the teachers' answers (`data.batches.task_batches`), and `is_taught` [B, 1], 0
+    where its task has no teachers. `without_auxiliary` is the class of a learner of the tasks
+    alone.
     """
 
     without_auxiliary = MultiTaskLearner
 
     def batch_for(self, objective: Objective, batch: Batch) -> Batch:
-        """As of a `MultiTaskLearner`; soft targets have the weights of their task's examples."""
+        """See `MultiTaskLearner`; soft targets have the weights of their task's examples."""
         head = next((one for one in self.heads if one.name == getattr(objective, "head", "")),
                     objective)
         found = MultiTaskLearner.batch_for(self, head, batch) if head in self.heads else batch
@@ -62,5 +60,5 @@ class MultiTaskStudent(Student, MultiTaskLearner):
                 for one in self.objectives}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """As of a `MultiTaskLearner`: soft targets are no tasks of their own."""
+        """See `MultiTaskLearner`: soft targets are no tasks of their own."""
         return MultiTaskLearner.total_loss(self, measures, counts)

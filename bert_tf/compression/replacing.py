@@ -1,4 +1,4 @@
-"""How often a module of the successor takes the place of its predecessor's (arXiv:2002.02925,
+"""The probability with which a successor's module replaces its predecessor's (arXiv:2002.02925,
 section 3.3; JetRunner/BERT-of-Theseus, bert_of_theseus/replacement_scheduler.py).
 
 Data alone: flags are read before Keras is loaded.
@@ -18,13 +18,10 @@ class Replacing:
     Attributes:
         scheduler_type: "linear", a line from `replacing_rate` up to 1; "constant", that rate until
             `steps_for_replacing`, then 1; "none", that rate at all steps.
-        replacing_rate: see above; above 0, at most 1.
+        replacing_rate: above 0, at most 1.
         scheduler_linear_k: the slope of the line, a step.
-        steps_for_replacing: see above. The first step always has `replacing_rate`, as in the
-            original, so that 0 means from the second step on.
-
-    Raises:
-        InputError: a value is out of range, or of another schedule.
+        steps_for_replacing: the first step always has `replacing_rate`, as in the original, so that
+            0 means from the second step on.
     """
 
     scheduler_type: str = "linear"

@@ -1,4 +1,4 @@
-"""The records of a SQuAD file that hold teachers' answers.
+"""Records of a SQuAD file that hold teachers' answers.
 
 Shapes: N sequences, S sequence.
 """
@@ -22,14 +22,9 @@ _LEAST = -1e9       # of a logit
 
 @dataclasses.dataclass(frozen=True)
 class TaughtSquadRecords(SquadRecords):
-    """Records of questions with the logits of starts and of ends that teachers give, as
-    `teacher_logits` [2 * S]. The sequences are the student's, which the teachers read: their
-    tokenizers are the same. Every question is answered once: a command that was killed goes on with
-    the questions that are left.
-
-    Attributes:
-        teachers: `Teachers`.
-    """
+    """Records of questions with the teachers' logits of starts and ends, `teacher_logits` [2 * S].
+    The teachers read the student's sequences: their tokenizers are the same. Every question is
+    answered once: a killed command resumes with the remaining questions."""
 
     teachers: Teachers | None = None
 
@@ -37,7 +32,7 @@ class TaughtSquadRecords(SquadRecords):
 
     @classmethod
     def of(cls, records: SquadRecords, teachers: Teachers) -> "TaughtSquadRecords":
-        """Records, as `teachers` answer them.
+        """Makes records with answers of `teachers`.
 
         Raises:
             InputError: a teacher has another tokenizer, shorter sequences, or a head that predicts

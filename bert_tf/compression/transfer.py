@@ -1,4 +1,4 @@
-"""What a student learns from: the task's training file, and texts without labels."""
+"""A student's training texts: the task's training file, and texts without labels."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -14,12 +14,7 @@ _TABLES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 
 
 class TransferExample(NamedTuple):
-    """An `Example`, and whether its label is one.
-
-    Attributes:
-        texts, label, document: see `Example`.
-        is_labelled: whether it has a gold label.
-    """
+    """An `Example`; `is_labelled` is whether it has a gold label."""
 
     texts: list
     label: Any
@@ -32,11 +27,11 @@ class TransferSource(Source):
     """The training file of a task, and further texts.
 
     Attributes:
-        further: files of texts without labels. Tables have the columns of the training file;
-            others are read line by line, for pairs each line with the one after it.
+        further: files of texts without labels. Tables have the columns of the training file; others
+            are read line by line, for pairs each line with the one after it.
         has_own: whether the training file is used itself.
-        augment: function of the texts of an example and its number, which returns the texts of
-            further examples; None for none.
+        augment: function from an example's texts and number to the texts of further examples, or
+            None.
     """
 
     further: tuple[str, ...] = ()
@@ -76,7 +71,7 @@ class TransferSource(Source):
             yield TransferExample(*example, False)
 
     def check_files(self) -> None:
-        """Raises InputError if there is nothing to learn from, or a file is not there."""
+        """Raises InputError if there is nothing to learn from, or a file is absent."""
         if not (self.has_own or self.further or self.augment):
             raise InputError("there is nothing to learn from: give --transfer_file, "
                              "--augmentation or --train_examples.")
@@ -85,13 +80,8 @@ class TransferSource(Source):
 
 
 def read_texts(path: str, count: int) -> Iterator[list]:
-    """Yields lists of `count` lines that follow each other in a text, where blank lines end
-    documents.
-
-    Args:
-        path: the file, plain or gzip.
-        count: 1 or 2.
-    """
+    """Yields lists of `count` (1 or 2) successive lines of a text, plain or gzip, in which blank
+    lines end documents."""
     last: list[str] = []
     for _, line in read_lines(path):
         last = [*last, line.strip()][-count:] if line.strip() else []

@@ -1,4 +1,4 @@
-"""What all layers share: a layer is made from a configuration and is saved with it."""
+"""The mixin of layers that are made from a configuration and saved with it."""
 
 from typing import Any, Self
 
@@ -15,13 +15,13 @@ __all__ = ["Dense", "FromConfig", "Tensor", "register"]
 class FromConfig:
     """Mixin for Keras layers and models that are made from a configuration of `bert_tf.config`.
 
-    The shapes of weights depend on the configuration alone, never on an input, so `build` needs no
-    shape. Calls never write `x += y`: on PyTorch this changes a tensor that the gradient needs.
+    The shapes of weights depend on the configuration alone, so `build` needs no shape. Calls never
+    write `x += y`: on PyTorch this changes a tensor that the gradient needs.
 
     Attributes:
-        quantised_as: the part of a network's quantisation that its dense layers are: "layer" of
-            the encoder, "pooler" or "head"; None if they are never rounded.
-        rounded_dense: the class of dense layers that are rounded.
+        quantised_as: the part of a network's quantisation for its dense layers: "layer" of the
+            encoder, "pooler" or "head"; None if they are never rounded.
+        rounded_dense: the class of rounded dense layers.
     """
 
     quantised_as: str | None = "layer"
@@ -33,7 +33,7 @@ class FromConfig:
         self.config: Any = config
 
     def initializer(self) -> keras.initializers.Initializer:
-        """A new normal, mostly truncated: an initializer that is used twice gives equal weights
+        """A new (mostly truncated) normal initializer: one that is used twice gives equal weights
         twice."""
         kind = (keras.initializers.TruncatedNormal if self.config.truncates_initializer
                 else keras.initializers.RandomNormal)
@@ -41,8 +41,8 @@ class FromConfig:
 
     def dense(self, units: int, name: str = "dense", activation: Any = None,
               initializer: Any = None, use_bias: bool = True) -> keras.layers.Dense:
-        """A dense layer with a 2-D kernel, in the dtype of this layer; `initializer` is that of the
-        kernel, a truncated normal if None. It rounds its numbers if the configuration says so."""
+        """Makes a dense layer with a 2-D kernel, in this layer's dtype, rounded if the
+        configuration says so. `initializer` is the kernel's; None: a truncated normal."""
         options = {"name": name, "kernel_initializer": initializer or self.initializer(),
                    "dtype": self.dtype_policy}  # type: ignore[attr-defined]
         options |= self._rounding(name)
@@ -50,7 +50,7 @@ class FromConfig:
         return kind(units, activation, use_bias, **options)
 
     def _rounding(self, name):
-        """The further options of a dense layer that is rounded, {} if it stays in float."""
+        """Returns a rounded dense layer's further options; {} if it stays in float."""
         how, part = self.config.quantisation, self.quantised_as
         if not how or not part:
             return {}

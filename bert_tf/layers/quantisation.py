@@ -1,9 +1,9 @@
-"""Dense layers whose numbers are rounded to a few bits while they are trained: Q8BERT
-(IntelLabs/nlp-architect, nn/torch/quantization.py; arXiv:1910.06188), and Q-BERT
-(arXiv:1909.05840), whose quantiser is that of its authors' ZeroQ (utils/quantization_utils).
+"""Dense layers whose numbers are rounded to a few bits in training: Q8BERT
+(IntelLabs/nlp-architect, nn/torch/quantization.py; arXiv:1910.06188), and Q-BERT (arXiv:1909.05840)
+with the quantiser of its authors' ZeroQ (utils/quantization_utils).
 
-Integers are simulated in float32. Rounding passes gradients on unchanged, also those of numbers
-that were clipped. Shapes: I inputs and O outputs of a layer, G groups.
+Integers are simulated in float32. Rounding passes gradients unchanged, also for clipped numbers.
+Shapes: I inputs and O outputs of a layer, G groups.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +18,10 @@ from bert_tf.layers.from_keras import Tensor, register
 
 
 class KeepsRanges(keras.layers.Layer):
-    """What a quantised layer carries from step to step.
+    """The state of a quantised layer from step to step.
 
-    Attributes:
-        over_replicas: function of a scalar that returns the greatest over all replicas; a training
-            loop of several replicas sets it.
+    `over_replicas` returns the greatest value of a scalar over all replicas; a training loop of
+    several replicas sets it.
     """
 
     def __init__(self, **kwargs: Any):
@@ -30,15 +29,15 @@ class KeepsRanges(keras.layers.Layer):
         self.over_replicas: Callable[[Tensor], Tensor] = lambda greatest: greatest
 
     def add_range(self, name: str) -> keras.Variable:
-        """A number that training finds."""
+        """Adds a number that training finds."""
         # All replicas write the same.
         return self.add_weight((), "zeros", "float32", trainable=False, name=name, autocast=False,
                                aggregation="only_first_replica")
 
 
 class Ranges(KeepsRanges):
-    """The steps of training of a layer, and the greatest magnitudes of its input and, if that is
-    rounded too, of its output; 0 where unused."""
+    """A layer's training steps, and the greatest magnitudes of its input and, if that is rounded
+    too, of its output; 0 where unused."""
 
     def __init__(self, start_step: int, ema_decay: float, **kwargs: Any):
         super().__init__(name="ranges", **kwargs)
@@ -58,12 +57,12 @@ class Ranges(KeepsRanges):
         self.steps.assign(self.steps + 1)
 
     def greatest(self, x: Tensor) -> Tensor:
-        """The greatest magnitude of a step's `x`, in all replicas."""
+        """Returns the greatest magnitude of a step's `x` over all replicas."""
         return self.over_replicas(greatest_magnitude(x))
 
     def update(self, threshold: keras.Variable, x: Tensor) -> Tensor:
-        """Moves `input_threshold` or `output_threshold` towards the greatest magnitude in `x`;
-        returns it as it is after that."""
+        """Moves `input_threshold` or `output_threshold` towards the greatest magnitude in `x`, and
+        returns it."""
         greatest = self.greatest(x)
         moved = threshold - (1 - self._decay) * (threshold - greatest)
         moved = ops.where(self.steps > self._start_step, moved, greatest)
@@ -72,13 +71,13 @@ class Ranges(KeepsRanges):
 
 
 def greatest_magnitude(x: Tensor) -> Tensor:
-    """A scalar without a gradient."""
+    """Returns a scalar without a gradient."""
     return ops.max(ops.abs(ops.stop_gradient(x)))
 
 
 @ops.custom_gradient
 def straight_through(x, value):
-    """`value`, with the gradient of `x`; both have one shape."""
+    """Returns `value` with the gradient of `x`; both have one shape."""
     def gradient(*args, upstream=None):
         upstream = args[0] if upstream is None else upstream
         return upstream, ops.zeros_like(upstream)
@@ -87,17 +86,16 @@ def straight_through(x, value):
 
 
 def symmetric(x: Tensor, threshold: Tensor, bits: int) -> tuple[Tensor, Tensor]:
-    """The integers that stand for `x`, and their scale, of which they are multiples.
+    """Returns the integers that represent `x`, and their scale.
 
     Args:
         x: float32, any shape.
-        threshold: float32 scalar, the largest magnitude that there is an integer for; if it is 0,
-            all numbers are taken for 0.
+        threshold: float32 scalar, the largest representable magnitude; 0 makes all numbers 0.
         bits: of an integer.
 
     Returns:
-        float32: whole numbers from -(2^(bits - 1) - 1) to that, rounded half to even, of the shape
-        of `x`; and the scalar by which to divide them.
+        float32: whole numbers within +-(2^(bits - 1) - 1), rounded half to even, in the shape of
+            `x`; and the scalar that divides them.
     """
     largest = 2.0 ** (bits - 1) - 1
     # The reciprocal comes first, as in PyTorch: one bit of the scale decides exact halves.
@@ -111,14 +109,15 @@ def _fake_symmetric(x, threshold, bits):
 
 
 def ranges_of_groups(matrix: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """The least and the greatest number of each run of columns, float32 [G], of a matrix [I, O]."""
+    """Returns the least and the greatest number of each run of columns, float32 [G], of a matrix
+    [I, O]."""
     parts = ops.reshape(matrix, (matrix.shape[0], groups, -1))
     return ops.min(parts, axis=(0, 2)), ops.max(parts, axis=(0, 2))
 
 
 def asymmetric(matrix: Tensor, low: Tensor, high: Tensor, bits: int
                ) -> tuple[Tensor, Tensor, Tensor]:
-    """The integers that stand for a matrix, with a scale and a zero point for each group.
+    """Returns the integers that represent a matrix, with a scale and a zero point for each group.
 
     The zero point is a whole number too, so that 0 is kept exactly.
 
@@ -129,7 +128,7 @@ def asymmetric(matrix: Tensor, low: Tensor, high: Tensor, bits: int
 
     Returns:
         float32: whole numbers from -2^(bits - 1) to 2^(bits - 1) - 1, [..., O]; scales [O]; and
-        zero points [O]. The matrix is (integers + zero points) / scales.
+            zero points [O]. The matrix is (integers + zero points) / scales.
     """
     half, steps = 2.0 ** (bits - 1), 2.0**bits - 1
     scale = steps / ops.maximum(high - low, 1e-8)                       # [G]
@@ -140,16 +139,13 @@ def asymmetric(matrix: Tensor, low: Tensor, high: Tensor, bits: int
 
 
 def fake_weights(rows: Tensor, matrix: Tensor, bits: int, how: Quantisation) -> Tensor:
-    """Rows of a matrix, or all of it, rounded.
+    """Returns rows of a matrix, or all of it, rounded: float32 [..., O].
 
     Args:
         rows: float32 [..., O].
         matrix: float32 [I, O], which gives the range.
         bits: of each weight.
         how: the scheme, and its groups.
-
-    Returns:
-        float32 [..., O].
     """
     if bits == FLOAT_BITS:
         return rows
@@ -161,30 +157,24 @@ def fake_weights(rows: Tensor, matrix: Tensor, bits: int, how: Quantisation) -> 
 
 
 class RoundsTables:
-    """Mixin for layers of embeddings whose tables of words and positions are rounded if the
-    configuration says so.
-
-    Attributes:
-        ranges: `Ranges`, whose steps alone are used; None if there are none.
-    """
+    """Mixin for embeddings whose tables of words and positions are rounded if the configuration
+    says so. Only the steps of `ranges` are used; it may be None."""
 
     config: Any
 
     def make_ranges(self) -> None:
-        """Sets `ranges`."""
         how = self.config.quantisation
         self.ranges: Any = (Ranges(how.start_step, how.ema_decay)
                             if how and how.keeps_ranges and how.scheme != "affine" else None)
 
     def round_rows(self, words: Tensor, positions: Tensor, tables: Sequence[keras.Variable],
                    training: bool) -> tuple[Tensor, Tensor]:
-        """Rows of the tables of words and of positions, as they are looked up in a pass.
+        """Rounds the looked-up rows of words, float [B, S, width], and of positions, float [S,
+        width].
 
         Args:
-            words: float [B, S, width].
-            positions: float [S, width].
             tables: of words and of positions.
-            training: whether this is a step of training.
+            training: whether this is a training step.
         """
         how = self.config.quantisation
         if not how:
@@ -203,13 +193,12 @@ class RoundsTables:
 
 @register
 class QuantisedDense(keras.layers.Dense):
-    """A dense layer whose kernel is rounded, and whose input, and on request its output.
+    """A dense layer that rounds its kernel, its input, and on request its output.
 
     In training the bias is a float. Otherwise it is rounded to 32 bits where kernel and input are
     both symmetric, and the product is one of integers.
 
     Attributes:
-        how: `Quantisation`.
         bits: of the kernel.
         requantises: whether the output is rounded too, before the activation.
     """
@@ -223,7 +212,7 @@ class QuantisedDense(keras.layers.Dense):
         self.ranges: Any = self.make_ranges()
 
     def make_ranges(self) -> KeepsRanges | None:
-        """What the layer carries from step to step."""
+        """Returns the layer's state from step to step."""
         return Ranges(self.start_step, self.how.ema_decay) if self.how.keeps_ranges else None
 
     def build(self, input_shape: Any = None) -> None:
@@ -235,7 +224,7 @@ class QuantisedDense(keras.layers.Dense):
             self.ranges.build()
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """From float [..., I] to [..., O] in the compute dtype."""
+        """float [..., I] -> [..., O] in the compute dtype."""
         x = ops.cast(inputs, "float32")
         y = self._train(x) if training else self._infer(x)
         if self.activation is not None:
@@ -281,8 +270,8 @@ class QuantisedDense(keras.layers.Dense):
         return y + self.bias if self.use_bias else y
 
     def _threshold(self, x, name, training):
-        """The greatest magnitude that is kept of `x`, which the variable `name` is about; None if
-        it is not rounded."""
+        """Returns the greatest kept magnitude of `x`, whose variable is `name`; None if it is not
+        rounded."""
         if self.how.activations == "none":
             return None
         if self.how.activations == "dynamic":
@@ -301,14 +290,14 @@ class QuantisedDense(keras.layers.Dense):
         return self._once_active(x, rounded) if training else rounded
 
     def _once_active(self, x, rounded):
-        """`x` before rounding begins, then `rounded`; of the step that is being taken."""
+        """Returns `x` before the step in which rounding begins, then `rounded`."""
         if not self.start_step:
             return rounded
         return ops.where(self.ranges.is_active, rounded, x)
 
 
 def set_weight_bits(layer: keras.layers.Layer, bits: int) -> None:
-    """Gives the kernels of all quantised layers in a layer of an encoder their bits."""
+    """Sets the kernel bits of all quantised layers in a layer of an encoder."""
     for part in layer._flatten_layers():
         if isinstance(part, QuantisedDense):
             part.bits = bits

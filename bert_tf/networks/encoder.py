@@ -16,11 +16,10 @@ from bert_tf.layers.quantisation import set_weight_bits
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.transformer import Embeddings, TransformerLayer
 
-# Two encoders that share their embeddings have these sizes in common.
+# Sizes that two encoders with shared embeddings have in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
                         "type_vocab_size", "task_types")
-# How the layer between embeddings and encoder begins where not as all matrices do: that of
-# google-research/electra is made by `tf.layers.dense` with its own default.
+# ELECTRA initialises the embedding projection with Glorot (the default of tf.layers.dense).
 _PROJECTIONS = {"electra": "glorot_uniform"}
 # The activations of poolers.
 _POOLERS = {"first_token_transform": "tanh", "first_token_relu": "relu",
@@ -32,24 +31,21 @@ class BertEncoder(FromConfig, keras.Model):
     """A Transformer that returns all of its named tensors; bidirectional unless its configuration
     says `left_to_right`.
 
-    Shapes: B batch, S sequence, H hidden, E width of the embeddings, N heads, L layers, counted as
-    often as they are passed, V vocabulary. The weights exist as soon as the encoder does, drawn
+    Shapes: B batch, S sequence, H hidden, E width of the embeddings, N heads, L layers, shared
+    layers counted each time, V vocabulary. The weights exist as soon as the encoder does, drawn
     from the seed of `keras.utils.set_random_seed`.
 
     Args:
         config: `EncoderConfig`.
-        embeddings: the `embeddings` of another encoder, whose weights this encoder then shares;
-            new ones if None. A saved encoder describes no other one, so the model that holds both
-            encoders must share the embeddings again in its own `from_config`.
+        embeddings: the `embeddings` of another encoder of the same sizes, which this encoder then
+            shares; None: new ones. A saved encoder describes no other one, so the model that holds
+            both encoders must share the embeddings again in its own `from_config`.
 
     Attributes:
-        reads: names of the features that `call` takes; only the first is required.
-        also_reads: names of those that few records have.
-        layers_: the L layers in the order in which they are passed; where layers share all their
-            weights, the same one several times.
-
-    Raises:
-        InputError: the shared embeddings have other sizes.
+        reads: names of the features; only the first is required.
+        also_reads: names of rarer features.
+        layers_: the L layers in the order of application; a layer with shared weights several
+            times.
     """
 
     reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
@@ -74,17 +70,17 @@ class BertEncoder(FromConfig, keras.Model):
         self.build()
 
     def make_embeddings(self, **kwargs: Any) -> Any:
-        """The embeddings; a subclass may have another kind of them."""
+        """Makes the embeddings; subclasses replace it."""
         return Embeddings(self.config, **kwargs)
 
     def embed(self, inputs: Mapping[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
-        """The outputs before the first layer: `embedding_output` [B, S, E], and what a subclass
-        has besides."""
+        """Returns the outputs before the first layer: `embedding_output` [B, S, E], and a
+        subclass's further ones."""
         return {"embedding_output": self.embeddings(
             inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("task_ids"))}
 
     def _make_layers(self):
-        """The layers as they are passed, each part of which is made once."""
+        """Makes the layers in the order of application, each shared part once."""
         layers: dict[tuple[int, int], TransformerLayer] = {}
         attentions: dict[int, TransformerLayer] = {}
         feed_forwards: dict[int, TransformerLayer] = {}
@@ -100,11 +96,11 @@ class BertEncoder(FromConfig, keras.Model):
         return [layers[pair] for pair in self.config.layer_weights]
 
     def make_layer(self, *shared: TransformerLayer | None, **kwargs: Any) -> TransformerLayer:
-        """A layer that shares parts of others; a subclass may have another kind of it."""
+        """Makes a layer that shares parts of others; subclasses replace it."""
         return TransformerLayer(self.config, *shared, **kwargs)
 
     def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
-        """What every layer's attention takes as its bias; takes what `call` takes."""
+        """Returns the `bias` argument of every layer's attention, from `call`'s arguments."""
         biases = [] if attention_bias is None else [ops.cast(attention_bias, "float32")]
         if self.config.is_causal:
             biases.append(causal_bias(ops.shape(inputs["input_ids"])[1]))   # [1, 1, S, S]
@@ -134,28 +130,28 @@ class BertEncoder(FromConfig, keras.Model):
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
              head_mask: Any = None, return_attention: bool = False, unit_mask: Any = None,
              layers: Sequence[Callable] | None = None) -> dict[str, Any]:
-        """
+        """Returns named tensors.
+
         Args:
-            inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
-                padding, all 1 if absent; `segment_ids`, all 0 if absent; and `task_ids`, [B, 1]
-                too, all 0 if absent. Others are ignored.
+            inputs: integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for padding,
+                default 1; `segment_ids`, default 0; and `task_ids`, or [B, 1], default 0. Others
+                are ignored.
             training: whether to apply dropout.
-            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
-                `seed_generator` if None.
+            dropout_seed: integer [2], which determines the dropout masks; None: drawn from
+                `seed_generator`.
             attention_bias: float [B or 1, N or 1, S, S], added to every layer's attention scores.
-            head_mask: float [L, N], a factor for each head's output; or what broadcasts to
+            head_mask: float [L, N], a factor for each head's output; or float that broadcasts to
                 [L, B, N, S, D]; or a list of L such, where heads were cut from some layers.
             return_attention: whether to return `attention_probs` and `attention_scores` too.
             unit_mask: float that broadcasts to [L, B, S, F], a factor for each unit of the
                 feed-forward networks; or a list of L such.
-            layers: L functions that are called in the place of the layers, as `TransformerLayer`
-                is.
+            layers: L functions that replace the layers, with the interface of `TransformerLayer`.
 
         Returns:
-            A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
-            [B, S, E], `layer_outputs` (list of L [B, S, H]), and on request `attention_probs`
-            (list of L [B, N, S, S], before dropout) and `attention_scores`, float32, of which they
-            are the softmax; the latter not where heads have fixed patterns.
+            `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, E],
+            `layer_outputs` (list of L [B, S, H]), and on request `attention_probs` (list of L [B,
+            N, S, S], before dropout), the softmax of `attention_scores`, float32, which heads with
+            fixed patterns lack.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -181,7 +177,7 @@ class BertEncoder(FromConfig, keras.Model):
 
 
 def _check_embeddings(theirs, config):
-    """Raises InputError unless the sizes of shared embeddings are those of an encoder."""
+    """Refuses shared embeddings whose sizes differ from the encoder's."""
     for size in _SIZES_OF_EMBEDDINGS:
         if getattr(theirs, size) != getattr(config, size):
             raise InputError(f"the shared embeddings have {size} {getattr(theirs, size)}, the "
@@ -189,18 +185,15 @@ def _check_embeddings(theirs, config):
 
 
 def pool(vectors: Tensor, input_mask: Tensor, pooling: str, normalize: bool = False) -> Tensor:
-    """One vector for each text from the vectors of its tokens.
+    """Returns one vector for each text from the vectors of its tokens: float32 [B, H].
 
     Args:
         vectors: float [B, S, H], such as the output of a layer.
         input_mask: integer [B, S], 1 for tokens and 0 for padding; a text has at least one token.
-        pooling: "cls", the vector of the first token; "last", that of the last one; "mean" or
-            "max" over all tokens, [CLS] and [SEP] too, as the pooling of sentence-transformers
-            does; "none", the tokens' vectors as they are.
-        normalize: whether to scale each vector to the length 1.
-
-    Returns:
-        float32 [B, H], or [B, S, H] without pooling.
+        pooling: "cls", the first token's vector; "last", the last one's; "mean" or "max" over all
+            tokens, [CLS] and [SEP] too, as in sentence-transformers; "none", the tokens' vectors,
+            [B, S, H].
+        normalize: whether to scale each vector to length 1.
     """
     vectors = ops.cast(vectors, "float32")
     is_token = ops.cast(input_mask, "bool")[:, :, None]                 # [B, S, 1]

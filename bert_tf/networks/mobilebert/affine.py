@@ -1,9 +1,9 @@
-"""Numbers rounded as google-research's mobilebert/ does where it trains with 8 bits
-(`use_quantized_training`), so that the network can run on integers alone: every tensor has a range
-from low to high and a zero point, as of tf.quantization.fake_quant_with_min_max_vars.
+"""Rounding for networks that run on integers alone, as in google-research's mobilebert/
+(`use_quantized_training`): every tensor has a range from low to high and a zero point, as in
+tf.quantization.fake_quant_with_min_max_vars.
 
-A kernel's range is symmetric and its own; all others are moving averages of what training sees.
-Numbers beyond their range are cut off, and get no gradient.
+A kernel's range is symmetric and its own; other ranges are moving averages over training. Numbers
+beyond their range are clipped, and get no gradient.
 """
 
 from typing import Any
@@ -19,23 +19,23 @@ from bert_tf.layers.quantisation import (
     straight_through,
 )
 
-# The range of what training has not yet seen.
+# The range of tensors before training.
 _FIRST = 6.0
 
 
 def affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = False
            ) -> tuple[Tensor, Tensor, Tensor]:
-    """The whole numbers that stand for `x`.
+    """Returns the whole numbers that represent `x`.
 
     Args:
         x: float32, any shape.
-        low, high: float32 scalars, the range, which holds 0.
+        low, high: float32 scalars, the range, which includes 0.
         bits: of a number.
-        is_narrow: whether the least of the 2^bits whole numbers is not used.
+        is_narrow: whether the least of the 2^bits whole numbers is unused.
 
     Returns:
-        float32: the numbers, of the shape of `x`; their scale, a scalar, by which to multiply them;
-        and `x` without what is beyond the range.
+        float32: the numbers, in the shape of `x`; the scale that multiplies them, a scalar; and `x`
+            clipped to the range.
     """
     first, last = float(is_narrow), 2.0**bits - 1
     scale = ops.where(high > low, high - low, 1.0) / (last - first)
@@ -47,19 +47,14 @@ def affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = Fa
 
 
 def fake_affine(x: Tensor, low: Tensor, high: Tensor, bits: int, is_narrow: bool = False) -> Tensor:
-    """`x` rounded, of its shape; takes what `affine` takes. Without a range all numbers are 0."""
+    """Returns `x` rounded by `affine`. Without a range all numbers are 0."""
     numbers, scale, inside = affine(x, low, high, bits, is_narrow)
     return straight_through(inside, ops.where(high > low, numbers * scale, 0.0))
 
 
 class MovingRanges(KeepsRanges):
-    """The ranges of some tensors of a layer: moving averages of their least and greatest numbers,
-    which begin with the first batch's.
-
-    Args:
-        tensors: a name for each.
-        how: the decay of the averages, and the bits.
-    """
+    """The ranges of a layer's named tensors: moving averages of their least and greatest numbers,
+    which begin with the first batch's. `how` gives the decay and the bits."""
 
     def __init__(self, tensors: tuple[str, ...], how: Quantisation, **kwargs: Any):
         super().__init__(name="ranges", **kwargs)
@@ -67,7 +62,7 @@ class MovingRanges(KeepsRanges):
 
     def build(self, input_shape: Any = None) -> None:
         for name in self._tensors:
-            # A sum of what was seen, which `_average` divides by the sum of its weights.
+            # A sum over steps, which `_average` divides by the sum of its weights.
             for end in ("steps", "low", "high"):    # in the order of `names.MOVING_PARTS`
                 setattr(self, f"{name}_{end}", self.add_range(f"{name}_{end}"))
 
@@ -78,7 +73,7 @@ class MovingRanges(KeepsRanges):
         return ops.where(steps > 0, found, -_FIRST if end == "low" else _FIRST)
 
     def round(self, name: str, x: Tensor, training: bool) -> Tensor:
-        """A tensor rounded, after a step of training has moved its range."""
+        """Returns a tensor rounded; a training step moves its range first."""
         x = ops.cast(x, "float32")
         if training:
             seen = ops.stop_gradient(x)
@@ -95,7 +90,7 @@ class MovingRanges(KeepsRanges):
 
 @register
 class AffineDense(QuantisedDense):
-    """A dense layer whose input and kernel are rounded so."""
+    """A dense layer that rounds its input and kernel so."""
 
     def make_ranges(self) -> MovingRanges:
         return MovingRanges(("input",), self.how)

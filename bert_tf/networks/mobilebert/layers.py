@@ -1,8 +1,8 @@
 """The layers of MobileBERT (arXiv:2004.02984; google-research, mobilebert/modeling.py).
 
-Shapes: B batch, S sequence, H hidden, E width of the word embeddings, N heads, A width of a layer
-inside, D = A / N width of a head, F width of a feed-forward network. Variables have the names of
-google-research/bert.
+Shapes: B batch, S sequence, H hidden, E width of the word embeddings, N heads, A inner width of a
+layer, D = A / N width of a head, F width of a feed-forward network. Variables have
+google-research/bert's names.
 """
 
 from typing import Any, NamedTuple
@@ -19,18 +19,18 @@ from bert_tf.layers.transformer import mask_heads
 from bert_tf.networks.mobilebert.affine import MovingRanges, Rounded
 from bert_tf.networks.mobilebert.norms import make_norm, rounds_all
 
-# What the score of a token becomes that may not be attended to: small enough for fixed-point
-# numbers, so that padding keeps a weight of its own.
+# The score of a masked token: small enough for fixed-point numbers, so that padding keeps some
+# weight.
 _HIDDEN_SCORE = -6.0
 _GREATEST_SCORE = 60.0      # where all tensors are rounded
 
 
 class Attended(NamedTuple):
-    """What the attention of all layers takes beside the vectors.
+    """The arguments of all layers' attention in addition to the vectors.
 
     Attributes:
         mask: float32 [B, 1, 1, S], 1 for tokens and 0 for padding; None if all are tokens.
-        bias: float32, broadcast to [B, N, S, S], added to the scores before that; or None.
+        bias: float32, broadcast to [B, N, S, S], added to the scores before masking; or None.
     """
 
     mask: Tensor | None
@@ -39,8 +39,8 @@ class Attended(NamedTuple):
 
 @register
 class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
-    """Word embeddings, or a token's and its neighbours' side by side, made as wide as the layers,
-    plus those of segments and positions, normalised."""
+    """Word embeddings, or a token's and its neighbours' joined, projected to the layers' width,
+    plus segment and position embeddings, normalised."""
 
     quantised_as = "pooler"     # which stands for all dense layers outside the encoder's
 
@@ -70,15 +70,12 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, training: bool = False) -> Tensor:
-        """
+        """Returns float [B, S, H].
+
         Args:
             input_ids: integer [B, S].
-            segment_ids: integer [B, S]; all zero if None.
-            dropout_seed: integer [2]; no dropout if None.
-            training: whether this is a step of training, which a quantisation may not yet affect.
-
-        Returns:
-            float [B, S, H].
+            segment_ids: integer [B, S]; None: all zero.
+            training: whether this is a training step, which a quantisation may not yet affect.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -92,7 +89,7 @@ class MobileEmbeddings(RoundsTables, FromConfig, keras.layers.Layer):
             self.position_embeddings[:length],                                      # [S, H]
             (self.word_embeddings, self.position_embeddings), training)
         if self.config.trigram_input:
-            # As in the original, a neighbour beyond the row is zero, and padding is one as any.
+            # As in the original, a neighbour beyond the row is zero, and padding counts as a token.
             x = ops.concatenate([ops.pad(x[:, 1:], ((0, 0), (0, 1), (0, 0))), x,
                                  ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0)))], axis=-1)
         if self.transformation:
@@ -111,8 +108,7 @@ class NormedDense(Rounded, keras.layers.Layer):
     """A dense layer, dropout, the sum with a residual if there is one, and a normalisation.
 
     Attributes:
-        input_size, width: of what goes in and of what comes out.
-        dropout_rate: of the dropout.
+        input_size, width: of the input and of the output.
     """
 
     def __init__(self, config: MobileBertConfig, input_size: int, width: int,
@@ -128,7 +124,7 @@ class NormedDense(Rounded, keras.layers.Layer):
 
     def call(self, x: Tensor, residual: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """From [B, S, input_size] and the residual [B, S, width] to [B, S, width]."""
+        """[B, S, input_size] and the residual [B, S, width] -> [B, S, width]."""
         x = dropout(self.projection(x), self.dropout_rate, dropout_seed)
         return self.norm(x if residual is None else x + residual)
 
@@ -139,7 +135,8 @@ class NormedDense(Rounded, keras.layers.Layer):
 
 @register
 class MobileAttention(Rounded, keras.layers.Layer):
-    """Softmax(Q K^T / sqrt(D)) V in N heads, which may read other vectors than each other."""
+    """Softmax(Q K^T / sqrt(D)) V in N heads; values may read other vectors than queries and keys.
+    """
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -159,17 +156,14 @@ class MobileAttention(Rounded, keras.layers.Layer):
     def call(self, x: Tensor, values: Tensor, attended: Attended, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None, training: bool = False
              ) -> tuple[Tensor, dict[str, Tensor]]:
-        """
+        """Returns the heads' outputs [B, S, A], and `SelfAttention`'s dict.
+
         Args:
-            x: float [B, S, `query_size`], what queries and keys read.
+            x: float [B, S, `query_size`], read by queries and keys.
             values: float [B, S, `value_size`].
             attended: see `Attended`.
-            head_mask: as of `SelfAttention`.
-            dropout_seed: integer [2]; no dropout if None.
-            training: whether this is a step of training, which moves ranges.
-
-        Returns:
-            The heads' outputs [B, S, A], and the dict that `SelfAttention` returns.
+            head_mask: see `SelfAttention`.
+            training: whether this is a training step, which moves ranges.
         """
         batch, length = ops.shape(x)[:2]
         heads, size = self.config.num_attention_heads, self.config.head_size
@@ -204,7 +198,7 @@ class MobileAttention(Rounded, keras.layers.Layer):
 
 @register
 class FeedForward(Rounded, keras.layers.Layer):
-    """A feed-forward network with its residual, of the width A."""
+    """A feed-forward network with its residual, of width A."""
 
     def __init__(self, config: MobileBertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -214,7 +208,7 @@ class FeedForward(Rounded, keras.layers.Layer):
         self.output_ = NormedDense(config, config.intermediate_size, inner, self.residual_dropout,
                                    name="output", dtype=self.dtype_policy)
 
-    # A network in front of the layer's own never has dropout.
+    # A network before the layer's own never has dropout.
     residual_dropout = 0.0
 
     def build(self, input_shape: Any = None) -> None:
@@ -224,7 +218,7 @@ class FeedForward(Rounded, keras.layers.Layer):
 
     def transform(self, x: Tensor, dropout_seed: Tensor | None = None,
                   unit_mask: Tensor | None = None) -> Tensor:
-        """From [B, S, A] to [B, S, A]; `unit_mask` is as of `TransformerLayer`."""
+        """[B, S, A] -> [B, S, A]; see `TransformerLayer` for `unit_mask`."""
         inner = self.intermediate(x)                                                # [B, S, F]
         if unit_mask is not None:
             inner = inner * ops.cast(unit_mask, inner.dtype)
@@ -257,7 +251,7 @@ class MobileBertLayer(FeedForward):
 
     @property
     def residual_dropout(self) -> float:    # type: ignore[override]
-        """The rate of dropout before a residual inside."""
+        """The rate of dropout before an inner residual."""
         return 0.0 if self.config.use_bottleneck else self.config.hidden_dropout_prob
 
     @property
@@ -283,11 +277,10 @@ class MobileBertLayer(FeedForward):
     def call(self, x: Tensor, attended: Attended,     # type: ignore[override]
              head_mask: Tensor | None = None, dropout_seed: Tensor | None = None,
              unit_mask: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Takes [B, S, H], what `MobileAttention` takes, and `unit_mask`, float that broadcasts to
-        [B, S, F], a factor for each unit of the last feed-forward network.
+        """Returns float [B, S, H], and `MobileAttention`'s dict.
 
-        Returns:
-            float [B, S, H], and the dict that `MobileAttention` returns.
+        `x` is [B, S, H]. `unit_mask`, float that broadcasts to [B, S, F], is a factor for each unit
+        of the last feed-forward network. See `MobileAttention` for the others.
         """
         seeds = split_seed(dropout_seed, 3)
         inner = self.input_bottleneck(x) if self.input_bottleneck else x            # [B, S, A]

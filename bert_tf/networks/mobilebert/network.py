@@ -1,5 +1,6 @@
 """MobileBERT and its teacher, IB-BERT (Sun et al., arXiv:2004.02984; google-research,
-mobilebert/modeling.py)."""
+mobilebert/modeling.py).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,14 +15,10 @@ from bert_tf.networks.mobilebert.layers import Attended, MobileBertLayer, Mobile
 
 @register
 class MobileBert(BertEncoder):
-    """An encoder whose layers are thinner, or for the teacher wider, inside than between.
+    """A `BertEncoder` whose layers are thinner, or for the teacher wider, inside than between.
 
-    Everything else is as in `BertEncoder`, but `embedding_output` is [B, S, H]. Padding keeps a
-    small weight in attention, as in the original: outputs depend on the length of a batch.
-
-    Args:
-        config: `MobileBertConfig`.
-        kwargs: as of `BertEncoder`.
+    `embedding_output` is [B, S, H]. Padding keeps a small weight in attention, as in the original:
+    outputs depend on the length of a batch.
     """
 
     also_reads = ()

@@ -12,10 +12,10 @@ from bert_tf.networks.mobilebert.affine import MovingRanges
 
 @register
 class NoNorm(LayerNorm):
-    """A factor and an addend for each element, which take the place of a normalisation."""
+    """A factor and an addend for each element, in place of a normalisation."""
 
     def call(self, x: Tensor) -> Tensor:
-        """From float [..., width] to [..., width] in the compute dtype."""
+        """float [..., width] -> [..., width] in the compute dtype."""
         x = ops.cast(x, "float32") * ops.cast(self.gamma, "float32")
         return ops.cast(x + ops.cast(self.beta, "float32"), self.compute_dtype)
 
@@ -29,7 +29,7 @@ class ManualLayerNorm(LayerNorm):
 
 @register
 class RoundedNoNorm(NoNorm):
-    """The same with its input, both vectors and their product rounded; see affine.py."""
+    """`NoNorm` with its input, both vectors and their product rounded; see affine.py."""
 
     def __init__(self, config: Any, width: int | None = None, **kwargs: Any):
         super().__init__(config, width, **kwargs)
@@ -40,7 +40,7 @@ class RoundedNoNorm(NoNorm):
         self.ranges.build()
 
     def call(self, x: Tensor, training: bool = False) -> Tensor:    # type: ignore[override]
-        """From float [..., width] to [..., width] in the compute dtype."""
+        """float [..., width] -> [..., width] in the compute dtype."""
         x, beta, gamma = (self.ranges.round(name, tensor, training) for name, tensor in (
             ("input", x), ("beta", self.beta), ("gamma", self.gamma)))
         x = self.ranges.round("product", x * gamma, training)
@@ -52,14 +52,8 @@ NORMS = {"layer_norm": LayerNorm, "manual_layer_norm": ManualLayerNorm, "no_norm
 
 def make_norm(config: MobileBertConfig, width: int, policy: Any, in_layer: bool = False
               ) -> LayerNorm:
-    """The norm of a network's `normalization_type`.
-
-    Args:
-        config: of the network.
-        width: of the input.
-        policy: a Keras policy.
-        in_layer: whether it is inside a layer of the encoder.
-    """
+    """Makes the norm of a network's `normalization_type`. `in_layer` marks norms inside a layer of
+    the encoder."""
     rounds = in_layer and rounds_all(config)
     kind = RoundedNoNorm if rounds else NORMS[config.normalization_type]
     return kind(config, width, dtype=policy)

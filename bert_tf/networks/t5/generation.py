@@ -1,4 +1,4 @@
-"""How T5 makes a sequence from another, token by token.
+"""Generation with T5, token by token.
 
 Shapes: B batch, S tokens of the input, T tokens of the result, N heads, D width of a head.
 """
@@ -13,14 +13,14 @@ from bert_tf.networks.t5.stack import hide
 
 
 def join(tokens: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs and targets in one row, as a language model reads them.
+    """Joins inputs and targets in one row, as a language model reads them.
 
     Args:
-        tokens: inputs, integer [B, S], padded with 0 on the right; the end is one of them.
+        tokens: inputs, integer [B, S], padded with 0 on the right, the end included.
         targets: shifted right by one, integer [B, T].
 
     Returns:
-        The rows, int32 [B, S + T]: 0, the inputs, the targets, padding; int32 [B, S + T], 1 up to
+        the rows, int32 [B, S + T]: 0, the inputs, the targets, padding; int32 [B, S + T], 1 up to
         the last input, after which the first target is predicted; and the place in the row of the
         vector that predicts each target, int32 [B, T].
     """
@@ -28,7 +28,7 @@ def join(tokens: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     size, length = ops.shape(tokens)[1], ops.shape(targets)[1]
     count = ops.sum(ops.cast(ops.not_equal(tokens, 0), "int32"), axis=1)[:, None]   # [B, 1]
     place = ops.arange(size + length, dtype="int32")[None]                          # [1, S + T]
-    # Of 0, the inputs with their padding, the targets but for the first, which is 0, and 0.
+    # 0, the inputs with their padding, the targets without the first, which is 0, and 0.
     values = ops.pad(ops.concatenate([tokens, targets[:, 1:]], axis=1), ((0, 0), (1, 1)))
     source = ops.where(place <= count, place, ops.minimum(place + size - count, size + length))
     return (ops.take_along_axis(values, source, axis=1), ops.cast(place <= count, "int32"),
@@ -49,10 +49,9 @@ def generate(network: Any, tokens: Tensor, length: int, beams: int, alpha: float
 
 
 def _step(network, fixed, first):
-    """The function that `decoding` asks for.
+    """Returns the step function of `decoding`.
 
     Args:
-        network: `T5`.
         fixed: keys and values of the encoder's output, and the bias of their mask; or nothing.
         first: the place of the first token in its row, int32 [R].
     """
@@ -67,7 +66,8 @@ def _step(network, fixed, first):
 
 
 def _after_encoder(network, tokens, length):
-    """The logits of the first token, the cache, what stays the same, and the first place."""
+    """Returns the logits of the first token, the cache, the constant tensors, and the first place.
+    """
     encoded, config = network.encode(tokens), network.config
     fixed = [values for layer in network.decoder_stack.layers_
              for values in layer.cross_attention.keys_and_values(encoded["output"])]
@@ -81,7 +81,7 @@ def _after_encoder(network, tokens, length):
 
 
 def _after_prompt(network, tokens, length):
-    """The same for a language model, which reads the inputs all at once."""
+    """Returns the same for a language model, which reads the inputs all at once."""
     joined, seen, place = join(tokens, ops.zeros_like(tokens[:, :1]))
     decoded = network.decode(joined, seen=seen)
     x = ops.take_along_axis(decoded["output"], place[:, :, None], axis=1)

@@ -21,24 +21,23 @@ HIDDEN = -1e9           # added to the score of a key that a query does not see
 
 
 def normal(deviation: float) -> keras.initializers.Initializer:
-    """A normal distribution with all of its tails."""
+    """Returns an untruncated normal initializer."""
     return keras.initializers.RandomNormal(stddev=deviation)
 
 
 def truncated(factor: float) -> keras.initializers.Initializer:
-    """A normal distribution without its tails, whose standard deviation is `factor` by the root of
-    the number of inputs."""
+    """Returns a truncated normal initializer with the standard deviation `factor` / sqrt(inputs).
+    """
     return keras.initializers.VarianceScaling(scale=factor**2, mode="fan_in",
                                               distribution="truncated_normal")
 
 
 def buckets(num_buckets: int, max_distance: int, both_sides: bool) -> np.ndarray:
-    """The bucket of each relative position, int32 [2 * max_distance + 1], from -max_distance to
-    max_distance; positions beyond have that of the end.
+    """Returns the buckets of relative positions from -max_distance to max_distance, int32 [2 *
+    max_distance + 1]; farther positions share the end's bucket.
 
-    Half of the buckets of a side are single distances, the others grow logarithmically
-    (`attention.py`, `_relative_position_bucket`). Where only the past is seen, later keys are in
-    bucket 0.
+    Half of a side's buckets are single distances, the others grow logarithmically (`attention.py`,
+    `_relative_position_bucket`). Where only the past is seen, later keys are in bucket 0.
     """
     distance = -np.arange(-max_distance, max_distance + 1)      # of a key to the left above 0
     first = np.zeros_like(distance)
@@ -66,7 +65,7 @@ class RMSNorm(FromConfig, keras.layers.Layer):
         self.scale = self.add_weight((self.config.d_model,), "ones", name="scale", autocast=False)
 
     def call(self, x: Tensor) -> Tensor:
-        """From float [..., H] to [..., H] in the compute dtype."""
+        """float [..., H] -> [..., H] in the compute dtype."""
         x = ops.cast(x, "float32")
         variance = ops.mean(ops.square(x), axis=-1, keepdims=True)
         x = x * ops.rsqrt(variance + self.config.layer_norm_epsilon)
@@ -75,12 +74,8 @@ class RMSNorm(FromConfig, keras.layers.Layer):
 
 @register
 class RelativeBias(FromConfig, keras.layers.Layer):
-    """What each head adds to a score for how far the key is from the query.
-
-    Args:
-        config: `T5Config`.
-        both_sides: whether queries see keys on both sides.
-    """
+    """Each head's addend of a score by the distance from query to key. `both_sides` shows keys on
+    both sides."""
 
     def __init__(self, config: T5Config, both_sides: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -108,7 +103,7 @@ class RelativeBias(FromConfig, keras.layers.Layer):
 
 @register
 class T5Attention(FromConfig, keras.layers.Layer):
-    """x plus attention of its norm to itself, or to what an encoder returned.
+    """x plus attention of its norm to itself, or to an encoder's output.
 
     Scores are not divided by the root of D: the initial queries are small instead.
     """
@@ -131,26 +126,24 @@ class T5Attention(FromConfig, keras.layers.Layer):
         self.output_.build((None, None, self.config.attention_width))
 
     def _project(self, x, layer):
-        """From [B, S, H], by a dense layer to N * D, to [B, N, S, D]."""
+        """[B, S, H] -> [B, N, S, D] by a dense layer of N * D units."""
         config, (batch, length) = self.config, ops.shape(x)[:2]
         y = ops.reshape(layer(x), (batch, length, config.num_heads, config.d_kv))
         return ops.transpose(y, (0, 2, 1, 3))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values [B, N, S, D] of normed vectors, or of an encoder's output, [B, S, H]."""
+        """Returns keys and values [B, N, S, D] of normed vectors, or of an encoder's output, [B, S,
+        H]."""
         return self._project(memory, self.key), self._project(memory, self.value)
 
     def attend(self, normed: Tensor, keys: Tensor, values: Tensor, bias: Tensor,
                dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """
+        """Returns float [B, Q, H], and the attention probabilities [B, N, Q, S], before dropout.
+
         Args:
             normed: float [B, Q, H].
             keys, values: float [B, N, S, D].
             bias: float32, broadcast to [B, N, Q, S], added to the scores.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            float [B, Q, H], and the attention probabilities [B, N, Q, S], before dropout.
         """
         query = self._project(normed, self.query)                                   # [B, N, Q, D]
         scores = ops.matmul(query, ops.transpose(keys, (0, 1, 3, 2)))
@@ -163,16 +156,13 @@ class T5Attention(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """
+        """Returns float [B, Q, H], the attention probabilities [B, N, Q, S], and the keys and
+        values, [B, N, S, D].
+
         Args:
             x: float [B, Q, H].
-            bias: as of `attend`.
-            memory: what to attend to, float [B, S, H]; x itself if None.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            float [B, Q, H], the attention probabilities [B, N, Q, S], and the keys and values,
-            [B, N, S, D].
+            bias: see `attend`.
+            memory: the attended vectors, float [B, S, H]; None: x itself.
         """
         seeds = split_seed(dropout_seed, 2)
         normed = self.layer_norm(x)
@@ -186,8 +176,7 @@ class T5Attention(FromConfig, keras.layers.Layer):
 class T5FeedForward(FromConfig, keras.layers.Layer):
     """x plus two dense layers of its norm; the hidden one may be the product of two.
 
-    In float16 the second layer computes in float32: sums of released models exceed what float16
-    holds.
+    In float16 the second layer computes in float32: sums of released models overflow float16.
     """
 
     def __init__(self, config: T5Config, **kwargs: Any):
@@ -208,7 +197,7 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
         self.wo.build((None, None, self.config.d_ff))
 
     def call(self, x: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """From float [B, S, H] to [B, S, H]; no dropout if the seed, integer [2], is None."""
+        """float [B, S, H] -> [B, S, H]."""
         seeds, rate = split_seed(dropout_seed, 2), self.config.dropout_rate
         normed = self.layer_norm(x)
         first, *others = (layer(normed) for layer in self.hidden)                   # [B, S, F]
@@ -221,12 +210,7 @@ class T5FeedForward(FromConfig, keras.layers.Layer):
 
 @register
 class T5Layer(FromConfig, keras.layers.Layer):
-    """Self-attention, attention to an encoder if there is one, and a feed-forward network.
-
-    Args:
-        config: `T5Config`.
-        reads_encoder: whether it attends to an encoder's output too.
-    """
+    """Self-attention, attention to an encoder if `reads_encoder`, and a feed-forward network."""
 
     def __init__(self, config: T5Config, reads_encoder: bool = False, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -244,18 +228,18 @@ class T5Layer(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> dict[str, Any]:
-        """
+        """Runs all positions.
+
         Args:
             x: float [B, Q, H].
             bias: float32, broadcast to [B, N, Q, Q].
             memory: the encoder's output, float [B, S, H].
             memory_bias: float32, broadcast to [B, N, Q, S].
-            dropout_seed: integer [2]; no dropout if None.
 
         Returns:
-            A dict: what comes after each part, float [B, Q, H], by the part's name; `probs` and
-            `cross_probs`, [B, N, Q, Q] and [B, N, Q, S], the probabilities of attention; and
-            `cache`, the keys and the values of self-attention, [B, N, Q, D].
+            the vectors after each part, float [B, Q, H], by the part's name; `probs` and
+            `cross_probs`, the attention probabilities [B, N, Q, Q] and [B, N, Q, S]; and `cache`,
+            the keys and values of self-attention, [B, N, Q, D].
         """
         outputs: dict[str, Any] = {}
         seeds = split_seed(dropout_seed, 3)
@@ -269,18 +253,17 @@ class T5Layer(FromConfig, keras.layers.Layer):
 
     def step(self, x: Tensor, bias: Tensor, is_here: Tensor, cache: list[Tensor],
              memory: list[Tensor], memory_bias: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """One token of each row, from the keys and values of those before it.
+        """Computes one token of each row, [B, 1, H], and the next cache, from the keys and values
+        before it.
 
         Args:
             x: float [B, 1, H].
             bias: float32, broadcast to [B, N, 1, T].
-            is_here: bool [B, 1, T, 1], which place of the cache is the token's.
+            is_here: bool [B, 1, T, 1], the token's place in the cache.
             cache: keys and values of self-attention, float [B, N, T, D].
-            memory: those of the encoder's output, float [B, N, S, D]; empty without an encoder.
+            memory: keys and values of the encoder's output, float [B, N, S, D]; empty without an
+                encoder.
             memory_bias: float32, broadcast to [B, N, 1, S].
-
-        Returns:
-            float [B, 1, H], and the next cache.
         """
         normed = self.attention.layer_norm(x)
         cache = [ops.where(is_here, new, old) for new, old in zip(

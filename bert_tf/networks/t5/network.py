@@ -20,7 +20,7 @@ from bert_tf.networks.t5.stack import T5Embeddings, T5Stack, hide, same_segment
 
 
 def _outputs(stack):
-    """The outputs of a stack's layers, a list of L; the last with the norm, as transformers'."""
+    """Returns the outputs of a stack's L layers; the last one is normed, as in transformers."""
     return [*(layer["feed_forward"] for layer in stack["layers"][:-1]), stack["output"]]
 
 
@@ -28,13 +28,10 @@ def _outputs(stack):
 class T5(FromConfig, keras.Model):
     """An encoder and a decoder, or a decoder alone, with one table of words.
 
-    Args:
-        config: `T5Config`.
-
     Attributes:
-        reads: names of the features that `call` takes: those of the original's seqio.
-        also_reads: names of those that packed rows have, and rows of a prefix LM.
-        text_reads: names of those of a text that is only encoded.
+        reads: names of the features, as in the original's seqio.
+        also_reads: names of the features of packed rows, and of a prefix LM's rows.
+        text_reads: names of the features of a text that is only encoded.
     """
 
     reads: tuple[str, ...] = ("encoder_input_tokens", "decoder_input_tokens")
@@ -73,17 +70,16 @@ class T5(FromConfig, keras.Model):
 
     def encode(self, tokens: Tensor, segments: Tensor | None = None,
                dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        """The encoder.
+        """Runs the encoder.
 
         Args:
             tokens: integer [B, S], padded with 0.
-            segments: integer [B, S]: of packed rows, the number of each token's example from 1 on,
-                0 for padding; one example a row if None.
-            dropout_seed: integer [2]; no dropout if None.
+            segments: for packed rows, integer [B, S], the number of each token's example from 1 on,
+                0 for padding; None: one example a row.
 
         Returns:
-            A dict: `output`, float [B, S, H], 0 for padding; `segments`, integer [B, S];
-            `embeddings`; `layers`, as of `T5Stack`.
+            `output`, float [B, S, H], 0 for padding; `segments`, integer [B, S]; `embeddings`;
+            `layers`, see `T5Stack`.
         """
         seeds = split_seed(dropout_seed, 2)
         is_packed = segments is not None
@@ -99,18 +95,14 @@ class T5(FromConfig, keras.Model):
     def decode(self, tokens: Tensor, encoded: Mapping[str, Any] | None = None,
                segments: Tensor | None = None, seen: Tensor | None = None,
                dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        """The decoder, all positions at once.
+        """Runs the decoder on all positions at once. Returns `T5Stack`'s dict, with `embeddings`.
 
         Args:
             tokens: integer [B, T], the targets, shifted right by one.
-            encoded: what `encode` returned.
-            segments: integer [B, T], of packed rows, as of `encode`.
-            seen: integer [B, T], of a prefix LM: 1 for the positions that see each other on both
+            encoded: result of `encode`.
+            segments: integer [B, T], for packed rows, see `encode`.
+            seen: integer [B, T], for a prefix LM: 1 for the positions that see each other on both
                 sides, and that all later ones see.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            A dict as of `T5Stack`, with `embeddings`.
         """
         seeds, places = split_seed(dropout_seed, 2), ops.arange(ops.shape(tokens)[1])
         if seen is not None and self.config.architecture == "prefix_lm":
@@ -132,7 +124,7 @@ class T5(FromConfig, keras.Model):
         return {**outputs, "embeddings": x}
 
     def logits(self, x: Tensor) -> Tensor:
-        """float32 [..., V] from the decoder's output, float [..., H]."""
+        """float [..., H], the decoder's output -> float32 [..., V]."""
         if self.logits_layer:
             return ops.cast(self.logits_layer(x), "float32")
         x = x * self.config.logit_scale
@@ -141,15 +133,14 @@ class T5(FromConfig, keras.Model):
 
     def encode_text(self, ids: Tensor, mask: Tensor, dropout_seed: Tensor | None = None
                     ) -> dict[str, Any]:
-        """The vectors of a text, as other networks return them.
+        """Returns the vectors of a text, in the form of other networks.
 
         Args:
             ids, mask: integer [B, S]; the mask is 1 for tokens and 0 for padding.
-            dropout_seed: integer [2]; no dropout if None.
 
         Returns:
-            A dict: `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean
-            over the tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L.
+            `sequence_output` [B, S, H], 0 for padding; `pooled_output` [B, H], its mean over the
+            tokens (arXiv:2108.08877); `embedding_output`; `layer_outputs`, a list of L.
         """
         encoded = self.encode(ids, mask, dropout_seed)
         x = encoded["output"]
@@ -159,7 +150,7 @@ class T5(FromConfig, keras.Model):
                 "layer_outputs": _outputs(encoded)}
 
     def _go_on(self, inputs, dropout_seed):
-        """What `call` returns for the targets of a language model that reads the inputs first."""
+        """Computes `call` for the targets of a language model that reads the inputs first."""
         tokens, targets = inputs["encoder_input_tokens"], inputs["decoder_input_tokens"]
         joined, seen, places = generation.join(tokens, targets)
         decoded = self.decode(joined, seen=seen, dropout_seed=dropout_seed)
@@ -168,46 +159,43 @@ class T5(FromConfig, keras.Model):
         return {"sequence_output": layers[-1], "layer_outputs": layers, **self._output_table()}
 
     def _output_table(self):
-        """{"output_table": [V, H]} if tokens are not predicted by the embeddings."""
+        """Returns {"output_table": [V, H]} if tokens are not predicted by the embeddings."""
         return {"output_table": ops.transpose(self.logits_layer.kernel)
                 } if self.logits_layer else {}
 
     def generate(self, tokens: Tensor, length: int, beams: int = 1, alpha: float = 0.6) -> Tensor:
-        """The sequence that follows from each input; keys and values are computed once.
+        """Generates the sequence that follows each input; keys and values are computed once.
+        Returns int32 [B, T]: tokens up to the end, 1, and then 0.
 
         Args:
-            tokens: of the encoder, or what a language model goes on from, integer [B, S], padded
-                with 0 on the right.
+            tokens: the encoder's, or the ones that a language model continues, integer [B, S],
+                padded with 0 on the right.
             length: T, the most tokens of a result.
             beams: how many beginnings are kept; 1: the likeliest token each time.
-            alpha: of the penalty of length, with several beams; 0 for none.
-
-        Returns:
-            int32 [B, T]: tokens up to the end, 1, and then 0.
+            alpha: of the length penalty, with several beams; 0 for none.
         """
         return generation.generate(self, tokens, length, beams, alpha)
 
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
-        """
+        """Returns named tensors.
+
         Args:
-            inputs: dict of integer `encoder_input_tokens` [B, S] and `decoder_input_tokens` [B, T],
-                padded with 0; without an encoder the first may be absent, or is what the targets go
-                on from, in one row, and what a prefix LM sees on both sides. Of packed rows
-                `encoder_segment_ids` and `decoder_segment_ids`; of a prefix LM without the inputs
+            inputs: integer `encoder_input_tokens` [B, S] and `decoder_input_tokens` [B, T], padded
+                with 0. Without an encoder the first may be absent; otherwise the targets continue
+                it in one row, and a prefix LM sees it on both sides. Packed rows have
+                `encoder_segment_ids` and `decoder_segment_ids`; a prefix LM without the inputs
                 `decoder_causal_attention` [B, T], 1 where tokens are seen from both sides. Others
-                are ignored. Or `input_ids` and `input_mask` [B, S], 1 for tokens, of which the
-                encoder alone makes vectors.
+                are ignored. Or `input_ids` and `input_mask` [B, S], 1 for tokens, for the encoder
+                alone.
             training: whether to apply dropout.
-            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
-                `seed_generator` if None.
-            return_attention: whether to return the probabilities of attention too.
+            dropout_seed: see `BertEncoder.call`.
+            return_attention: whether to return the attention probabilities too.
 
         Returns:
-            What `encode_text` returns, where only a text is given. Else a dict: `sequence_output`
-            [B, T, H], that of the decoder; `encoder_output` [B, S, H];
-            `layer_outputs` and `encoder_layer_outputs`, lists of L; `output_table` [V, H], by which
-            tokens are predicted, if it is not that of the embeddings; and on request
+            `encode_text`'s dict for a text alone. Else the decoder's `sequence_output` [B, T, H];
+            `encoder_output` [B, S, H]; `layer_outputs` and `encoder_layer_outputs`, lists of L;
+            `output_table` [V, H], which predicts tokens, if the embeddings do not; and on request
             `attention_probs`, `cross_attention_probs` and `encoder_attention_probs`, lists of L.
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)

@@ -16,12 +16,12 @@ from bert_tf.networks.t5.layers import HIDDEN, RelativeBias, RMSNorm, T5Layer, n
 
 
 def hide(visible: Tensor) -> Tensor:
-    """What is added to scores: 0 where `visible`, bool [...], is True, else -1e9 (float32)."""
+    """Returns an addend of scores, float32: 0 where `visible`, bool [...], is True, else -1e9."""
     return ops.where(visible, 0.0, HIDDEN)
 
 
 def same_segment(queries: Tensor, keys: Tensor) -> Tensor:
-    """bool [B, 1, Q, S], from the numbers of segments of queries [B, Q] and keys [B, S]."""
+    """bool [B, 1, Q, S], from the segment numbers of queries [B, Q] and keys [B, S]."""
     return ops.equal(queries[:, None, :, None], keys[:, None, None, :])
 
 
@@ -36,21 +36,16 @@ class T5Embeddings(FromConfig, keras.layers.Layer):
             name="word_embeddings", autocast=False)
 
     def call(self, ids: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """From integer [B, S] to float [B, S, H]; no dropout if the seed, integer [2], is None."""
+        """integer [B, S] -> float [B, S, H]."""
         x = ops.take(ops.cast(self.word_embeddings, self.compute_dtype), ids, axis=0)
-        # In float16 residuals are added up in float32: those of released models are too large.
+        # In float16 residuals are summed in float32: those of released models are too large.
         x = ops.cast(x, "float32") if self.compute_dtype == "float16" else x
         return dropout(x, self.config.dropout_rate, dropout_seed, shared=1)
 
 
 @register
 class T5Stack(FromConfig, keras.layers.Layer):
-    """The layers of an encoder or of a decoder, their relative bias, and a norm.
-
-    Args:
-        config: `T5Config`.
-        is_encoder: which of the two.
-    """
+    """The layers of an encoder or of a decoder, their relative bias, and a norm."""
 
     def __init__(self, config: T5Config, is_encoder: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -71,16 +66,15 @@ class T5Stack(FromConfig, keras.layers.Layer):
     def call(self, x: Tensor, bias: Tensor, memory: Tensor | None = None,
              memory_bias: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> dict[str, Any]:
-        """
+        """Runs all positions.
+
         Args:
             x: embeddings, float [B, T, H].
             bias: of the mask, float32, broadcast to [B, N, T, T].
-            memory, memory_bias: as of `T5Layer`.
-            dropout_seed: integer [2]; no dropout if None.
+            memory, memory_bias: see `T5Layer`.
 
         Returns:
-            A dict: `output`, float [B, T, H], with the norm; `layers`, a list of the dicts that
-            `T5Layer` returns.
+            `output`, float [B, T, H], normed; and `layers`, a list of `T5Layer`'s dicts.
         """
         seeds, places = split_seed(dropout_seed, 1 + len(self.layers_)), ops.arange(ops.shape(x)[1])
         bias, layers = self.relative_bias(places, places) + bias, []
@@ -92,16 +86,13 @@ class T5Stack(FromConfig, keras.layers.Layer):
 
     def step(self, x: Tensor, places: Tensor, cache: list[Tensor], memory: list[Tensor],
              memory_bias: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """One token of each row.
+        """Computes one token of each row, float [B, 1, H], normed, and the next cache.
 
         Args:
             x: its embedding, float [B, 1, H].
             places: its place in the sequence, integer [B].
-            cache: the keys and the values of each layer, one after the other, float [B, N, T, D].
-            memory, memory_bias: as of `T5Layer.step`, for each layer.
-
-        Returns:
-            float [B, 1, H] with the norm, and the next cache.
+            cache: each layer's keys and values, one after the other, float [B, N, T, D].
+            memory, memory_bias: see `T5Layer.step`, for each layer.
         """
         keys = ops.arange(ops.shape(cache[0])[2], dtype="int32")                    # [T]
         bias = ops.transpose(self.relative_bias(places, keys), (2, 1, 0, 3))        # [B, N, 1, T]

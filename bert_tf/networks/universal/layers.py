@@ -18,14 +18,14 @@ from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.layers.transformer import LayerNorm, SelfAttention
 
 _LONGEST = 10_000.0     # the longest wave of a signal, in positions over 2 pi
-# As tensor2tensor's "uniform_unit_scaling".
+# tensor2tensor's "uniform_unit_scaling".
 _INITIALIZER = "glorot_uniform"
 _PADDING = -1e9         # added to the scores of padding
 
 
 def timing_signal(count: int, width: int) -> np.ndarray:
-    """Sines, then cosines of the numbers 0 to `count` - 1, float32 [count, width]; zeros fill the
-    last column of an odd width (`common_attention.get_timing_signal_1d`)."""
+    """Returns sines, then cosines of the numbers 0 to `count` - 1, float32 [count, width]; zeros
+    fill the last column of an odd width (`common_attention.get_timing_signal_1d`)."""
     waves = width // 2
     step = np.float32(np.log(_LONGEST) / max(waves - 1, 1))
     slopes = np.exp(np.arange(waves, dtype="float32") * -step)
@@ -35,21 +35,14 @@ def timing_signal(count: int, width: int) -> np.ndarray:
 
 
 def ignore_padding(input_mask: Tensor) -> Tensor:
-    """What is added to attention scores so that no position attends to padding.
-
-    Args:
-        input_mask: integer [B, S], 1 for tokens and 0 for padding.
-
-    Returns:
-        float32 [B, 1, 1, S].
-    """
+    """Returns an addend of attention scores that hides padding, float32 [B, 1, 1, S], from
+    `input_mask`, integer [B, S], 0 for padding."""
     return (1.0 - ops.cast(input_mask[:, None, None, :], "float32")) * _PADDING
 
 
 @register
 class ScaledEmbeddings(FromConfig, keras.layers.Layer):
-    """The sum of the embeddings of words and segments, times the root of H; positions are added in
-    every step."""
+    """The sum of word and segment embeddings, times the root of H; every step adds positions."""
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
@@ -62,15 +55,7 @@ class ScaledEmbeddings(FromConfig, keras.layers.Layer):
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """
-        Args:
-            input_ids: integer [B, S].
-            segment_ids: integer [B, S]; all 0 if None.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            float [B, S, H].
-        """
+        """integer [B, S] -> float [B, S, H]. Without `segment_ids`, all are 0."""
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, H]
         if segment_ids is None:
             x = x + self.token_type_embeddings[0]
@@ -91,9 +76,9 @@ class UnbiasedAttention(SelfAttention):
 
 @register
 class UniversalLayer(FromConfig, keras.layers.Layer):
-    """The one layer, which every step applies, and what differs between steps.
+    """The one layer, which every step applies, and the parts that differ between steps.
 
-    Its attention and its feed-forward network are normalised before, not after the residual, as in
+    Attention and feed-forward network are normalised before, not after the residual, as in
     tensor2tensor (not in the paper). Attributes that a configuration does not ask for are None.
     """
 
@@ -134,7 +119,7 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
                 name="step_embeddings", autocast=False)
 
     def add_signals(self, x: Tensor, step: int) -> Tensor:
-        """`x`, float [B, S, H], plus the signals of its positions and of the step."""
+        """Returns `x`, float [B, S, H], plus the signals of its positions and of the step."""
         config = self.config
         length, width = ops.shape(x)[1], config.hidden_size
         positions = ops.convert_to_tensor(timing_signal(config.max_position_embeddings, width))
@@ -143,16 +128,13 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
         return x + ops.cast(positions[:length] + signal, x.dtype)
 
     def halting_probability(self, x: Tensor) -> Tensor:
-        """float32 [B, S], with which each position ends, from `x`, float [B, S, H]."""
+        """Returns each position's probability of ending, float32 [B, S], from `x`, float [B, S, H].
+        """
         return self.halting(ops.cast(x, "float32"))[:, :, 0]
 
     def call(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Takes what `SelfAttention` takes.
-
-        Returns:
-            float [B, S, H], and the dict that `SelfAttention` returns.
-        """
+        """See `SelfAttention.call`; returns float [B, S, H], and its dict."""
         seeds, rate = split_seed(dropout_seed, 3), self.config.hidden_dropout_prob
         context, maps = self.attention(self.attention_norm(x), bias, head_mask, seeds[0])
         x = x + dropout(self.attention_output(context), rate, seeds[1])             # [B, S, H]
@@ -161,7 +143,7 @@ class UniversalLayer(FromConfig, keras.layers.Layer):
 
 
 class Halting:
-    """Adaptive computation time (arXiv:1603.08983), for each position by itself
+    """Adaptive computation time (arXiv:1603.08983) for each position by itself
     (`universal_transformer_act`).
 
     A position takes steps until its probabilities of ending add up to more than 1 - epsilon; the
@@ -174,18 +156,15 @@ class Halting:
     """
 
     def __init__(self, config: UniversalConfig, like: Tensor):
-        """
-        Args:
-            config: the configuration.
-            like: the vectors of the positions, float [B, S, H].
-        """
+        """`like` are the positions' vectors, float [B, S, H]."""
         zeros = ops.zeros_like(like[:, :, 0], dtype="float32")
         self._sums = self.remainders = self.ponder_times = zeros
         self._threshold = 1.0 - config.act_epsilon
         self._accumulates = config.act_type == "accumulated"
 
     def take_step(self, probability: Tensor) -> Tensor:
-        """The weights of this step, float32 [B, S], from its probability of ending there."""
+        """Returns the weights of this step, float32 [B, S], from the probability of ending there.
+        """
         running = self._sums < 1.0
         crosses = self._sums + probability * ops.cast(running, "float32") > self._threshold
         last, goes_on = (ops.cast(ops.logical_and(running, chosen), "float32")
@@ -197,11 +176,11 @@ class Halting:
         return probability * goes_on + last * self.remainders
 
     def mix(self, before: Tensor, x: Tensor, weights: Tensor) -> Tensor:
-        """The output after a step, float [B, S, H].
+        """Returns the output after a step, float [B, S, H].
 
         Args:
             before: the output before it.
-            x: the vectors that the step made.
+            x: the step's vectors.
             weights: of the step, float32 [B, S].
         """
         weights = ops.cast(weights, x.dtype)[:, :, None]

@@ -21,7 +21,7 @@ from bert_tf.networks.universal.layers import (
     ignore_padding,
 )
 
-# What `SelfAttention` returns of each step.
+# The outputs of `SelfAttention` for each step.
 _MAPS = ("attention_probs", "attention_scores")
 
 
@@ -31,13 +31,9 @@ class UniversalTransformer(FromConfig, keras.Model):
 
     Before each step, signals of the position and of the step are added, which stay in the vectors.
     With `recurrence_type="act"` each position ends by itself, after at most T steps. All T steps
-    are computed for all positions then too, so that nothing but the result depends on the data.
+    are computed for all positions then too, so that only the result depends on the data.
 
-    Args:
-        config: `UniversalConfig`.
-
-    Attributes:
-        reads: names of the features that `call` takes; only the first is required.
+    Only the first feature of `reads` is required.
     """
 
     reads = ("input_ids", "input_mask", "segment_ids")
@@ -69,20 +65,12 @@ class UniversalTransformer(FromConfig, keras.Model):
     def call(self, inputs: Mapping[str, Tensor], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
              head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
-        """
-        Args:
-            inputs: dict of integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for
-                padding, all 1 if absent; `segment_ids`, all 0 if absent. Others are ignored.
-            training: whether to apply dropout.
-            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
-                `seed_generator` if None.
-            attention_bias: float [B or 1, N or 1, S, S], added to every step's attention scores.
-            head_mask: float [T, N], a factor for each head's output.
-            return_attention: whether to return `attention_probs` and `attention_scores` too.
+        """Returns named tensors. See `BertEncoder.call` for the arguments; `attention_bias` is
+        added in every step, and `head_mask` is float [T, N].
 
         Returns:
-            A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
-            [B, S, H], and what `take_steps` returns.
+            `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, H], and
+            the outputs of `take_steps`.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -107,17 +95,17 @@ class UniversalTransformer(FromConfig, keras.Model):
 
     def take_steps(self, x: Tensor, bias: Tensor | None = None, head_mask: Tensor | None = None,
                    dropout_seed: Tensor | None = None) -> dict[str, Any]:
-        """All steps.
+        """Takes all steps.
 
         Args:
             x: the embeddings, float [B, S, H].
             bias: float, broadcast to [B, N, S, S], added to every step's attention scores.
-            head_mask, dropout_seed: as of `call`; no dropout if the seed is None.
+            head_mask, dropout_seed: see `call`; no dropout if the seed is None.
 
         Returns:
-            A dict: `layer_outputs`, list of T [B, S, H], what the network would return if it ended
-            after each step; the maps of `SelfAttention`, lists of T [B, N, S, S]; and, with
-            adaptive halting, `ponder_times` and `remainders`, float32 [B, S] (see `Halting`).
+            `layer_outputs`, list of T [B, S, H], the network's output if it ended after each step;
+            the maps of `SelfAttention`, lists of T [B, N, S, S]; and, with adaptive halting,
+            `ponder_times` and `remainders`, float32 [B, S] (see `Halting`).
         """
         outputs: dict[str, Any] = {"layer_outputs": [], **{name: [] for name in _MAPS}}
         layer = self.shared_layer

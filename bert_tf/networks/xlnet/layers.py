@@ -1,4 +1,4 @@
-"""The layers of XLNet: attention by relative position, of two streams (arXiv:1906.08237;
+"""The layers of XLNet: two-stream attention by relative position (arXiv:1906.08237;
 zihangdai/xlnet, `modeling.py`).
 
 Shapes: B batch, S sequence, P predictions, M memory, K = M + S keys, R = K + S distances, H hidden,
@@ -18,16 +18,16 @@ from bert_tf.layers.masks import last_token
 from bert_tf.layers.seeds import dropout, split_seed
 from bert_tf.layers.transformer import LayerNorm
 
-# Subtracted from the score of a key that a query does not see.
+# Subtracted from the score of a hidden key.
 _HIDDEN = 1e30
 
 
 def distances(length: int | Tensor, memory: int, clamp_len: int, width: int) -> Tensor:
-    """Sinusoids of the distances K, K - 1, ..., 1 - S of a key to the left, float32 [R, H].
+    """Returns sinusoids of the distances K, K - 1, ..., 1 - S of a key to the left, float32 [R, H].
 
     Args:
         length, memory, width: S, M, H; S may be known only when the graph runs.
-        clamp_len: the largest distance that is told apart; all are if it is 0 or less.
+        clamp_len: farther distances count as this one; 0 or less: no limit.
     """
     count = memory + 2 * length
     place = ops.cast(memory + length - ops.arange(count, dtype="int32"), "float32")
@@ -39,20 +39,20 @@ def distances(length: int | Tensor, memory: int, clamp_len: int, width: int) -> 
 
 
 def shift(scores: Tensor, keys: Tensor) -> Tensor:
-    """From scores by distance [B, N, S, R] to those by key [B, N, S, K], for keys K."""
+    """Scores by distance [B, N, S, R] -> by key [B, N, S, K], for `keys` K."""
     batch, heads, length, _ = ops.shape(scores)
     scores = ops.reshape(scores, (batch, heads, -1, length))[:, :, 1:]
     return ops.reshape(scores, (batch, heads, length, -1))[..., :keys]
 
 
 class Seen(NamedTuple):
-    """What all layers see of a batch.
+    """A batch's masks and distances for all layers.
 
     Attributes:
-        distances: float [C, R, H], with its dropout.
-        segments: bool [B, S, K], whether the key is of another segment; None for no segments.
+        distances: float [C, R, H], with dropout.
+        segments: bool [B, S, K], whether the key is in another segment; None without segments.
         content_bias, query_bias: float32 [C, 1, S, K] or None, added to the scores of each stream.
-        places: float [B, P, S], one-hot, where the query stream's vectors are, or None.
+        places: float [B, P, S], one-hot, the positions of the query stream's vectors, or None.
     """
 
     distances: Tensor
@@ -63,16 +63,16 @@ class Seen(NamedTuple):
 
 
 def hiding(is_hidden: Tensor) -> Tensor:
-    """What is added to scores so that no query sees a key which is hidden from it: float32."""
+    """Returns an addend of scores, float32, that hides keys from queries."""
     return ops.cast(is_hidden, "float32") * -_HIDDEN
 
 
 @register
 class RelativeAttention(FromConfig, keras.layers.Layer):
-    """Softmax of how a query goes with a key's content, its distance and its segment.
+    """Softmax of the sum of a query's scores by a key's content, its distance and its segment.
 
-    Queries have a bias of their own for each of the three: `r_w`, `r_r` and `r_s`, [N, D]. They are
-    named without "bias", since the original decays them as it decays matrices.
+    Queries have a bias for each of the three: `r_w`, `r_r` and `r_s`, [N, D]. Their names lack
+    "bias", since the original decays them like matrices.
     """
 
     def __init__(self, config: XLNetConfig, **kwargs: Any):
@@ -90,33 +90,29 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
             self.biases = query_biases(self)
 
     def split(self, x: Tensor) -> Tensor:
-        """From the heads side by side [B, S, N D] to [B, N, S, D]."""
+        """[B, S, N D] -> [B, N, S, D]."""
         config = self.config
         x = ops.reshape(x, (ops.shape(x)[0], -1, config.n_head, config.d_head))
         return ops.transpose(x, (0, 2, 1, 3))
 
     def keys(self, x: Tensor, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
-        """Keys and values [B, N, K, D] of vectors [B, K, H], and the keys [C, N, R, D] of
-        distances."""
+        """Returns keys and values [B, N, K, D] of vectors [B, K, H], and the distances' keys [C, N,
+        R, D]."""
         return (self.split(self.key(x)), self.split(self.value(x)),
                 self.split(self.position(seen.distances)))
 
     def call(self, x: Tensor, keys: tuple, seen: Seen, bias: Tensor | None, shared: tuple,
              places: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, Tensor]:
-        """
+        """Returns the heads' outputs, float [B, S or P, N D], and the attention probabilities [B,
+        N, S, K].
+
         Args:
             x: float [B, S, H], or [B, P, H] with `places`.
-            keys: what `keys` returns.
-            seen: `Seen`.
-            bias: that of `seen` for this stream.
-            shared: the biases of queries of all layers, where they are not this layer's own.
-            places: those of `seen`, for the query stream.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            The heads' outputs, float [B, S or P, N D], and the attention probabilities
-            [B, N, S, K].
+            keys: result of `keys`.
+            bias: `seen`'s for this stream.
+            shared: the query biases of all layers, where layers have none of their own.
+            places: `seen`'s, for the query stream.
         """
         key, value, by_distance = keys
         word, relative, segment = (ops.cast(v, self.compute_dtype)[:, None]     # [N, 1, D]
@@ -144,7 +140,7 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
 
 
 def query_biases(layer: Any) -> list:
-    """Variables [N, D] of a layer: the biases of queries."""
+    """Adds the query biases, variables [N, D], to a layer."""
     config = layer.config
     return [layer.add_weight((config.n_head, config.d_head), layer.initializer(), name=name,
                              autocast=False) for name in ("r_w", "r_r", "r_s")]
@@ -152,7 +148,7 @@ def query_biases(layer: Any) -> list:
 
 @register
 class _Output(FromConfig, keras.layers.Layer):
-    """A projection to the width H, dropout, the sum with the residual, and its normalisation."""
+    """A projection to width H, dropout, the sum with the residual, and its normalisation."""
 
     def __init__(self, config: XLNetConfig, input_size: int, use_bias: bool, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -165,7 +161,7 @@ class _Output(FromConfig, keras.layers.Layer):
         self.norm.build()
 
     def call(self, x: Tensor, residual: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
-        """From [B, S, input_size] and the residual [B, S, H] to [B, S, H]."""
+        """[B, S, input_size] and the residual [B, S, H] -> [B, S, H]."""
         return self.norm(dropout(self.projection(x), self.config.dropout, dropout_seed) + residual)
 
     def get_config(self) -> dict[str, Any]:
@@ -174,8 +170,8 @@ class _Output(FromConfig, keras.layers.Layer):
 
 @register
 class TwoStreamLayer(FromConfig, keras.layers.Layer):
-    """Relative attention and a feed-forward network, by the same weights for both streams: that of
-    the content, and that of queries, which know their positions and not their tokens."""
+    """Relative attention and a feed-forward network with the same weights for both streams: the
+    content, and the queries, which know their positions and not their tokens."""
 
     def __init__(self, config: XLNetConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
@@ -198,18 +194,14 @@ class TwoStreamLayer(FromConfig, keras.layers.Layer):
     def call(self, content: Tensor, query: Tensor | None, memory: Tensor | None, seen: Seen,
              shared: tuple = (), head_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
-        """
+        """Returns both streams, and the content's attention probabilities [B, N, S, K].
+
         Args:
             content: float [B, S, H].
             query: float [B, P, H], or None for no query stream.
-            memory: float [B, M, H], what the layer read before, or None.
-            seen: `Seen`.
+            memory: float [B, M, H], the layer's earlier input, or None.
             shared: see `RelativeAttention`.
             head_mask: float [N], a factor for each head's output.
-            dropout_seed: integer [2]; no dropout if None.
-
-        Returns:
-            Both streams, and the content's attention probabilities [B, N, S, K].
         """
         seeds = split_seed(dropout_seed, 8)
         keys = self.attention.keys(
@@ -262,10 +254,10 @@ class Summary(FromConfig, keras.layers.Layer):
 
     def call(self, x: Tensor, input_mask: Tensor | None = None,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """From float [B, S, H] and integer [B, S], 1 for tokens, to float [B, H].
+        """float [B, S, H] and integer [B, S], 1 for tokens -> float [B, H].
 
-        The mean is that over padding too, as in the original, and the first position may be
-        padding; the last token is that before padding on the right.
+        The mean includes padding, as in the original, and the first position may be padding; the
+        last token precedes padding on the right.
         """
         kind = self.config.summary_type
         if kind == "last":

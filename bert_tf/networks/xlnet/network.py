@@ -26,39 +26,35 @@ from bert_tf.networks.xlnet.layers import (
 
 @register
 class XLNetEmbeddings(FromConfig, keras.layers.Layer):
-    """A vector of each word, and the one of all tokens that are to be predicted."""
+    """A vector for each word, and one for all tokens to predict."""
 
     def build(self, input_shape: Any = None) -> None:
         config = self.config
         self.word_embeddings = self.add_weight((config.vocab_size, config.hidden_size),
                                                self.initializer(), name="word_embeddings",
                                                autocast=False)
-        # The original gives it no initializer: it is of shape [1, 1, H], and Glorot's is the
-        # default.
+        # The original gives no initializer for its shape [1, 1, H]; the default is Glorot's.
         limit = (6 / (1 + config.hidden_size))**0.5
         self.mask_embedding = self.add_weight(
             (config.hidden_size,), keras.initializers.RandomUniform(-limit, limit),
             name="mask_emb", autocast=False)
 
     def call(self, input_ids: Tensor) -> Tensor:
-        """From integer [B, S] to float [B, S, H]."""
+        """integer [B, S] -> float [B, S, H]."""
         return ops.cast(ops.take(self.word_embeddings, input_ids, axis=0), self.compute_dtype)
 
 
 @register
 class XLNet(FromConfig, keras.Model):
-    """XLNet; bidirectional unless its inputs say what a token may see.
+    """XLNet; bidirectional unless its inputs restrict what a token sees.
 
     A memory is carried from step to step (see `training.carried`): the inputs of each layer at the
     first positions of the sequences before.
 
-    Args:
-        config: `XLNetConfig`.
-
     Attributes:
-        reads: names of the features that `call` takes; only the first is required.
-        also_reads: those of the permutation language model.
-        carries: what is handed from step to step, with the shape of a row.
+        reads: names of the features; only the first is required.
+        also_reads: names of the permutation language model's features.
+        carries: the memory, with the shape of a row.
     """
 
     reads = ("input_ids", "input_mask", "segment_ids")
@@ -97,29 +93,28 @@ class XLNet(FromConfig, keras.Model):
     def call(self, inputs: Mapping[str, Any], training: bool = False,
              dropout_seed: Tensor | None = None, attention_bias: Tensor | None = None,
              head_mask: Tensor | None = None, return_attention: bool = False) -> dict[str, Any]:
-        """
+        """Returns named tensors.
+
         Args:
-            inputs: dict of integers: `input_ids` [B, S]; `input_mask` [B, S], 1 for tokens and 0
-                for padding, all 1 if absent; `segment_ids` [B, S], which are only compared, no
-                segments if absent. What a token may see: `perm_mask` [B, S, S], 1 where it may
-                not; or the two orders that say the same, `query_order` and `key_order` [B, S]:
-                token i sees token j, unless it is itself, only if query_order[i] > key_order[j].
-                `masked_lm_positions` [B, P], where there are queries, and `masked_lm_weights`
-                [B, P], 0 for slots without one, none of which there are if absent. `is_backward`
-                [B, 1], 1 for rows whose text runs backward. `carried`, a dict with `memory`, float
-                [B, L, M, H]. Others are ignored.
+            inputs: integers: `input_ids` [B, S]; `input_mask` [B, S], 1 for tokens and 0 for
+                padding, default 1; `segment_ids` [B, S], which are only compared, default: no
+                segments. Visibility: `perm_mask` [B, S, S], 1 for hidden tokens; or two equivalent
+                orders, `query_order` and `key_order` [B, S]: token i sees another token j only if
+                query_order[i] > key_order[j]. `masked_lm_positions` [B, P], the queries' positions,
+                and `masked_lm_weights` [B, P], 0 for empty slots, default 1. `is_backward` [B, 1],
+                1 for rows whose text runs backward. `carried`, a dict with `memory`, float [B, L,
+                M, H]. Others are ignored.
             training: whether to apply dropout.
-            dropout_seed: integer [2], of which the dropout masks are a pure function; drawn from
-                `seed_generator` if None.
+            dropout_seed: see `BertEncoder.call`.
             attention_bias: float [B or 1, N or 1, S, K], added to every layer's attention scores.
             head_mask: float [L, N], a factor for each head's output.
             return_attention: whether to return `attention_probs` too.
 
         Returns:
-            A dict: `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output`
-            [B, S, H], `layer_outputs` (list of L [B, S, H]); with positions `query_output`
-            [B, P, H] and `query_layer_outputs`; with a memory `carried`; and on request
-            `attention_probs` (list of L [B, N, S, K], before dropout).
+            `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, H],
+            `layer_outputs` (list of L [B, S, H]); with positions `query_output` [B, P, H] and
+            `query_layer_outputs`; with a memory `carried`; and on request `attention_probs` (list
+            of L [B, N, S, K], before dropout).
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         of_input, of_distances, of_output, of_summary, *seeds = split_seed(
@@ -153,7 +148,7 @@ class XLNet(FromConfig, keras.Model):
         return {name: value for name, value in outputs.items() if kept.get(name, True)}
 
     def _embed(self, inputs, seed):
-        """The streams at the first layer; without positions there is no query stream."""
+        """Returns the streams at the first layer; without positions there is no query stream."""
         seeds = split_seed(seed, 2)
         content = dropout(self.embeddings(inputs["input_ids"]), self.config.dropout, seeds[0])
         positions = inputs.get("masked_lm_positions")
@@ -164,7 +159,7 @@ class XLNet(FromConfig, keras.Model):
         return content, dropout(query, self.config.dropout, seeds[1])
 
     def _see(self, inputs, memory, attention_bias, seed):
-        """`Seen` of a batch, for M = `memory`."""
+        """Returns a batch's `Seen`, for M = `memory`."""
         ids, places = inputs["input_ids"], inputs.get("masked_lm_positions")
         length = ops.shape(ids)[1]
         content, query = _biases(inputs, length, memory)
@@ -180,7 +175,7 @@ class XLNet(FromConfig, keras.Model):
                     _segments(inputs.get("segment_ids"), memory), content, query, places)
 
     def _distances(self, inputs, length, memory, seed):
-        """float [C, R, H], those of rows that run backward with the opposite sign."""
+        """float [C, R, H], with the opposite sign for rows that run backward."""
         config = self.config
         found = ops.cast(distances(length, memory, config.clamp_len, config.hidden_size),
                          self.compute_dtype)[None]
@@ -197,13 +192,14 @@ class XLNet(FromConfig, keras.Model):
 
 
 def _remember(past, content, config):
-    """The memory [B, M, H] of a layer after a sequence."""
+    """Returns a layer's memory [B, M, H] after a sequence."""
     new = content[:, :config.reuse_len] if config.reuse_len else content
     return ops.stop_gradient(ops.concatenate([past, new], axis=1)[:, -config.mem_len:])
 
 
 def _segments(ids, memory):
-    """bool [B, S, K]: whether a token and a key are of different segments; None without any."""
+    """bool [B, S, K]: whether a token and a key belong to different segments; None without
+    segments."""
     if ids is None:
         return None
     # The memory counts as segment 0.
@@ -212,7 +208,8 @@ def _segments(ids, memory):
 
 
 def _biases(inputs, length, memory):
-    """float32 [B, 1, S, K] for the stream of content and that of queries; None if all is seen."""
+    """Returns float32 [B, 1, S, K] for the content stream and for the query stream; None if all is
+    seen."""
     hidden = inputs.get("perm_mask")
     if hidden is not None:
         hidden = ops.cast(hidden, "bool")                                       # [B, S, S]
@@ -233,7 +230,7 @@ def _biases(inputs, length, memory):
 
 @register
 class SharedBiases(FromConfig, keras.layers.Layer):
-    """The biases of queries that all layers share."""
+    """The query biases that all layers share."""
 
     def build(self, input_shape: Any = None) -> None:
         self.variables_ = query_biases(self)
