@@ -23,15 +23,15 @@ import os
 from typing import Any
 
 from bert_tf import flags
-from bert_tf.compression.recipes import (
+from bert_tf.errors import InputError
+from bert_tf.flags import option
+from bert_tf.recipes.distillation import (
     AUGMENTATIONS,
     DISTILLATIONS,
     FORMS,
     Distillation,
     find_distillation,
 )
-from bert_tf.errors import InputError
-from bert_tf.flags import option
 from bert_tf.tasks.kinds.span import THRESHOLD
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags

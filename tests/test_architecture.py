@@ -42,7 +42,8 @@ ALLOWED = {
     "export": COMMON | {"heads", "tokenization"},
     "analysis": COMMON | {"data", "layers", "metrics", "networks", "tokenization"},
     "compression": COMMON | {"checkpoints", "data", "heads", "layers", "metrics", "models",
-                             "networks", "objectives", "tasks", "tokenization", "training"},
+                             "networks", "objectives", "recipes", "tasks", "tokenization",
+                             "training"},
     # A model of any format, with its tokenizer and its task.
     "models": COMMON | {"checkpoints", "networks", "objectives", "recipes", "tasks", "tokenization",
                         "training"},

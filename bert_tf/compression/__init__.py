@@ -10,7 +10,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "in_step": ["InStep"],
     "student": ["Student", "make_terms"],
     "multitask_student": ["MultiTaskStudent"],
-    "recipes": ["DISTILLATIONS", "Distillation", "Term", "find_distillation", "patience_layers"],
     "soft_targets": ["AnswerObjective", "Patience", "SoftTargets"],
     "cutting": ["cut", "dead_heads"],
     "importance": ["importance", "normalised", "order_of", "steps_of"],

@@ -4,19 +4,14 @@ import os
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import keras_file
-from bert_tf.compression.recipes import Distillation
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.models import open_model
 from bert_tf.objectives.base import Objective
-from bert_tf.objectives.layer_transfer import AttentionTransfer, HiddenTransfer, layer_ratio
-from bert_tf.objectives.taught import TaughtObjective
+from bert_tf.objectives.layer_transfer import layer_ratio
+from bert_tf.recipes.distillation import Distillation
 from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
-from bert_tf.training.learners.distiller import Distiller
-
-# The terms that learn from a teacher's layers.
-TERMS: dict[str, type[TaughtObjective]] = {"AttentionTransfer": AttentionTransfer,
-                                           "HiddenTransfer": HiddenTransfer}
+from bert_tf.training.learners.distiller import Distiller, make_term
 
 
 class InStep:
@@ -64,9 +59,7 @@ class InStep:
             config: of the student.
             dtype: a Keras policy.
         """
-        return [TERMS[term.objective](
-            config, loss_weight=term.weight, dtype=dtype, **term.options,
-            **TERMS[term.objective].of_teacher_sizes(self.config)) for term in self._row.terms]
+        return [make_term(term, config, self.config, dtype) for term in self._row.terms]
 
     def learner(self, network, objectives: list[Objective]) -> Distiller:
         """The learner of a student's network and objectives."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.compression.recipes import FORMS
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor
 from bert_tf.objectives.base import Batch, Objective
+from bert_tf.recipes.distillation import FORMS
 
 # The features of records that hold a teacher's answers.
 TEACHER_LOGITS, TEACHER_CLS = "teacher_logits", "teacher_cls"
@@ -166,7 +166,7 @@ class Patience(AnswerObjective):
     it to float16.
 
     Args:
-        layers: which of the teacher's they are; see `recipes.patience_layers`.
+        layers: which of the teacher's they are; see `patience_layers`.
         normalizes: whether vectors are scaled to the length 1 first.
     """
 

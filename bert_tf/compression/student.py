@@ -5,7 +5,6 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.compression.recipes import Distillation
 from bert_tf.compression.soft_targets import (
     IS_LABELLED,
     SOFT_WEIGHTS,
@@ -18,6 +17,7 @@ from bert_tf.layers.base import Tensor
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.base import Batch, Objective
 from bert_tf.objectives.classification import MultiLabel, Regression
+from bert_tf.recipes.distillation import Distillation
 from bert_tf.training.learners.learner import Learner, Measures
 
 

@@ -3,7 +3,8 @@
 A recipe has a data half (tokenizer, segments, corruption), which decides the records, and a model
 half (network, terms, learner). Numbers such as rates, lengths and sizes are flags or the
 configuration; a row may only give a flag another default. Rows are data and names: this package
-imports no model.
+imports no model. Ways to distil a fine-tuned model are the rows of `DISTILLATIONS`, of the same
+terms, in distillation.py.
 
 A new relative of BERT is a row here, plus what a new name refers to: a row of
 `data.segments.pairing.PAIRINGS` or `heads.HEADS`, a file of `data.masking`.
@@ -14,6 +15,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "corruption": ["MaskTokens", "Segments"],
     "denoising": ["Denoising"],
+    "distillation": ["DISTILLATIONS", "Distillation", "find_distillation", "patience_layers"],
     "recipe": ["Recipe", "Task", "Term"],
     "table": ["RECIPES", "fill", "find", "from_description", "of_manifest"],
 })

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from bert_tf.checkpoints.task_heads import task_folder
-from bert_tf.compression.recipes import Distillation
 from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.flags import option
 from bert_tf.options import read_json
+from bert_tf.recipes.distillation import Distillation
 from bert_tf.tasks.named import TASKS, find_task
 from bert_tf.tasks.task import Defaults, SavedTask, Task
 from bert_tf.tasks.task_flags import TaskFlags, Wanted

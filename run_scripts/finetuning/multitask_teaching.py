@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import compression, data
-from bert_tf.compression.recipes import DISTILLATIONS, Distillation, find_distillation
 from bert_tf.errors import InputError
+from bert_tf.recipes.distillation import DISTILLATIONS, Distillation, find_distillation
 from bert_tf.tasks.task import Task
 
 # How tasks learn unless their row names another way.
@@ -59,7 +59,7 @@ def taught_records(member, source, of_input: tuple, folder: str) -> "compression
 
 def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
     """What describes the ways in which tasks learn, if one is not that of MT-DNN."""
-    found = {name: dataclasses.asdict(row) for name, row in taught.items() if row != MTDNN}
+    found = {name: row.describe() for name, row in taught.items() if row != MTDNN}
     return {"distillation": found} if found else {}
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import bert_tf
 from bert_tf import compression
 from bert_tf.compression.masked_words import MaskedWords, WordModel, WordVectors
-from bert_tf.compression.recipes import Distillation, patience_layers
 from bert_tf.errors import InputError
+from bert_tf.recipes.distillation import Distillation, patience_layers
 from bert_tf.tasks.kinds.labelled import LabelledKind
 from bert_tf.tasks.split_records import SplitRecords
 
@@ -150,4 +150,4 @@ class Teaching:
         return dataclasses.replace(
             goal, make_objective=make_objectives,
             learner=in_step.learner if in_step else compression.Student,
-            options={**goal.options, **teacher, "distillation": dataclasses.asdict(self.row)})
+            options={**goal.options, **teacher, "distillation": self.row.describe()})

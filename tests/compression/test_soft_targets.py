@@ -7,24 +7,31 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.compression import (
-    MultiTaskStudent,
-    Patience,
-    SoftTargets,
-    Student,
-    patience_layers,
-)
+from bert_tf.compression import MultiTaskStudent, Patience, SoftTargets, Student
 from bert_tf.config import EncoderConfig
 from bert_tf.data.batches.task_batches import SharedFeatures, of_task
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging
+from bert_tf.recipes import DISTILLATIONS, patience_layers
 from bert_tf.training.optimizers.adam import make_optimizer
 from bert_tf.training.optimizers.schedules import WarmupLinearDecay
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 SIZES = EncoderConfig.preset("tiny", hidden_size=8, num_hidden_layers=3, num_attention_heads=2)
+
+
+def test_a_row_is_described_as_trials_on_disk_have_it():
+    assert DISTILLATIONS["pkd"].describe() == {
+        "name": "pkd", "paper": "arXiv:1908.09355", "terms": [
+            {"objective": "SoftTargets", "weight": 0.7, "options": {
+                "form": "kl", "temperature": 5.0, "mean_over": "classes"}},
+            {"objective": "Patience", "weight": 100.0, "options": {"layers": "skip"}}],
+        "gold_weight": 0.3, "teaches": "stored", "average": "probabilities",
+        "augmentation": "none", "defaults": {
+            "optimizer": "pytorch_bert_adam", "learning_rate": 5e-5, "num_train_epochs": 4.0,
+            "train_batch_size": 32}}
 
 
 @pytest.fixture(name="golden", scope="module")

@@ -83,17 +83,8 @@ class Distiller(Learner):
         teacher = cls.open_teacher(config, terms, dtype, settings)
         network, made = networks.build(config, dtype=dtype), []
         for term in terms:
-            if term.network == "teacher":
-                made += teacher.objectives
-                continue
-            kind = getattr(objectives, term.objective)
-            taught = issubclass(kind, TaughtObjective)
-            options = {name: getattr(settings, flag) for name, flag in kind.settings.items()
-                       } if taught else {}
-            sizes = kind.of_teacher_sizes(teacher.encoder.config) if taught else {}
-            weight = getattr(settings, WEIGHTS.get(term.objective, ""), None)
-            made.append(kind(config, loss_weight=term.weight if weight is None else weight,
-                             dtype=dtype, **{**term.options, **options, **sizes}))
+            made += teacher.objectives if term.network == "teacher" else [
+                make_term(term, config, teacher.encoder.config, dtype, settings)]
         learner = cls(network, made, teacher)
         if settings.teacher_layers:
             transfer.begin_with(learner, teacher, settings.layer_numbers(),
@@ -167,6 +158,26 @@ class Distiller(Learner):
         settings = {flag: getattr(one, name) for one in self.objectives
                     for name, flag in getattr(one, "settings", {}).items()}
         return {**super().describe(), **settings, "teacher": digest(self.teacher)}
+
+
+def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None,
+              settings: TransferSettings | None = None) -> Objective:
+    """Returns the objective of a `recipes.Term` for a network beside a teacher.
+
+    Args:
+        term: see above.
+        config, teacher: of the network and of the teacher's.
+        dtype: a Keras policy.
+        settings: weights and options that come before the term's.
+    """
+    kind = getattr(objectives, term.objective)
+    options = dict(term.options)
+    if issubclass(kind, TaughtObjective):
+        options |= {name: getattr(settings, flag) for name, flag in kind.settings.items()
+                    if settings} | kind.of_teacher_sizes(teacher)
+    weight = getattr(settings, WEIGHTS.get(term.objective, ""), None)
+    return kind(config, loss_weight=term.weight if weight is None else weight, dtype=dtype,
+                **options)
 
 
 def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = None) -> Learner:

@@ -1,9 +1,10 @@
-"""What a way of distillation is, as data: one row each."""
+"""The ways to distil a fine-tuned model, a row each. A row may give a flag another default."""
 
 import dataclasses
 from typing import Any
 
 from bert_tf.errors import InputError, choose_from
+from bert_tf.recipes.recipe import Term
 
 # What soft targets can be compared by; see `soft_targets.FORMS`.
 FORMS = ("kl", "cross_entropy", "mse", "log_mse")
@@ -14,28 +15,14 @@ LAYERS = ("skip", "last")
 
 
 @dataclasses.dataclass(frozen=True)
-class Term:
-    """A loss by which a student learns from a teacher.
-
-    Attributes:
-        objective: the class of `bert_tf.compression`, an objective without a part in what is saved.
-        weight: of its mean in the total.
-        options: further arguments of the class.
-    """
-
-    objective: str
-    weight: float = 1.0
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
 class Distillation:
     """A way of distillation.
 
     Attributes:
         name: of `--recipe`.
         paper: where it is described.
-        terms: what is learned from the teacher.
+        terms: what is learned from the teacher; classes of `bert_tf.compression.student.TERMS` or
+            of `bert_tf.objectives`, which no saved model has.
         gold_weight: of the loss of gold labels, where examples have any.
         teaches: whether the teacher answers beforehand, and its answers are kept ("stored"), or in
             every step ("in_step").
@@ -52,6 +39,12 @@ class Distillation:
     average: str = "probabilities"
     augmentation: str = "none"
     defaults: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the JSON value by which a run recognises this row, as all versions write it."""
+        return {**dataclasses.asdict(self), "terms": [
+            {name: getattr(term, name) for name in ("objective", "weight", "options")}
+            for term in self.terms]}
 
     @property
     def trains_head(self) -> bool:
