@@ -41,6 +41,36 @@ def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
     return value
 
 
+def check_shape(value: Any, shape: Any, place: str = "it") -> None:
+    """Raises ValueError if a JSON value has another shape.
+
+    Args:
+        value: the value.
+        shape: a type or a tuple of types; a list of the shape that all elements have; or the shapes
+            of an object's values by name, where names that end in "?" may be absent. `int` stands
+            for a number from 0 to 2^40.
+        place: how errors name the value.
+    """
+    inner = "" if place == "it" else f"{place}."
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            raise ValueError(f"{place} is no JSON object")
+        for key, part in shape.items():
+            name = key.removesuffix("?")
+            if name in value:
+                check_shape(value[name], part, inner + name)
+            elif name == key:
+                raise ValueError(f"{place} has no {name}")
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            raise ValueError(f"{place} is no list")
+        for number, part in enumerate(value):
+            check_shape(part, shape[0], f"{place}[{number}]")
+    elif not isinstance(value, shape) or type(value) is bool is not shape or (
+            type(value) is int and not 0 <= value < 1 << 40):
+        raise ValueError(f"{place} is {str(value)[:40]}")
+
+
 def differing_options(mine: dict, theirs: dict, defaults: dict) -> list[str]:
     """The names of the options in which two descriptions of a job differ.
 

@@ -43,7 +43,7 @@ from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marke
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
 from bert_tf.options import defaults_of
-from bert_tf.tokenization.base import open_tokenizer
+from bert_tf.tokenization.base import check_sentinels, open_tokenizer
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep import stream_job
 from data_prep.denoising_flags import DenoisingFlags
@@ -237,6 +237,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
     vocabulary = tokenizer.vocabulary
     _check_vocabulary(job, recipe, vocabulary)
+    if recipe.denoising:
+        check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
     job.input_file = find_files(job.input_file, "input_file")
     if PAIRINGS[recipe.segments.pairing].in_order:
         PythonRandom(job.random_seed).shuffle(job.input_file)

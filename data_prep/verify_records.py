@@ -49,7 +49,7 @@ def _shards(paths):
     """Yields (path of a shard, its manifest or None, its entry in it or None)."""
     plain = [path for path in paths if not path.endswith(".json")]
     for path in (path for path in paths if path.endswith(manifest.SUFFIX)):
-        record = manifest.load_manifest(path)
+        record = manifest.load_manifest(path, has_vocabulary=True)
         for entry in record["shards"]:
             shard = os.path.join(os.path.dirname(path), entry["name"])
             yield shard, record, entry
@@ -105,10 +105,10 @@ def _read_format(path, record, vocab_size):
     """The `RecordFormat` that the manifest describes; that of the first record if there is none."""
     if not record:
         return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
-    recipe, task = record.get("recipe"), record.get("task")
+    recipe, task, described = record.get("recipe"), record.get("task"), record_features(record)
     # Manifests without a recipe are of the kind of record that has two such labels.
     num_labels = word_order.num_labels(recipes.of_manifest(record)) if recipe else 2
-    return RecordFormat(*record_features(record),
+    return RecordFormat(*described,
                         vocab_size or record["vocabulary"]["size"],
                         kind_on_disk(task).label_limit(task) if task else num_labels)
 

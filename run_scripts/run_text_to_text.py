@@ -37,6 +37,7 @@ from bert_tf.tasks.task import KINDS, SavedTask, Task
 from bert_tf.tasks.text_files import Sources, longest_target
 from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.tasks.text_scores import score, write_submission
+from bert_tf.tokenization import check_sentinels
 from bert_tf.training.settings import TrainSettings
 from run_scripts.finetuning.model import open_beginning
 
@@ -113,6 +114,7 @@ def open_writer(job, settings, sources) -> Any:
         raise InputError(f"--vocab_file={job.vocab_file or model.weights.vocab_file} is of "
                          f"{tokenizer.name}, which makes no texts of tokens; give a spiece.model "
                          "of SentencePiece.")
+    check_sentinels(tokenizer, f"--vocab_file={job.vocab_file or model.weights.vocab_file}")
     options = settle(
         {name: getattr(job, name) for name in ("max_target_length", "beams", "alpha")},
         saved.options if saved else {},

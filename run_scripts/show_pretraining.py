@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bert_tf import data, flags
+from bert_tf import checkpoints, data, flags
 from bert_tf.data.records.features import pack_pairs
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, open_tokenizer
 from bert_tf.tokenization.vocabulary import check_fits
 from bert_tf.training.reporting import read_metrics
@@ -176,22 +177,20 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
     Returns:
         Whether the held-out accuracy of the first objective, masked LM, is above its baseline.
     """
-    import keras  # not lazily: see tests/test_architecture.py
     tokenizer = open_tokenizer(vocab_file, do_lower_case=True)
+    sentences = _read_sentences(eval_text)
     evaluations = read_metrics(output_dir, "eval")
     if not evaluations:
         raise InputError(f"--output_dir: {output_dir} holds no evaluation; run run_pretraining "
                          "with --do_eval first.")
-    # What ELECTRA's model learns has no labels in the records; its generator's has.
-    paths = [os.path.join(output_dir, *names) for names in (("generator", "model.keras"),
-                                                            ("model.keras",))]
-    learner = keras.models.load_model(next(filter(os.path.exists, paths), paths[-1]), compile=False)
+    learner = _load_model(output_dir)
     vocab_size = learner.encoder.config.vocab_size
+    objectives = [each for each in learner.objectives if "accuracy" in each.measures]
+    _check_metrics(output_dir, [objective.metrics_name for objective in objectives])
     hides = any("masked_lm_positions" in objective.reads for objective in learner.objectives)
     records, held_out = (open_records(paths, flag, hides) for paths, flag in (
         (train_records, "input_file"), (eval_records, "eval_input_file")))
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
-    objectives = [each for each in learner.objectives if "accuracy" in each.measures]
     baselines = measure_baselines(objectives, records, held_out, vocab_size)
 
     found = evaluations[-1]
@@ -203,18 +202,49 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
                              (f"  {label} baseline", (loss, accuracy))):
             print(f"{line:<24}{scores[0]:>10.3f}{scores[1]:>10.1%}")
     if "masked_lm" in baselines:
-        _print_guesses(learner, tokenizer, eval_text)
+        _print_guesses(learner, tokenizer, sentences)
     plot(output_dir, baselines, picture)
     print(f"\ncurves: {picture}", flush=True)
     first = next(iter(baselines))
     return found[f"{first}/accuracy"] > baselines[first][1]
 
 
-def _print_guesses(learner, tokenizer, eval_text):
-    with open(eval_text, encoding="utf-8") as file:
-        lines = [line.strip() for line in itertools.islice(file, 4000)]
+def _load_model(output_dir):
+    """The Learner of a run.
+
+    Raises:
+        InputError: there is none, or its file is damaged.
+    """
+    import keras  # not lazily: see tests/test_architecture.py
+    # What ELECTRA's model learns has no labels in the records; its generator's has.
+    paths = [os.path.join(output_dir, *names) for names in (("generator", "model.keras"),
+                                                            ("model.keras",))]
+    path = next(filter(os.path.exists, paths), paths[-1])
+    for tensor in checkpoints.read_source(path).tensors.values():
+        tensor.read()           # whatever is damaged is named
+    return keras.models.load_model(path, compile=False)
+
+
+def _check_metrics(output_dir, names):
+    """Raises InputError if a line of the metrics lacks a number of an objective."""
+    for kind in ("train", "eval"):
+        for line in read_metrics(output_dir, kind):
+            for key in ("step", *(f"{name}/{part}" for name in names
+                                  for part in ("loss", "accuracy"))):
+                if not isinstance(line.get(key), (int, float)):
+                    raise InputError(
+                        f"{os.path.join(output_dir, 'metrics.jsonl')}: a line of kind {kind!r} has "
+                        f"no number {key!r}, which the model learns; give the folder of its run.")
+
+
+def _read_sentences(eval_text):
+    """Some sentences of a text, in which words are guessed."""
+    lines = [line.strip() for _, line in itertools.islice(read_lines(eval_text), 4000)]
     lines = [line for line in lines if 8 <= len(line.split()) <= 25]
-    lines = lines[::max(1, len(lines) // _SENTENCES)][:_SENTENCES]
+    return lines[::max(1, len(lines) // _SENTENCES)][:_SENTENCES]
+
+
+def _print_guesses(learner, tokenizer, lines):
     print("\nbest guesses for a masked word of held-out sentences (the word that stood there)")
     length = learner.encoder.config.max_position_embeddings
     for shown, answer, best in guess(learner, tokenizer, lines, length):

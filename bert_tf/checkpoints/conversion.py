@@ -119,6 +119,23 @@ def _account(weights, tensors, table, name, notes):
         (*notes, *table.notes))
 
 
+def _finite(weights):
+    """The `Weights`, whose tensors raise InputError if they are read and hold NaN or infinity."""
+    def checked(tensor):
+        def read():
+            values = tensor.read()
+            if not np.isfinite(np.asarray(values)).all():
+                raise InputError(f"{tensor.name} of {weights.source} holds NaN or infinity: the "
+                                 "training diverged, the file is damaged, or --dtype is too "
+                                 "narrow.")
+            return values
+        return dataclasses.replace(tensor, read=read)
+
+    return dataclasses.replace(
+        weights, tensors={name: checked(one) for name, one in weights.tensors.items()},
+        generator=weights.generator and _finite(weights.generator))
+
+
 def convert(path: str, output: str, form: str, changes: Changes = Changes(),
             dry_run: bool = False) -> Account:
     """Converts the checkpoint at `path` to a folder of another format.
@@ -141,13 +158,17 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
         raise InputError(f"there is no format {form!r} to write; choose from "
                          f"{', '.join(writable)}.")
     weights, notes = _change(_read(path, changes), changes)
+    weights = _finite(weights)
     writer = FORMATS[form].module
     table = writer.table_for(weights)
     tensors = to_table(weights, table)
     account = _account(weights, tensors, table, form, notes)
     if weights.generator and hasattr(writer, "add_generator"):
         tensors, account = writer.add_generator(tensors, account, weights.generator)
-    if not dry_run:
+    if dry_run:
+        for tensor in tensors.values():
+            tensor.read()
+    else:
         with folder_aside(output) as folder:
             writer.write(folder, weights, tensors)
     return account

@@ -266,6 +266,7 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
     if description is None:
         return RECIPES["bert"]
     recipe = find(description["name"])
+    _check_types(recipe, description)
     parts: dict[str, Any] = {}
     for name, kind in (("segments", Segments), ("denoising", Denoising)):
         if name not in description and not getattr(recipe, name):
@@ -276,7 +277,11 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
             raise InputError(f"The records' manifest gives {name} with {', '.join(unknown)}, which "
                              "this version does not know: a later version made the records.")
         parts[name] = kind(**values)
-    parts["corruption"] = MaskTokens.from_description(description.get("corruption", {}))
+    try:
+        parts["corruption"] = MaskTokens.from_description(description.get("corruption", {}))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The records' manifest gives an odd corruption ({error}); make the "
+                         "records again.") from error
     task = description.get("task", "")
     if task and task not in recipe.tasks:
         raise InputError(f"The records' manifest names the task {task}, which this version does "
@@ -285,6 +290,32 @@ def from_description(description: Mapping[str, Any] | None) -> Recipe:
                                tokenizer=description.get("tokenizer", recipe.tokenizer),
                                tokenizer_settings=description.get("tokenizer_settings", {}),
                                **parts)
+
+
+def _check_types(recipe, description):
+    """Raises InputError for a value of another type than this recipe's or the default."""
+    wanted = {"task": "", "tokenizer": "", "tokenizer_settings": {}}
+    pairs = [("", wanted, description)]
+    for name, kind in (("segments", Segments), ("corruption", MaskTokens),
+                       ("denoising", Denoising)):
+        if name in description:
+            wanted[name] = {}
+            part = getattr(recipe, name)
+            values = {field.name: field.default for field in dataclasses.fields(kind)}
+            pairs.append((f"{name}.", {**values, **(vars(part) if part else {})},
+                          description[name]))
+    for name, values, given in pairs:
+        for key, value in given.items() if isinstance(given, dict) else ():
+            known = values.get(key)
+            if isinstance(known, (bool, str, dict)):
+                fits = isinstance(value, type(known))
+            elif isinstance(known, (int, float)):
+                fits = isinstance(value, (int, float)) and 0 <= value < 1 << 40
+            else:
+                fits = not isinstance(known, tuple) or isinstance(value, list)
+            if not fits and (value is not None or isinstance(known, dict)):
+                raise InputError(f"The records' manifest gives {name}{key} as {value!r}; make the "
+                                 "records again.")
 
 
 def of_manifest(record: Mapping[str, Any] | None) -> Recipe:

@@ -14,6 +14,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
+_LONGEST_LINE = 1 << 28     # bytes; a small .gz may unpack to a line that fills the memory
 
 
 @dataclasses.dataclass
@@ -50,11 +51,14 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
     return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
-    end are left out.
+    end are left out. A line of more than 256 MB is refused.
     """
     blank = []
     with open_unpacked(path) as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), 1):
+            if len(line) > _LONGEST_LINE:
+                raise InputError(f"{path}, line {number} has more than {_LONGEST_LINE >> 20} MB; "
+                                 "put line ends between the examples.")
             try:
                 line = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
             except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ TOKENIZERS = {
 }
 
 _EXPORTS = {
-    "base": ["Tokenizer", "find_vocabulary", "open_tokenizer"],
+    "base": ["Tokenizer", "check_sentinels", "find_vocabulary", "open_tokenizer"],
     "dual": ["DualTokenizer", "DualVocabulary"],
     "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
                    "looks_lower_case"],

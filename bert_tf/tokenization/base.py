@@ -128,6 +128,14 @@ class Tokenizer:
             write_json(os.path.join(folder, SETTINGS_FILE), self.settings)
 
 
+def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
+    """Raises InputError for a SentencePiece model of another network than T5, of which the last
+    pieces would be taken for sentinels. `source` names the vocabulary."""
+    if not getattr(tokenizer, "has_sentinels", True):
+        raise InputError(f"{source} is a SentencePiece model of ALBERT or XLNet, which has no "
+                         "<extra_id_0> and the like; give T5's.")
+
+
 def find_vocabulary(folder: str) -> str | None:
     """Returns the vocabulary's file in a folder, or None."""
     # A vocab.txt comes first: earlier versions read it where there are several.

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.options import parse_json
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, encode_blocks, pack, unpack
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
@@ -90,7 +91,7 @@ class ByteBpeTokenizer(Tokenizer):
         del do_lower_case
         super().__init__(vocabulary)
         special = set(vocabulary.special.values())
-        pairs = _read_merges(vocabulary.files[MERGES_FILE])
+        pairs = read_merges(vocabulary.files[MERGES_FILE])
         # Text never becomes a special token, even if merges would spell it.
         self._ranks = {pair: rank for rank, pair in enumerate(pairs)
                        if "".join(pair) not in special}
@@ -105,17 +106,11 @@ class ByteBpeTokenizer(Tokenizer):
         merges = os.path.join(folder, _GPT2_FILES[1] if name == _GPT2_FILES[0] else MERGES_FILE)
         ordered = os.path.join(folder, _FAIRSEQ_FILE)
         content = _read(path)
-        try:
-            ids = json.loads(content)
-            tokens = sorted(ids, key=ids.__getitem__)
-            if sorted(ids.values()) != list(range(len(tokens))):
-                raise ValueError("its ids are not 0, 1, 2, ...")
-        except (ValueError, AttributeError, TypeError) as error:
-            raise InputError(f"vocabulary {path!r} is not a JSON object of tokens and their ids "
-                             f"({error}); give a vocab.json of byte-level BPE.") from error
+        tokens = read_tokens(content, path)
         if name == _GPT2_FILES[0] and os.path.isfile(ordered):
             tokens = _fairseq_tokens(tokens, ordered)
             content = json.dumps({token: index for index, token in enumerate(tokens)}).encode()
+        check_merges(tokens, _read(merges), merges)
         return make_vocabulary(tokens, f"vocabulary {path!r}", content, _read(merges))
 
     def encode(self, text):
@@ -216,11 +211,54 @@ def make_vocabulary(tokens: Sequence[str], source: str, ids: bytes, merges: byte
     if not kinds:
         raise InputError(f"{source} has neither the special tokens of RoBERTa "
                          f"({', '.join(ROBERTA_ROLES.values())}) nor <|endoftext|> of GPT-2.")
-    for token in (*_CHARACTERS, *map("".join, _read_merges(merges))):
+    for token in (*_CHARACTERS, *map("".join, read_merges(merges))):
         if token not in known:
             raise InputError(f"{source} lacks {token!r}, a byte or what a merge of {MERGES_FILE} "
                              "gives; give the two files of one tokenizer.")
     return Vocabulary(tokens, source, {VOCAB_FILE: ids, MERGES_FILE: merges}, *kinds[0])
+
+
+def read_tokens(content: bytes, path: str) -> list[str]:
+    """Returns the tokens of a vocab.json in the order of their ids.
+
+    Raises:
+        InputError: it isn't an object whose values are 0, 1, 2, ...
+    """
+    ids = parse_json(content, f"vocabulary {path!r}")
+    if not all(type(index) is int for index in ids.values()) or sorted(
+            ids.values()) != list(range(len(ids))):
+        raise InputError(f"vocabulary {path!r} is not a JSON object of tokens and their ids: its "
+                         "ids are not 0, 1, 2, ...; give a vocab.json of byte pair encoding.")
+    return sorted(ids, key=ids.__getitem__)
+
+
+def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = "") -> None:
+    """Checks that a merges.txt is whole: that its lines are pairs, which give all tokens but single
+    characters, marks such as <s> and [MASK], and one in a hundred.
+
+    Args:
+        tokens: of the vocabulary beside it.
+        content, path: the file.
+        end: what the last piece of a word ends with.
+
+    Raises:
+        InputError: it isn't.
+    """
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text; give the file that belongs to the "
+                         "vocabulary.") from error
+    for number, line in enumerate(lines, 1):
+        if len(line.split()) not in (0, 2) and not line.startswith("#version"):
+            raise InputError(f"{path}, line {number}: {line[:40]!r} is not a pair of pieces; give "
+                             "the whole file that belongs to the vocabulary.")
+    merged = set(map("".join, read_merges(content)))
+    lost = [token for token in tokens if len(token.removesuffix(end)) > 1 and token not in merged
+            and not (token[0] in "<[" and token[-1] in ">]" or token.startswith("madeupword"))]
+    if len(lost) > len(tokens) // 100:
+        raise InputError(f"{path} gives {len(lost):,} of {len(tokens):,} tokens by no merge, such "
+                         f"as {lost[0]!r}; give the whole file that belongs to the vocabulary.")
 
 
 def _read(path):
@@ -232,7 +270,7 @@ def _read(path):
                          f"{VOCAB_FILE} and {MERGES_FILE} in one folder.") from error
 
 
-def _read_merges(content):
+def read_merges(content: bytes) -> list[tuple[str, ...]]:
     """Returns the pairs of merges.txt in the order of merging."""
     lines = content.decode("utf-8", "replace").split("\n")
     return [tuple(line.split()) for line in lines[lines[0].startswith("#version"):]

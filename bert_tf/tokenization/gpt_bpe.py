@@ -8,7 +8,6 @@ abbreviations, emoticons and addresses, may give other tokens.
 """
 
 import functools
-import json
 import os
 import re
 
@@ -17,7 +16,14 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.blocks import Memory, pack, unpack
-from bert_tf.tokenization.byte_bpe import MERGES_FILE, VOCAB_FILE, merge_pairs
+from bert_tf.tokenization.byte_bpe import (
+    MERGES_FILE,
+    VOCAB_FILE,
+    check_merges,
+    merge_pairs,
+    read_merges,
+    read_tokens,
+)
 from bert_tf.tokenization.vocabulary import Layout, Vocabulary
 
 END = "</w>"
@@ -84,9 +90,8 @@ class GptTokenizer(Tokenizer):
         """`do_lower_case` has no effect: text is always lower-cased."""
         del do_lower_case
         super().__init__(vocabulary, True)
-        lines = vocabulary.files[MERGES_FILE].decode("utf-8").split("\n")
-        pairs = [tuple(line.split()) for line in lines[lines[0].startswith("#version"):]]
-        self._ranks = {pair: rank for rank, pair in enumerate(pairs) if len(pair) == 2}
+        pairs = read_merges(vocabulary.files[MERGES_FILE])
+        self._ranks = {pair: rank for rank, pair in enumerate(pairs)}
         self._words = Memory(self._encode_word)
         self._chunks = Memory(lambda chunk: b"".join(
             self._words[word] for word, _ in self._cut_chunk(chunk)))
@@ -109,17 +114,14 @@ class GptTokenizer(Tokenizer):
         try:
             with open(path, "rb") as ids, open(os.path.join(folder, beside), "rb") as merges:
                 content, pairs = ids.read(), merges.read()
-            known = json.loads(content)
-            tokens = sorted(known, key=known.__getitem__)
-            if sorted(known.values()) != list(range(len(tokens))):
-                raise ValueError("its ids are not 0, 1, 2, ...")
         except OSError as error:
             raise InputError(f"{error.filename} can't be read ({error.strerror}); GPT's tokenizer "
                              f"has {VOCAB_FILE} and {MERGES_FILE} in one folder.") from error
-        except (ValueError, AttributeError, TypeError) as error:
-            raise InputError(f"vocabulary {path!r} is not a JSON object of tokens and their ids "
-                             f"({error}); give a vocab.json of GPT.") from error
-        tokens += [token for token in ROLES.values() if token not in known]
+        tokens = read_tokens(content, path)
+        special = [token for token in ROLES.values() if token not in tokens]
+        check_merges([token for token in tokens if token not in ROLES.values()], pairs,
+                     os.path.join(folder, beside), END)
+        tokens += special
         return Vocabulary(tokens, f"vocabulary {path!r}", {VOCAB_FILE: content, MERGES_FILE: pairs},
                           {**ROLES, "unk": tokens[0], "pad": tokens[0]}, LAYOUT)
 

@@ -156,6 +156,11 @@ class SentencepieceTokenizer(Tokenizer):
         return self._model.decode([index if index < size else vocabulary.unk_id for index in ids])
 
     @property
+    def has_sentinels(self) -> bool:
+        """Whether it is T5's, with <extra_id_0> and the like."""
+        return self._style.extra_ids > 0
+
+    @property
     def prepares(self) -> bool:
         """Whether text is prepared and cut as in ALBERT."""
         return self._style.prepares

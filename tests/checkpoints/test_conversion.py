@@ -397,6 +397,20 @@ def test_padding_of_the_vocabulary_is_kept_and_told(vocab_file, tmp_path):
     assert checkpoints.read(tmp_path / "out").do_lower_case is False
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, value):
+    shutil.copytree(GOLDEN / "hf_gelu", tmp_path / "in")
+    tensors = load_file(tmp_path / "in" / "model.safetensors")
+    name = next(name for name in tensors if name.endswith("layer.0.output.dense.weight"))
+    tensors[name].flat[3] = value
+    save_file(tensors, tmp_path / "in" / "model.safetensors")
+    for dry_run in (True, False):
+        with pytest.raises(InputError, match=f"{name} of .*in.* holds NaN or infinity"):
+            convert(tmp_path / "in", tmp_path / "out", "google", Changes(hidden_act="gelu"),
+                    dry_run=dry_run)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
 def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
     convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface", dry_run=True)
     assert not list(tmp_path.iterdir())
@@ -406,7 +420,7 @@ def test_nothing_is_written_where_something_is_or_in_a_dry_run(tmp_path):
         convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
     (tmp_path / "out" / "mine").unlink()
-    (tmp_path / "out.tmp-bert_tf-1").mkdir()        # what a killed process leaves
+    (tmp_path / "out.tmp-bert_tf-99999999").mkdir()        # what a killed process leaves
     convert(GOLDEN / "google_gelu", tmp_path / "out", "huggingface")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
         "config.json", "model.safetensors", "out"]

@@ -150,6 +150,12 @@ def test_flags_that_are_refused(prepare, random_text, flags, message):
         prepare(random_text(1), **{"recipe": "albert", **flags})
 
 
+def test_the_vocabulary_of_albert_is_refused_for_t5(prepare, model_file):
+    """Its last pieces, which are words, would be taken for sentinels."""
+    with pytest.raises(InputError, match="model of ALBERT or XLNet, which has no <extra_id_0>"):
+        prepare("a", recipe="t5", vocab_file=model_file)
+
+
 def test_a_vocabulary_without_special_tokens_is_refused(test_data, prepare):
     with pytest.raises(InputError, match="no special token for the role mask"):
         prepare("a", recipe="albert", vocab_file=str(test_data / "vocabs/t5/spiece.model"))

@@ -198,7 +198,7 @@ def test_files_of_others_are_left_alone(prepare, tmp_path, text):
     mine = {"r.tfrecord.tmp-old": b"1", "r.tfrecord.tmp-7": b"2", "r.manifest.json.tmp-notes": b"3"}
     for name, data in mine.items():
         (out / name).write_bytes(data)
-    (out / f"r.tfrecord{files._ASIDE}123").write_text("what a killed process of ours left")
+    (out / f"r.tfrecord{files._ASIDE}99999999").write_text("what a killed process of ours left")
     prepare(text)
     assert mine.items() <= content(out).items()
     assert sorted(content(out)) == sorted([*mine, "r.tfrecord", "r.manifest.json"])

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from bert_tf import networks
 from bert_tf.checkpoints import names
 from bert_tf.config import PRESETS, EncoderConfig, published
+from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.recipes import RECIPES
 from bert_tf.training.learners.electra import generator_config
@@ -130,3 +132,16 @@ def test_groups_are_those_of_a_division_in_floating_point():
     config = EncoderConfig(10, num_hidden_layers=22, num_hidden_groups=22)
     assert config.shares_layers and len(names.numbers(
         "encoder/layer_{i}/output/dense/bias", config)) == len(set(found)) == 21
+
+
+@pytest.mark.parametrize("recipe", ["bert", "t5", "xlnet", "mobilebert", "gpt"])
+def test_a_network_that_does_not_fit_into_the_memory_is_refused(recipe, monkeypatch):
+    config = config_of(recipe, "base")
+    monkeypatch.setattr(networks, "_machine_memory", lambda: 4 * config.num_weights - 1)
+    with pytest.raises(InputError, match=f"{config.num_weights:,} weights takes .* of memory"):
+        networks.build(config)
+
+
+def test_what_takes_long_is_announced(capsys):
+    networks.build(EncoderConfig(9, 4, 101, 1, 4, max_position_embeddings=4))
+    assert "making a network of 101 layers" in capsys.readouterr().out

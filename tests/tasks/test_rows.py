@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import InputError
+from bert_tf.tasks import rows as rows_module
 from bert_tf.tasks.rows import Omissions, Table, read_lines
 from bert_tf.tasks.task import Split
 
@@ -35,6 +36,16 @@ def test_only_line_feeds_end_lines(write):
     path = write("\ufeffa\rb\r\n\n\u2028\x85c\x0b\n\n\r\n\n")
     assert list(read_lines(path)) == [(1, "a\rb"), (2, ""), (3, "\u2028\x85c\x0b")]
     assert list(read_lines(write(gzip.compress(b"a\n\nb")))) == [(1, "a"), (2, ""), (3, "b")]
+
+
+def test_a_line_without_end_is_refused(write, monkeypatch):
+    """A small .gz may unpack to a line that fills the memory."""
+    monkeypatch.setattr(rows_module, "_LONGEST_LINE", 1 << 20)
+    path = write(gzip.compress(b"a\n" + b"b" * ((1 << 20) - 1) + b"\n" + bytes(1 << 21)))
+    lines = read_lines(path)
+    assert next(lines) == (1, "a") and len(next(lines)[1]) == (1 << 20) - 1
+    with pytest.raises(InputError, match="line 3 has more than 1 MB"):
+        next(lines)
 
 
 def test_quotes_in_tsv_are_plain_characters(write):

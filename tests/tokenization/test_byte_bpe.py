@@ -13,6 +13,7 @@ from hard_lines import HARD_LINES, any_text, random_lines
 from bert_tf.errors import InputError
 from bert_tf.tokenization import blocks, byte_bpe, open_tokenizer
 from bert_tf.tokenization.byte_bpe import ByteBpeTokenizer
+from bert_tf.tokenization.gpt_bpe import GptTokenizer
 
 SPACES = ["", " ", "  ", "a ", " a", "  a  b  ", "a\tb", "a \t\n b", "a\xa0b \u3000c", "\x1c\x1fa",
           "don't 'tis 's 'S", "snake_case e\u0301 1½²", "\x00a\x00", "中文 " * 30, "a" * 70]
@@ -163,6 +164,26 @@ def test_other_processes_and_folders_get_the_same_tokenizer(tokenizer, tmp_path)
         assert rows(copy, HARD_LINES) == rows(tokenizer, HARD_LINES)
 
 
+@pytest.mark.parametrize("change, part", [
+    (lambda merges: b"", "merges.txt gives 100 of 361 tokens by no merge, such as 'aa'"),
+    (lambda merges: merges[:len(merges) // 2 - 2], "is not a pair of pieces"),
+    (lambda merges: merges[:len(merges) // 2], "merges.txt gives 50 of 361 tokens by no merge"),
+    (lambda merges: merges[:-3], "is not a pair of pieces"),
+    (lambda merges: merges.replace(b" ", b""), "merges.txt, line 1: 'aa' is not a pair"),
+    (lambda merges: b"\xff", "is not UTF-8")])
+@pytest.mark.parametrize("end", ["", "</w>"])
+def test_merges_that_are_not_whole_are_refused(tmp_path, change, part, end):
+    letters = "abcdefghij"
+    merges = [(a, b + end) for a in letters for b in letters]
+    path = make_files(tmp_path, merges, *(((*letters,), [b + end for b in letters]) if end else ()))
+    assert open_tokenizer(path).name == ("gpt_bpe" if end else "byte_bpe")
+    content = (tmp_path / "merges.txt").read_bytes().replace(b"#version: 0.2\n", b"")
+    (tmp_path / "merges.txt").write_bytes(change(content.replace(end.encode(), b"")).replace(
+        b"\n", end.encode() + b"\n"))
+    with pytest.raises(InputError, match=part if not end else "merges.txt"):
+        open_tokenizer(path)
+
+
 def test_refusals(tmp_path):
     path = make_files(tmp_path / "a", [("a", "b")], special=["[CLS]"])
     with pytest.raises(InputError, match="special tokens of RoBERTa"):
@@ -174,9 +195,15 @@ def test_refusals(tmp_path):
     (tmp_path / "b" / "merges.txt").unlink()
     with pytest.raises(InputError, match=r"merges.txt' can't be read"):
         open_tokenizer(path)
-    for content in ("[]", "{\"a\": 1}", "{\"a\": [1]}", "nothing"):
+    for content, part in (("[]", "must hold a JSON object"), ("[0, 1]", "must hold a JSON object"),
+                          ('{"a": 1}', "is not a JSON object of tokens"),
+                          ('{"a": [1]}', "is not a JSON object of tokens"),
+                          ("nothing", "is not valid JSON"), ("[" * 5000, "is not valid JSON"),
+                          ('{"a":' * 5000, "is not valid JSON")):
         (tmp_path / "b" / "vocab.json").write_text(content)
-        with pytest.raises(InputError, match="is not a JSON object of tokens"):
-            open_tokenizer(path)
+        (tmp_path / "b" / "merges.txt").write_text("")
+        for kind in (ByteBpeTokenizer, GptTokenizer):
+            with pytest.raises(InputError, match=part):
+                kind.read_vocabulary(path)
     with pytest.raises(InputError, match="there is no vocabulary in"):
         open_tokenizer(str(tmp_path))

@@ -55,6 +55,8 @@ class ExampleSet:
         folder = os.path.dirname(os.path.abspath(path))
         shards = [(os.path.join(folder, shard["name"]), shard["bytes"])
                   for shard in self.manifest["shards"]]
+        if not shards:
+            raise InputError(f"{path} names no shard; {_AGAIN}")
         parts = [_unpadded(batch, self.max_seq_length, self._along)
                  for shard, size in shards for batch in _read_shard(shard, size, spec)]
         self.lengths = np.concatenate([lengths for lengths, *_ in parts])

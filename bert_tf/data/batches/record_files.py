@@ -15,6 +15,7 @@ from bert_tf.data.records.features import RecordFormat
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, is_gzip
+from bert_tf.options import check_shape
 
 _TABLE_ROWS = 128    # of a table of embeddings may be made full
 _SAMPLE = 16    # records of each file that are looked at before training starts
@@ -59,7 +60,10 @@ class RecordFiles:
         one of the batch before. 0 where records may be shuffled."""
         if self.manifest is None:
             return 0
-        pairing = PAIRINGS[recipes.of_manifest(self.manifest).segments.pairing]
+        pairing = PAIRINGS.get(recipes.of_manifest(self.manifest).segments.pairing)
+        if pairing is None:
+            raise InputError("the manifest of the records names a way to make segments that this "
+                             "version does not know: a later version made them.")
         if not (pairing.in_streams or pairing.in_rows):
             return 0
         return self.manifest["options"]["bsz_per_host"]
@@ -243,8 +247,21 @@ def record_features(manifest: Mapping[str, Any]
         tuple of `Feature`s, and the sizes that their `length` takes, a dict.
 
     Raises:
-        InputError: it names a feature that this version does not know.
+        InputError: it lacks a length, or names a feature that this version does not know.
     """
+    try:
+        found, sizes = _record_features(manifest)
+        for feature in found:
+            if feature.dtype not in ("int64", "float32"):
+                raise ValueError(f"{feature.name} is of {feature.dtype}")
+            check_shape(feature.length(**sizes) - 1, int, f"the length of {feature.name} less 1")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError("the manifest of the records does not describe their features "
+                         f"({type(error).__name__}: {error}); make the records again.") from error
+    return found, sizes
+
+
+def _record_features(manifest):
     options, task = manifest["options"], manifest.get("task")
     sizes = {"max_seq_length": options["max_seq_length"]}
     if task:
@@ -259,7 +276,9 @@ def record_features(manifest: Mapping[str, Any]
         further = tuple(features.Feature(**feature)
                         for feature in manifest.get("further_features", ()))
         return features.ANSWER_SPAN + labels + further, {**sizes, "num_labels": 2}
-    sizes["max_predictions_per_seq"] = masking.find(recipes.of_manifest(manifest).corruption).slots(
+    recipe = recipes.of_manifest(manifest)
+    PAIRINGS[recipe.segments.pairing]       # is known
+    sizes["max_predictions_per_seq"] = masking.find(recipe.corruption).slots(
         options["max_predictions_per_seq"], options["max_seq_length"])
     if "max_target_length" in options:
         sizes["max_target_length"] = options["max_target_length"]

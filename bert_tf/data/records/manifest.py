@@ -3,7 +3,6 @@
 
 import fnmatch
 import glob
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,8 +10,23 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.options import check_shape, read_json
 
 SUFFIX = ".manifest.json"
+_FEATURE = {"name": str, "dtype": str, "axis": (str, int), "end?": (str, type(None))}
+# What is read of a manifest, see `check_shape`.
+_SHAPE = {
+    "shards": [{"name": str, "records": int, "bytes": int, "crc32c?": (str, int)}],
+    "options": {"max_seq_length?": int, "max_predictions_per_seq?": int, "bsz_per_host?": int,
+                "max_target_length?": int},
+    "vocabulary": {"size?": int, "sha256?": str},
+    "task?": {"kind": str, "num_choices": int, "labels": [(str, int)], "multi_label": bool,
+              "features?": [_FEATURE]},
+    "recipe?": {"name": str},
+    "counts?": {"instances?": int},
+    "features?": [str],
+    "further_features?": [_FEATURE]}
+_VOCABULARY = {"vocabulary": {"size": int, "sha256": str}}
 
 
 def manifest_path(output_file: str) -> str:
@@ -30,19 +44,18 @@ def shard_name(output_file: str, index: int, count: int) -> str:
     return f"{output_file.removesuffix(ending)}-{index:05d}-of-{count:05d}{ending}"
 
 
-def load_manifest(path: str) -> dict[str, Any]:
-    """Reads a manifest.
+def load_manifest(path: str, has_vocabulary: bool = False) -> dict[str, Any]:
+    """Reads a manifest, which must describe its vocabulary if `has_vocabulary`.
 
     Raises:
         InputError: it is not one.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            manifest = json.load(file)
-        for key in ("shards", "options", "vocabulary"):
-            if key not in manifest:
-                raise ValueError(f"it has no {key}")
-    except (OSError, ValueError, TypeError) as error:
+        manifest = read_json(path)
+        check_shape(manifest, _SHAPE)
+        if has_vocabulary:
+            check_shape(manifest, _VOCABULARY)
+    except (InputError, ValueError) as error:
         raise InputError(f"{path} is not a manifest of records ({error}).") from error
     return manifest
 
@@ -80,7 +93,7 @@ def find_manifests(shards: Iterable[str]
     found = []
     for folder in sorted({os.path.dirname(path) for path in wanted}):
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*" + SUFFIX))):
-            manifest = load_manifest(path)
+            manifest = load_manifest(path, has_vocabulary=True)
             # The shards of a manifest may lie in several folders; names are relative to its own.
             entries = {wanted[real]: shard for shard in manifest["shards"]
                        if (real := os.path.realpath(os.path.join(folder, shard["name"]))) in wanted}
