@@ -165,6 +165,23 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
         mask != ((place >= 0) & (place < lengths))).any((1, 2))
     problems[f"segment_ids are not {'from 0 to 4' if cls_last else '0 or 1'}."] = _outside(
         f["segment_ids"], 5 if cls_last else 2)
+    problems |= _label_problems(f, form, length)
+    if form.is_masked:
+        made = masking.find(recipes.of_manifest(record or None).corruption)
+        problems.update(_mask_problems(
+            f, length, Layout(0, 0, 0) if made.hides_special else Layout()))
+        # A unit of more tokens than may be masked is passed over.
+        if not made.always_predicts or made.units != "subwords":
+            problems.pop(_NOTHING)
+    elif "mask_id" in record.get("vocabulary", {}):
+        problems["a token is masked already, but masks are to be drawn while training."] = (
+            f["input_ids"] == record["vocabulary"]["mask_id"]).any(1)
+    return problems
+
+
+def _label_problems(f, form, length):
+    """Returns the problems of labels, positions and weights; `length` [B, 1] as above."""
+    problems = {}
     for name in {"label_weights", "token_boundary", "token_label_ids",
                  "token_label_weights", "entities"} & form.names:
         problems[f"{name} are not 0 or 1."] = _outside(f[name], 2)
@@ -179,16 +196,6 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     for name in {"span_weights", "word_order_weights"} & form.names:
         problems[f"{name} are not 0 or 1, and 0 where nothing is predicted."] = (
             (f[name] != 0) & ((f[name] != 1) | (f["masked_lm_weights"] == 0))).any(1)
-    if form.is_masked:
-        made = masking.find(recipes.of_manifest(record or None).corruption)
-        problems.update(_mask_problems(
-            f, length, Layout(0, 0, 0) if made.hides_special else Layout()))
-        # A unit of more tokens than may be masked is passed over.
-        if not made.always_predicts or made.units != "subwords":
-            problems.pop(_NOTHING)
-    elif "mask_id" in record.get("vocabulary", {}):
-        problems["a token is masked already, but masks are to be drawn while training."] = (
-            f["input_ids"] == record["vocabulary"]["mask_id"]).any(1)
     return problems
 
 

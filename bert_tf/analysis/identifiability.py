@@ -72,12 +72,11 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
     layers, _, width = readings[0].hidden.shape
     texts = [[(reading.hidden[layer], reading.hidden[0]) for reading in readings]
              for layer in range(layers)]
-    shares: dict[str, list] = {name: [] for name in MEASURES}
+    shares = {measure: [_share(identified(*pair, measure) for pair in pairs) for pairs in texts]
+              for measure in MEASURES}
     mlp = MlpProbe(width, width, epochs=mlp_epochs) if mlp_epochs else None
     across = np.zeros((layers, layers))
     for layer, pairs in enumerate(texts):
-        for measure in MEASURES:
-            shares[measure].append(_share(identified(*pair, measure) for pair in pairs))
         probe = LinearProbe(width, width)
         for pair in pairs[:learned]:
             probe.add(*pair)
@@ -86,8 +85,8 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
             mlp.fit(pairs[:learned], pairs[learned:tested])
             shares.setdefault("mlp", []).append(_tested(mlp, pairs[tested:]))
         progress()
-    found = {**{name: shares[name] for name in MEASURES}, "linear": np.diag(across),
-             **({"mlp": shares["mlp"]} if mlp else {})}
+    learned_by_mlp = {"mlp": shares.pop("mlp")} if mlp else {}
+    found = {**shares, "linear": np.diag(across), **learned_by_mlp}
     tokens = [len(reading.input_ids) for reading in readings]
     return Identification(
         {name: np.array(values) for name, values in found.items()},

@@ -215,12 +215,26 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: the format huggingface has no "
                          f"{weights.config.model_type} yet; choose another format.")
     model = MODEL_OF[weights.config.model_type]
+    _check_network(weights, model)
+    _check_causal(weights)
+    task = _only_task(weights, model)
+    unused = unused_positions(model, {"pad_token_id": padding_id(weights, model)})
+    notes = model.notes
+    if unused:
+        notes = (*notes, f"{unused} rows, which no token has, are put before those of the "
+                         "positions.")
+    if weights.config.is_causal and "pooler" in weights.heads:
+        notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
+    return _table(model, task, model.prefix if _heads(weights, model) else "", notes)
+
+
+def _check_network(weights, model):
+    """Raises InputError if models of this type compute something else."""
     if model.check:
         model.check(weights)
     else:
         check_parts(weights, {*model.keys, *model.defaults,
                               *(["directionality"] if model.causal else [])})
-    _check_causal(weights)
     for key in (key for key, theirs in model.names.items() if not theirs):
         only = model.defaults.get(key, getattr(EncoderConfig, key))
         if getattr(weights.config, key) != only:
@@ -229,6 +243,14 @@ def table_for(weights: Weights) -> Format:
                              "choose another format.")
     if "num_hidden_groups" in model.keys:
         check_groups(weights.config, weights.source)
+
+
+def _only_task(weights, model):
+    """Returns the one classifier among the heads, None if there is none.
+
+    Raises:
+        InputError: there are several, or Hugging Face's is another.
+    """
     tasks = [name for name in names.CLASSIFIERS if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}, which Hugging "
@@ -237,15 +259,7 @@ def table_for(weights: Weights) -> Format:
         raise InputError(f"{weights.source}: Hugging Face's models of the type "
                          f"{weights.config.model_type} have a hidden layer in the head of "
                          f"{other}, and would compute something else; give --leave_out={other}.")
-    unused = unused_positions(model, {"pad_token_id": padding_id(weights, model)})
-    notes = model.notes
-    if unused:
-        notes = (*notes, f"{unused} rows, which no token has, are put before those of the "
-                         "positions.")
-    if weights.config.is_causal and "pooler" in weights.heads:
-        notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
-    return _table(model, tasks[0] if tasks else None,
-                  model.prefix if _heads(weights, model) else "", notes)
+    return tasks[0] if tasks else None
 
 
 def _check_causal(weights):

@@ -1,5 +1,6 @@
 """`config.json` of Hugging Face's checkpoints: the configuration that it describes, and back."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from bert_tf.checkpoints import names
@@ -87,6 +88,19 @@ def padding_id(weights: Weights, model: Model) -> int:
     return weights.tokenizer.vocabulary.pad_id if weights.tokenizer else model.pad_token_id
 
 
+def describe_labels(weights: Weights, heads: Iterable[str]) -> dict[str, dict]:
+    """Returns the names of the labels as config.json has them, of the first classifier that is one
+    of `heads`; {} without one."""
+    biases = {f"{head}/dense/bias" for head in heads}
+    count = next((tensor.shape[0] for name, tensor in weights.tensors.items() if name in biases), 0)
+    if not count:
+        return {}
+    called = weights.labels if len(weights.labels) == count else [
+        f"LABEL_{i}" for i in range(count)]
+    return {"id2label": {str(i): label for i, label in enumerate(called)},
+            "label2id": {label: i for i, label in enumerate(called)}}
+
+
 def describe(weights: Weights) -> dict[str, Any]:
     """The values of `config.json`."""
     heads, config = set(weights.heads), weights.config
@@ -94,10 +108,6 @@ def describe(weights: Weights) -> dict[str, Any]:
         heads.remove("next_sentence")       # of three classes, which no class has
     model = MODEL_OF[config.model_type]
     back = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
-    count = next((tensor.shape[0] for name, tensor in weights.tensors.items()
-                  if name in [f"{head}/dense/bias" for head in names.CLASSIFIERS]), 0)
-    called = weights.labels if len(weights.labels) == count else [
-        f"LABEL_{i}" for i in range(count)]
     dtypes = {tensor.dtype for tensor in weights.tensors.values()}
     causal = ((model.causal, {"masked_lm"}),) if config.is_causal else ()
     classes = (*TASK_CLASSES, *causal, *model.pretraining, ("Model", set()))
@@ -115,8 +125,7 @@ def describe(weights: Weights) -> dict[str, Any]:
         **({"is_decoder": True} if config.is_causal else {}),
         "tie_word_embeddings": "masked_lm/output_weights" not in weights.tensors,
         **({"torch_dtype": dtypes.pop()} if len(dtypes) == 1 else {}),
-        **({"id2label": {str(i): label for i, label in enumerate(called)},
-            "label2id": {label: i for i, label in enumerate(called)}} if count else {}),
+        **describe_labels(weights, names.CLASSIFIERS),
         **next(({"problem_type": theirs} for theirs, ours in PROBLEMS.items()
                 if ours in heads - {"classification"}), {}),
         **model.written,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bert_tf.checkpoints import rules, safetensors_files
+from bert_tf.checkpoints.huggingface_config import describe_labels
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights
 from bert_tf.checkpoints.xlnet import (
@@ -149,9 +150,6 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """
     config, tokenizer = weights.config, weights.tokenizer
     head = next((name for name in _CLASSES if name in weights.heads), None)
-    labels = weights.labels or [f"LABEL_{i}" for i in range(next(
-        (tensor.shape[0] for name, tensor in weights.tensors.items()
-         if head and name == f"{head}/dense/bias"), 0))]
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {
         "architectures": [f"XLNet{_CLASSES[head] if head else 'Model'}"], "model_type": TYPE,
         **{theirs: getattr(config, ours) for theirs, ours in _KEYS.items()},
@@ -159,8 +157,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
         "ff_activation": next(theirs for theirs, ours in _ACTIVATIONS.items()
                               if ours == config.ff_activation), **_FIXED,
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 5,
-        **({"id2label": {str(i): label for i, label in enumerate(labels)},
-            "label2id": {label: i for i, label in enumerate(labels)}} if labels else {}),
+        **describe_labels(weights, [head] if head else []),
         **next(({"problem_type": theirs} for theirs, ours in _PROBLEMS.items() if ours == head),
                {})}, tokenizer, {
             "tokenizer_class": "XLNetTokenizer",

@@ -11,6 +11,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 
 _BLOCK = 1 << 20
+_LONGEST_VALUE = 1 << 28    # characters; a small .gz may unpack to an element that fills the memory
 _SPACE = re.compile(r"[ \t\n\r]*")
 _AFTER_VALUE = frozenset(",:]} \t\n\r")
 _DECODER = json.JSONDecoder()
@@ -25,6 +26,8 @@ class _Text:
     def _more(self):
         """Reads at least as much again as is held; returns False at the end of the file."""
         rest = self._text[self._at:]
+        if len(rest) > _LONGEST_VALUE:
+            raise ValueError(f"an element has more than {_LONGEST_VALUE >> 20} million characters")
         block = self._file.read(max(_BLOCK, len(rest)))
         self._text, self._at = rest + block, 0
         return bool(block)

@@ -42,6 +42,17 @@ def test_elements_come_before_the_file_is_read_to_its_end(tmp_path, monkeypatch)
         next(elements)
 
 
+def test_an_element_without_end_is_refused(tmp_path, monkeypatch):
+    """A small .gz may unpack to an element that fills the memory."""
+    monkeypatch.setattr(json_elements, "_BLOCK", 16)
+    monkeypatch.setattr(json_elements, "_LONGEST_VALUE", 1 << 20)
+    text = '{"data": [1, "' + "a" * (1 << 10) + '", "' + "b" * (1 << 23)
+    elements = json_elements.read_elements(write(tmp_path, gzip.compress(text.encode())), "data")
+    assert [next(elements), len(next(elements))] == [1, 1 << 10]
+    with pytest.raises(InputError, match="an element has more than 1 million characters"):
+        next(elements)
+
+
 @pytest.mark.parametrize("text", [
     "", "[]", "{}", '{"data": 1}', '{"data": [1}', '{"data": [1,]}', '{"data": [1 2]}',
     '{"data": [1]', '{"data": [1', '{"data": [1]} x', '{"data": [], "data": []}', "plain text",
