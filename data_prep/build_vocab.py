@@ -49,6 +49,7 @@ from bert_tf.tokenization.words import split_sequence
 tokenizers = lazy_loader.load("tokenizers")
 
 _PIECE_BYTES = 1 << 22
+_REPEATED = 1024        # of a word in one text of the library, which takes much memory for each
 _ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json",
             "elmo_words": "", "sequence_words": ""}
 # Files beside --output_file.
@@ -235,7 +236,8 @@ def _train(model, trainer, first, job, words):
     # The trainer numbers single characters in the random order of a hash table, and breaks ties by
     # these numbers; as "special tokens" they are numbered in our order.
     tokenizer.train_from_iterator(
-        (f"{word} " * count for word, count in sorted(words.items())),
+        (f"{word} " * min(count - start, _REPEATED) for word, count in sorted(words.items())
+         for start in range(0, count, _REPEATED)),
         trainer(vocab_size=job.vocab_size, min_frequency=job.min_frequency, special_tokens=first,
                 show_progress=False))
     return tokenizer
