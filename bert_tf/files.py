@@ -28,7 +28,7 @@ _ASIDE = ".tmp-bert_tf-"
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Flags that name files or folders.
 PATH_FLAGS = re.compile(
-    "(?:.*_)?(?:file|dir|checkpoint|path)|ensemble|eval_text|glove_embs|input|masked_lm|"
+    "(?:.*_)?(?:file|filelist|dir|checkpoint|path)|ensemble|eval_text|glove_embs|input|masked_lm|"
     "output|peer_python|picture|predecessor|student|teacher")
 # Time for a process that was stopped to release what it holds.
 _LOCK_SECONDS = 1.0
