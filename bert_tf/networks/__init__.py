@@ -1,12 +1,8 @@
 """Networks: from ids to named tensors."""
 
-import contextlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
-
-from bert_tf.errors import InputError
 
 if TYPE_CHECKING:
     from bert_tf.config import Sizes
@@ -21,32 +17,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__, submod_attrs={"bilstm": ["BiLstm"], "elmo": ["Elmo"],
                             "encoder": ["BertEncoder", "pool"],
                             "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"],
+                            "memory": ["check_memory"],
                             "mobilebert": ["MobileBert"],
                             "sequence_lstm": ["SequenceLstm"], "t5": ["T5"],
                             "universal": ["UniversalTransformer"], "xlnet": ["XLNet"]})
 __all__ += ["NETWORKS", "build"]
-
-
-_MANY_LAYERS = 100
-_MANY_WEIGHTS = 1_000_000_000
-
-
-def _machine_memory():
-    """Returns the bytes of memory that this process may have."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
-        memory = min(memory, int(file.read()))
-    return memory
-
-
-def _check_memory(config):
-    weights, layers = getattr(config, "num_weights", 0), config.num_hidden_layers
-    what = f"a network of {layers:,} layers and {weights:,} weights"
-    if 4 * weights > _machine_memory():
-        raise InputError(f"{what} takes {4 * weights / 1e9:,.1f} GB, and this machine has "
-                         f"{_machine_memory() / 1e9:,.1f} GB of memory; give smaller sizes.")
-    if layers > _MANY_LAYERS or weights > _MANY_WEIGHTS:
-        print(f"making {what}, which takes a while", flush=True)
 
 
 def build(config: "Sizes", **options: Any) -> Any:
@@ -62,5 +37,5 @@ def build(config: "Sizes", **options: Any) -> Any:
     A network that takes long to make is announced in one line; one that does not fit into this
     machine's memory is refused.
     """
-    _check_memory(config)
+    __getattr__("check_memory")(config)
     return __getattr__(NETWORKS[type(config).__name__])(config, **options)
