@@ -95,8 +95,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     print(describe(job, recipe, records, terms), flush=True)
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
-        if training.is_chief(strategy):
-            flags.keep(settings, settings.output_dir)
+        begin = functools.partial(flags.keep, settings, settings.output_dir)
         trainer = None
         for stage in stages[training.stacking.newest(stages):]:
             if not stage.is_reached:
@@ -104,7 +103,7 @@ def main(job: PretrainingFlags, settings: TrainSettings,
                 break
             trainer = pretrain(job, stack, stage, functools.partial(
                 _make, stage.config, recipe, terms, of_learners),
-                strategy, records, eval_records)
+                strategy, records, eval_records, begin if training.is_chief(strategy) else None)
         return trainer
 
 
@@ -130,9 +129,9 @@ def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSett
     return records
 
 
-def pretrain(job, stack, stage, make, strategy, records, eval_records):
+def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=None):
     """Trains and evaluates a stage, as the flags ask; returns the trainer. Without --stack_layers
-    there is one stage."""
+    there is one stage. `begin` is called when the folder is known to be this run's."""
     settings = stage.settings
     if stage.name:
         print(stage.name, flush=True)
@@ -149,6 +148,8 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records):
             run.save()
         else:
             initialize(run, trainer, job)
+    if begin:
+        begin()
     if hasattr(trainer.learner.encoder, "take_counts") and not run.step:
         trainer.learner.encoder.take_counts(data.manifest.token_counts(records.manifest))
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "

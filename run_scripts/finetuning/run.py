@@ -281,7 +281,6 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     make_folder(settings.output_dir, "output_dir")
     if is_chief:
         make_folder(folder, "records_dir")
-        flags.keep(task_flags, settings.output_dir)
         for one in records.values():
             one.report(*one.make(model_flags.num_workers, not model_flags.records_dir))
     training.wait_for_workers(strategy)
@@ -297,6 +296,8 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
                                      model_flags.keep_head)
     if model_flags.do_train:
         run.tuning.check(sets["train"])
+    if is_chief:
+        flags.keep(task_flags, settings.output_dir)
     return run
 
 
