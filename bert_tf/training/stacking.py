@@ -47,25 +47,18 @@ class Stage:
     is_reached: bool = True
 
 
-def _numbers(settings, name, kind, least, count):
-    """The numbers of a flag of `StackingSettings`, None if it is not given.
+def _numbers(stacking, name, kind, count):
+    """Returns the numbers of a flag of `StackingSettings`, None if it is not given.
 
     Raises:
-        InputError: they are not `count` numbers of at least `least`.
+        InputError: they are not `count` numbers.
     """
-    given = getattr(settings, name)
-    if not given:
-        return None
-    try:
-        values = [kind(value) for value in given]
-        if len(values) != count or not all(least <= value < float("inf") for value in values):
-            raise ValueError
-    except ValueError:
-        raise InputError(
-            f"--{name} is {','.join(given)}; with --stack_layers="
-            f"{','.join(settings.stack_layers)} it takes {count} numbers of at least {least}, with "
-            "commas between.") from None
-    return values
+    given = getattr(stacking, name)
+    if given and len(given) != count:
+        raise InputError(f"--{name} is {','.join(given)}; with --stack_layers="
+                         f"{','.join(stacking.stack_layers)} it takes {count} numbers, with commas "
+                         "between.")
+    return [kind(value) for value in given] or None
 
 
 def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
@@ -82,11 +75,6 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
         InputError: it can't be divided so; names the flag.
     """
     if not stacking.stack_layers:
-        given = [name for name, value in dataclasses.asdict(stacking).items()
-                 if value != getattr(StackingSettings(), name)]
-        if given:
-            raise InputError(f"--{given[0]} is for progressive stacking; give --stack_layers too, "
-                             "or leave it out.")
         return [Stage(config, settings)]
     depths = _check_depths(stacking, config, networks)
     stages: list[Stage] = []
@@ -112,16 +100,16 @@ def _changes(settings, stacking, count):
     Raises:
         InputError: they can't be divided so.
     """
-    steps = _numbers(stacking, "stack_steps", int, 1, count - 1) or []
+    steps = _numbers(stacking, "stack_steps", int, count - 1) or []
     steps.append(settings.num_train_steps - sum(steps))
     if len(steps) != count or steps[-1] < 1:
         raise InputError(
             f"--stack_steps is {','.join(stacking.stack_steps) or 'not given'}; give the steps of "
             f"all {count} stages but the last, together fewer than --num_train_steps "
             f"({settings.num_train_steps}).")
-    rates = (_numbers(stacking, "stack_learning_rates", float, 0, count + 1)
+    rates = (_numbers(stacking, "stack_learning_rates", float, count + 1)
              or [settings.learning_rate] * count + [settings.end_learning_rate])
-    warmups = (_numbers(stacking, "stack_warmup_steps", int, 0, count)
+    warmups = (_numbers(stacking, "stack_warmup_steps", int, count)
                or [settings.num_warmup_steps] * count)
     for number, (warmup, its) in enumerate(zip(warmups, steps)):
         if warmup > its:
@@ -143,7 +131,7 @@ def _check_depths(stacking, config, networks):
         raise InputError("--stack_layers is for layers of BERT's kind that each have weights of "
                          f"their own, which this network ({config.model_type}) has not; leave it "
                          "out.")
-    depths = _numbers(stacking, "stack_layers", int, 1, len(stacking.stack_layers)) or []
+    depths = [int(depth) for depth in stacking.stack_layers]
     if depths[-1] != config.num_hidden_layers:
         raise InputError(f"--stack_layers ends with {depths[-1]}, but the configuration has "
                          f"{config.num_hidden_layers} layers (num_hidden_layers); make them equal.")

@@ -296,12 +296,12 @@ def test_other_ways_to_stack_are_noticed(whole, train, tmp_path, capsys):
     ({"stack_layers": ["3", "4"]}, "3,4: a network of 4 layers can't be made of whole copies"),
     ({"stack_layers": ["4", "4"]}, "whole copies"),
     ({"stack_layers": ["1", "2"]}, "ends with 2, but the configuration has 4 layers"),
-    ({"stack_layers": ["a", "4"]}, "--stack_layers is a,4.*takes 2 numbers of at least 1"),
-    ({"stack_layers": []}, "--stack_steps is for progressive stacking; give --stack_layers"),
+    ({"stack_layers": ["a", "4"]}, "--stack_layers is a,4; each must be a whole number at least 1"),
+    ({"stack_layers": []}, "--stack_steps=2,2 is for progressive stacking"),
     ({"stack_steps": []}, "--stack_steps is not given; give the steps of all 3 stages"),
     ({"stack_steps": ["5", "4"]}, "together fewer than --num_train_steps .9."),
-    ({"stack_steps": ["3"]}, "--stack_steps is 3; .* takes 2 numbers of at least 1"),
-    ({"stack_learning_rates": ["1", "nan", "1", "0"]}, "it takes 4 numbers of at least 0"),
+    ({"stack_steps": ["3"]}, "--stack_steps is 3; .* takes 2 numbers"),
+    ({"stack_learning_rates": ["1", "nan", "1", "0"]}, "each must be a number at least 0"),
     ({"stack_warmup_steps": ["4", "1", "1"]}, "stage 1 has 2 steps .* warm-up of 4"),
 ])
 def test_what_can_not_be_divided_is_refused(changes, message):
