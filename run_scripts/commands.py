@@ -46,8 +46,6 @@ COMMANDS = {
     # What models have learned, and what programs cost.
     "bert-analyze": "run_scripts.analysis",
     "bert-benchmark": "benchmarks",
-    # Not joined to others yet.
-    "bert-run-theseus": "run_scripts.run_theseus",
 }
 SEVERAL = ("bert-finetune", "bert-analyze", "bert-benchmark")
 _FINETUNE = ("classifier", "squad", "tagger", "multiple-choice", "multitask", "text-to-text")
@@ -55,12 +53,14 @@ _FINETUNE = ("classifier", "squad", "tagger", "multiple-choice", "multitask", "t
 VARIANTS = {
     "bert-build-vocab": {"--init_vocab_file": "data_prep.extend_vocab"},
     "bert-create-pretraining-data": {"--train_filelist": "data_prep.import_ernie_data"},
+    "bert-distill": {"--recipe=theseus": "run_scripts.run_theseus"},
     "bert-quantise-model": {"--measure_sensitivity": "run_scripts.measure_sensitivity"},
 }
 # Names of earlier versions: the command that each is now, with its first arguments.
 OLD_NAMES = {
     "bert-extend-vocab": "bert-build-vocab --init_vocab_file=",
     "bert-import-ernie-data": "bert-create-pretraining-data --train_filelist=",
+    "bert-run-theseus": "bert-distill --recipe=theseus",
     "bert-measure-sensitivity": "bert-quantise-model --measure_sensitivity",
     **{f"bert-run-{name}": f"bert-finetune {name}" for name in _FINETUNE},
     "bert-analyze-attention": "bert-analyze attention",

@@ -10,6 +10,9 @@ model like any other. The same command started again continues where it stopped.
 4, "num_attention_heads": 4, "intermediate_size": 1024}, which begins with random weights, or the
 folder of a model, of which --student_layers takes some layers.
 
+With --recipe=theseus the layers of a fine-tuned model are replaced instead, and other flags apply:
+bert-distill --recipe=theseus --help.
+
 Example:
     bert-distill --teacher=/tmp/mrpc --student=uncased_L-12_H-768_A-12 --student_layers=0,1,2 \\
         --recipe=pkd --task=MRPC --data_dir=glue/MRPC --output_dir=/tmp/mrpc_small

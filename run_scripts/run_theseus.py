@@ -7,7 +7,7 @@ gets what bert-finetune writes there: the successor is a model like any other. T
 command started again continues where it stopped.
 
 Example:
-    bert-run-theseus --predecessor=/tmp/mrpc --successor_layers=6 --task=MRPC \\
+    bert-distill --recipe=theseus --predecessor=/tmp/mrpc --successor_layers=6 --task=MRPC \\
         --data_dir=glue/MRPC --replacing_rate=0.3 --scheduler_linear_k=0.0006 \\
         --output_dir=/tmp/mrpc_theseus
 """
@@ -52,6 +52,8 @@ class TheseusFlags:
         "trained, as the original does. This takes more memory.")
     do_eval: bool = option(True, "Score the successor, on the files that have labels.")
     do_predict: bool = option(False, "Predict the test files.")
+    recipe: str = option(
+        "theseus", "Way of distillation; others have other flags.", choices=("theseus",))
 
     @property
     def replacing(self) -> Replacing:

@@ -87,6 +87,9 @@ def test_programs_have_a_line_each(command):
     ("bert-build-vocab --flagfile={folder}/flags.txt", "data_prep.extend_vocab"),
     ("bert-build-vocab --flagfile={folder}/absent.txt", "data_prep.build_vocab"),
     ("bert-quantise-model --measure_sensitivity --task=mrpc", "run_scripts.measure_sensitivity"),
+    ("bert-distill --recipe=theseus --predecessor=a", "run_scripts.run_theseus"),
+    ("bert-distill --recipe theseus", "run_scripts.run_theseus"),
+    ("bert-distill --recipe=pkd --teacher=a", "run_scripts.distill"),
     ("bert-finetune tagger --task=mrpc", "run_scripts.run_tagger"),
     *((f"bert-finetune {flags}", f"run_scripts.run_{name}") for flags, name in (
         ("--task=mrpc --do_train", "classifier"), ("--task_name STS-B", "classifier"),

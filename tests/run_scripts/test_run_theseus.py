@@ -1,4 +1,4 @@
-"""bert-run-theseus: the model with which a successor begins, and runs that were killed."""
+"""BERT-of-Theseus: the model with which a successor begins, and runs that were killed."""
 
 import os
 import shutil
