@@ -35,8 +35,8 @@ def mask_tokens(features: Mapping[str, np.ndarray], vocabulary: Vocabulary, shar
 
 def attention_gradients(encoder, objective, batch: Mapping[str, np.ndarray]
                         ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the attention weights, and the derivatives of the mean loss by them: float32 [L, B,
-    N, S, S], 0 in rows and columns of padding.
+    """Returns the attention weights, and the derivatives of the mean loss by them: float32
+    [L, B, N, S, S], 0 in rows and columns of padding.
 
     The derivative by token i's weight of token j is the derivative by the head's output at i, times
     j's value vector. The softmax is not part of it: the weights count as free.

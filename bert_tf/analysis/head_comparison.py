@@ -39,8 +39,8 @@ def scale(distances: np.ndarray) -> np.ndarray:
 
 
 def pairwise_divergence(attention: np.ndarray) -> np.ndarray:
-    """Returns the Kullback-Leibler divergence of head j from head i of a layer, row by row: [L, N,
-    n, n] -> [L, N, N, n]. log 0 counts as -40."""
+    """Returns the Kullback-Leibler divergence of head j from head i of a layer, row by row:
+    [L, N, n, n] -> [L, N, N, n]. log 0 counts as -40."""
     attention = np.asarray(attention, np.float64)
     logs = np.where(attention > 0, np.log(np.where(attention > 0, attention, 1.0)), -40.0)
     cross = -np.einsum("lirc,ljrc->lijr", attention, logs)

@@ -165,8 +165,8 @@ def draw_heads(path: str, title: str, attention: np.ndarray) -> None:
 
 def draw_plane(path: str, title: str, points: np.ndarray, statistics: Mapping[str, np.ndarray]
                ) -> None:
-    """Draws heads as points, float [L * N, 2], whose distances are those of their maps, coloured as
-    in the original by `Statistics.result`."""
+    """Draws heads as points, float [L * N, 2], as far apart as their maps, coloured by
+    `Statistics.result` as in the original."""
     layers, heads = statistics["entropy"].shape
     rules = (("entropy", 3.8, "broad", "#9498a0"), ("right", 0.5, "next", "#4269d0"),
              ("left", 0.5, "previous", "#3ca951"), ("sep", 0.6, "[SEP]", "#efb118"),

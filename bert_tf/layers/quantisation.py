@@ -169,8 +169,8 @@ class RoundsTables:
 
     def round_rows(self, words: Tensor, positions: Tensor, tables: Sequence[keras.Variable],
                    training: bool) -> tuple[Tensor, Tensor]:
-        """Rounds the looked-up rows of words, float [B, S, width], and of positions, float [S,
-        width].
+        """Rounds the looked-up rows of words, float [B, S, width], and of positions, float
+        [S, width].
 
         Args:
             tables: of words and of positions.

@@ -162,8 +162,8 @@ class SelfAttention(FromConfig, keras.layers.Layer):
         Args:
             x: float [B, S, H].
             bias: float, broadcast to [B, N, S, S], added to the scores.
-            head_mask: float [N], a factor for each head's output; or float that broadcasts to [B,
-                N, S, D].
+            head_mask: float [N], a factor for each head's output; or float that broadcasts to
+                [B, N, S, D].
 
         Returns:
             [B, S, N * D], and a dict of [B, N, S, S]: `attention_probs`, before dropout, the

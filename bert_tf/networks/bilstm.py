@@ -97,8 +97,8 @@ class BiLstm(FromConfig, keras.Model):
                 "embedding_output": x, "layer_outputs": [states]}
 
     def _read(self, x, mask):
-        """Returns both directions' states at each token, float [B, S, 2 * U], and final states, [B,
-        2 * U], of texts whose tokens have 1 in `mask`, integer [B, S]."""
+        """Returns both directions' states at each token, float [B, S, 2 * U], and final states,
+        [B, 2 * U], of texts whose tokens have 1 in `mask`, integer [B, S]."""
         is_token, units = ops.cast(mask, "bool"), self.config.lstm_size
         forward, backward = self.lstms
         states, end = forward(x, is_token)

@@ -149,9 +149,9 @@ class BertEncoder(FromConfig, keras.Model):
 
         Returns:
             `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, E],
-            `layer_outputs` (list of L [B, S, H]), and on request `attention_probs` (list of L [B,
-            N, S, S], before dropout), the softmax of `attention_scores`, float32, which heads with
-            fixed patterns lack.
+            `layer_outputs` (list of L [B, S, H]), and on request `attention_probs` (list of L
+            [B, N, S, S], before dropout), the softmax of `attention_scores`, float32, which heads
+            with fixed patterns lack.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.

@@ -16,7 +16,7 @@ from bert_tf.objectives.lstms import LstmReader
 
 Batch = Mapping[str, Tensor]
 
-# Initializers of the heads' matrices that differ from those of the network's, by model type:
+# Initializers of the heads' matrices that differ from the network's, by model type:
 # google-research/electra uses the default of `tf.layers.dense`.
 HEAD_INITIALIZERS = {"electra": "glorot_uniform"}
 

@@ -16,8 +16,8 @@ from bert_tf.objectives.base import Batch, LabelHead, LinearHead, SmoothedHead
 
 @register
 class Classification(LabelHead):
-    """One of `num_labels` classes (google-research/bert, run_classifier.py): logits [B,
-    num_labels], labels `label_ids`, weights `is_real_example`."""
+    """One of `num_labels` classes (google-research/bert, run_classifier.py): logits
+    [B, num_labels], labels `label_ids`, weights `is_real_example`."""
 
     def __init__(self, config: Sizes, num_labels: int, name: str = "classification",
                  **kwargs: Any):
@@ -26,8 +26,8 @@ class Classification(LabelHead):
 
 @register
 class MultiLabel(LabelHead):
-    """Any number of `num_labels` labels: logits [B, num_labels], labels `label_ids` [B,
-    num_labels], 0 or 1, weights `is_real_example`.
+    """Any number of `num_labels` labels: logits [B, num_labels], labels `label_ids`
+    [B, num_labels], 0 or 1, weights `is_real_example`.
 
     A label's probability is the sigmoid of its logit. An example's loss is the mean of its labels'
     cross-entropies. Label smoothing treats each label as two classes, present and absent. A class
@@ -111,8 +111,8 @@ class Regression(LinearHead):
 class MultipleChoice(SmoothedHead):
     """The fitting one of several continuations, as in SWAG (arXiv:1810.04805, section 4.4).
 
-    A choice's score is the product of one vector with its pooled output. A batch's features are [B,
-    C, S], its labels `label_ids` [B], its weights `is_real_example`.
+    A choice's score is the product of one vector with its pooled output. A batch's features are
+    [B, C, S], its labels `label_ids` [B], its weights `is_real_example`.
     """
 
     def __init__(self, config: Sizes, name: str = "multiple_choice", dropout_rate: float = 0.1,

@@ -145,8 +145,8 @@ class ConditionalSpan(Objective):
 
         Returns:
             `start` [B, S]; `answerable` [B], high where there is no answer; `end` [B, S] if the
-            batch has starts; and of beams `start_top_log_probs` [B, K], `end_top_log_probs` [B, K,
-            E] with `start_top_index` and `end_top_index`, int32.
+            batch has starts; and of beams `start_top_log_probs` [B, K], `end_top_log_probs`
+            [B, K, E] with `start_top_index` and `end_top_index`, int32.
         """
         x = outputs["sequence_output"]
         allowed = self._form.allowed(batch)                                     # [B, S]
@@ -239,8 +239,8 @@ def _beams(start, ends_of, num_starts, num_ends):
 
     Args:
         start: float32 logits [B, S] of the starts.
-        ends_of: function from starts, int32 [B, K], to the logits of their ends, [B, K, S], or [B,
-            1, S] where these are the same for all starts.
+        ends_of: function from starts, int32 [B, K], to the logits of their ends, [B, K, S], or
+            [B, 1, S] where these are the same for all starts.
     """
     log_probs, starts = _top(ops.log_softmax(start), num_starts)
     end_log_probs, ends = _top(ops.log_softmax(ends_of(starts)), num_ends)

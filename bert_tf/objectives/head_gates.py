@@ -15,8 +15,8 @@ from bert_tf.objectives.base import Batch, Objective
 
 @register
 class HeadGates(Objective):
-    """The number of open gates of a layer, mean over layers. Owns the gates' variable `log_a` [L,
-    N].
+    """The number of open gates of a layer, mean over layers. Owns the gates' variable `log_a`
+    [L, N].
 
     Shapes: B batch, L layers, N heads. Auxiliary: a saved model has no gates, see
     `training.GatedLearner`.

@@ -35,8 +35,8 @@ class PermutationLM(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """`query_output`, float [B, P, H], and the embedding table [V, H] -> float32 logits [B, P,
-        V]."""
+        """`query_output`, float [B, P, H], and the embedding table [V, H] -> float32 logits
+        [B, P, V]."""
         x = outputs["query_output"]
         table = ops.cast(embedding_table, x.dtype)
         logits = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")

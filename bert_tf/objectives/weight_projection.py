@@ -21,7 +21,7 @@ class WeightProjection(TaughtObjective):
     """The squared differences of all weights of the layers from a teacher's, through two matrices U
     and V that all layers share.
 
-    Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is its image by V.
+    Projected down, a teacher's matrix [W, W] is U T V, [H, H], and a vector [W] is multiplied by V.
     `up` projects the network's weights to the teacher's shape instead. The paper does not say how
     matrices of the feed-forward network are projected: here by blocks of [W, W], so that both
     networks' are as many times wider than their vectors.

@@ -120,8 +120,8 @@ class Finder:
         return self._allowed(question, starts, ends, start_logits, end_logits)
 
     def _allowed(self, question, starts, ends, start_logits, end_logits):
-        """Returns the candidates among positions and logits, arrays that broadcast to [K, starts,
-        ends] for the question's K spans."""
+        """Returns the candidates among positions and logits, arrays that broadcast to
+        [K, starts, ends] for the question's K spans."""
         spans, rows = self._spans, self._rows(question)
         if rows.start == rows.stop:
             return []

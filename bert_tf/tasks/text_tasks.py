@@ -53,7 +53,7 @@ class TextTask:
         metrics: names of `text_scores.METRICS`.
         official: the key of `named.TASKS` whose files it reads; empty if it has a reader.
         read: function of a path and whether there are targets, which yields `TextExample`s.
-        files: {split: file}, in addition to those of `official`.
+        files: {split: file}, in addition to files of `official`.
     """
 
     name: str

@@ -171,8 +171,8 @@ class WordpieceGraph(tf.Module):
 
     def with_offsets(self, text):
         """Returns the ids of valid UTF-8, string [B], and each piece's first byte and the byte
-        after its last, as `WordpieceTokenizer.encode_with_offsets`: RaggedTensors int32 [B,
-        pieces].
+        after its last, as `WordpieceTokenizer.encode_with_offsets`: RaggedTensors int32
+        [B, pieces].
 
         Raises:
             tf.errors.InvalidArgumentError: marks change places, so that bytes differ from Python's.

@@ -1,5 +1,5 @@
-"""Whole words as tokens: ELMo's, which also have characters (allenai/bilm-tf, bilm/data.py), and
-those of semi-supervised sequence learning (tensorflow/models research/adversarial_text).
+"""Whole words as tokens, for ELMo, which also has their characters (allenai/bilm-tf, bilm/data.py),
+and for semi-supervised sequence learning (tensorflow/models research/adversarial_text).
 """
 
 import os

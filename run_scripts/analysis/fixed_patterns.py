@@ -3,7 +3,7 @@
     bert-analyze fixed-patterns --input_file=train.tfrecord --eval_input_file=held_out.tfrecord \\
         --bert_config_file=bert_config.json --output_dir=patterns --num_train_steps=2000
 
-Patterns are those of Raganato et al. (arXiv:2002.10260). Each variant is a masked LM that
+Patterns follow Raganato et al. (arXiv:2002.10260). Each variant is a masked LM that
 bert-run-pretraining trains from scratch, on the same batches from the same seed: `learned`;
 `fixed`, whose first seven heads have the seven patterns; `fixed_words`, whose patterns count words;
 `all_fixed`, whose other heads attend to the end of the text, so that none learns. Reports the loss

@@ -132,8 +132,8 @@ class T5Attention(FromConfig, keras.layers.Layer):
         return ops.transpose(y, (0, 2, 1, 3))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns keys and values [B, N, S, D] of normed vectors, or of an encoder's output, [B, S,
-        H]."""
+        """Returns keys and values [B, N, S, D] of normed vectors, or of an encoder's output,
+        [B, S, H]."""
         return self._project(memory, self.key), self._project(memory, self.value)
 
     def attend(self, normed: Tensor, keys: Tensor, values: Tensor, bias: Tensor,

@@ -96,16 +96,16 @@ class RelativeAttention(FromConfig, keras.layers.Layer):
         return ops.transpose(x, (0, 2, 1, 3))
 
     def keys(self, x: Tensor, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns keys and values [B, N, K, D] of vectors [B, K, H], and the distances' keys [C, N,
-        R, D]."""
+        """Returns keys and values [B, N, K, D] of vectors [B, K, H], and the distances' keys
+        [C, N, R, D]."""
         return (self.split(self.key(x)), self.split(self.value(x)),
                 self.split(self.position(seen.distances)))
 
     def call(self, x: Tensor, keys: tuple, seen: Seen, bias: Tensor | None, shared: tuple,
              places: Tensor | None = None, dropout_seed: Tensor | None = None
              ) -> tuple[Tensor, Tensor]:
-        """Returns the heads' outputs, float [B, S or P, N D], and the attention probabilities [B,
-        N, S, K].
+        """Returns the heads' outputs, float [B, S or P, N D], and the attention probabilities
+        [B, N, S, K].
 
         Args:
             x: float [B, S, H], or [B, P, H] with `places`.

@@ -102,8 +102,8 @@ class XLNet(FromConfig, keras.Model):
                 orders, `query_order` and `key_order` [B, S]: token i sees another token j only if
                 query_order[i] > key_order[j]. `masked_lm_positions` [B, P], the queries' positions,
                 and `masked_lm_weights` [B, P], 0 for empty slots, default 1. `is_backward` [B, 1],
-                1 for rows whose text runs backward. `carried`, a dict with `memory`, float [B, L,
-                M, H]. Others are ignored.
+                1 for rows whose text runs backward. `carried`, a dict with `memory`, float
+                [B, L, M, H]. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: see `BertEncoder.call`.
             attention_bias: float [B or 1, N or 1, S, K], added to every layer's attention scores.

@@ -22,7 +22,7 @@ from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 if typing.TYPE_CHECKING:
     from bert_tf.tasks.task import Task
 
-_TINY = 1e-37       # of which the logarithm is finite in float32
+_TINY = 1e-37       # its logarithm is finite in float32
 
 
 class _Ensembles:

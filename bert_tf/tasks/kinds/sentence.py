@@ -79,8 +79,8 @@ class Classification(LabelledKind):
 
 
 class MultiLabel(Classification):
-    """Any number of labels of a text or of a pair of texts. Labels and predictions are 0 or 1, [N,
-    L]."""
+    """Any number of labels of a text or of a pair of texts. Labels and predictions are 0 or 1,
+    [N, L]."""
 
     name, title = "multi_label", "classification of several labels"
     features = FINETUNING["multi_label"]

@@ -48,7 +48,7 @@ class Tagging(LabelledKind):
         return label
 
     def options(self, given, saved, is_training, path):
-        """Refuses values other than those of training, except for --document_context."""
+        """Refuses values that differ from training, except for --document_context."""
         for name, value in given.items():
             known = saved.get(name)
             if name != _KEPT and None not in (value, known) and value != known:
@@ -75,7 +75,7 @@ class Tagging(LabelledKind):
         words = [word for example in examples for word in example.texts]
         tokens, pieces = tokenizer.encode_words(words)
         # A word without a token, such as a lone control character, still has a label. Its token is
-        # the unknown one, or if there is none the one that ends a text.
+        # the unknown one or, if absent, the one that ends a text.
         gaps, unknown = np.cumsum(pieces)[pieces == 0], tokenizer.vocabulary.unk_id
         tokens = np.insert(tokens, gaps,
                            tokenizer.vocabulary.sep_id if unknown is None else unknown)
