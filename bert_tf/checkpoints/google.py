@@ -22,8 +22,8 @@ from bert_tf.options import read_json
 tf = lazy_loader.load("tensorflow")
 
 PREFIX = "bert_model.ckpt"
-# Checkpoints that have a module of their own, and a tensor that each of them holds: those of
-# objects, as TensorFlow 2 writes them, and some networks'.
+# Checkpoints with a module of their own, and tensors that mark each: TensorFlow 2's checkpoints of
+# objects, and some networks'.
 _OWN_FILES = {"model_garden": (tensor_bundle.OBJECT_GRAPH,),
               "t5": ("shared/embedding", "decoder/embedding"),
               "xlnet": ("model/transformer/word_embedding/lookup_table",)}
@@ -31,9 +31,9 @@ _GELUS = {"gelu": "the tanh form of GELU", "gelu_erf": "the exact GELU"}
 _SELF = (("", ""),)
 _DENSE = (("/kernel", "/kernel"), ("/bias", "/bias"))
 _NORM = (("/gamma", "/gamma"), ("/beta", "/beta"))
-# The original's own classifiers hold the kernel transposed, in two variables side by side.
+# The original's own classifiers store the kernel transposed, in two adjacent variables.
 _HEAD = (("/kernel", "weights", "transpose"), ("/bias", "bias"))
-# What the code of MobileBERT calls what takes the place of a norm.
+# MobileBERT's name of the replacement of a norm.
 _UNNORMED = "FakeLayerNorm"
 _IGNORED = ((r"global_step|.*/adam_[mv]", "state of the optimizer"),)
 
@@ -50,7 +50,7 @@ _HEADS = (
 
 
 def _encoder_rows(layer, parts):
-    """The rows of an encoder and of the heads of pre-training; see `rules.encoder_rows`."""
+    """Returns the rows of an encoder and of the heads of pre-training; see `rules.encoder_rows`."""
     return (
         *encoder_rows(_KINDS, (f"bert/embeddings/{name}" for name in names.EMBEDDINGS), layer,
                       parts),
@@ -58,26 +58,25 @@ def _encoder_rows(layer, parts):
 
 
 def _mobilebert_rows(norm):
-    """The rows of MobileBERT, whose norms have the name `norm`."""
+    """Returns the rows of MobileBERT, whose norms have the name `norm`."""
     return (*mobilebert.encoder_rows(
         lambda name: f"bert/{name.replace('LayerNorm', norm)}", _KINDS), *_HEADS)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Model:
-    """How Google's code of one `model_type` names what it saves.
+    """The names that Google's code of one `model_type` saves.
 
     Attributes:
-        mark: how a name begins by which its checkpoints are known, or several such beginnings;
-            none for BERT's.
+        mark: a prefix of names, or several, that marks its checkpoints; empty for BERT.
         rows: of the `Format`.
-        rows_without_norms: those of networks that do not normalise, if they have other names.
-        prefix: the beginning of the names of its files.
+        rows_without_norms: of networks that do not normalise, if their names differ.
+        prefix: the prefix of its files.
         config: the file of its configuration.
-        defaults: what its code takes for keys that are not in that file.
-        own: keys of parts that BERT has not.
-        activations: what its code means by the names of activations, where that is not ours.
-        classifier: how its code calls the classifier of a task; "" where it has no such name.
+        defaults: its code's values for keys that are not in that file.
+        own: keys of parts that BERT lacks.
+        activations: {its name: ours} of activations, where they differ.
+        classifier: its code's name of a task's classifier, or "".
     """
 
     mark: str | tuple[str, ...]
@@ -130,16 +129,12 @@ def _table(model, has_norms, task=names.CLASSIFIERS[0]):
 
 
 def find(path: str) -> str | None:
-    """The prefix of the checkpoint at `path`, or None."""
+    """Returns the prefix of the checkpoint at `path`, or None."""
     return tensor_bundle.find(path)
 
 
 def read(prefix: str) -> Source:
-    """The `Source` of a checkpoint; `prefix` is what `find` gave.
-
-    Raises:
-        InputError: a file is damaged.
-    """
+    """Returns a checkpoint's `Source`; `prefix` comes from `find`."""
     tensors = tensor_bundle.tensors(prefix)
     for kind, marks in _OWN_FILES.items():
         if any(mark in tensors for mark in marks):
@@ -157,7 +152,7 @@ def read(prefix: str) -> Source:
 
 
 def _config_beside(prefix, model):
-    """The configuration beside a checkpoint of a `_Model`, or None."""
+    """Returns the configuration beside a `_Model`'s checkpoint, or None."""
     path = rules.beside(prefix, model.config) or rules.beside(prefix, rules.CONFIG)
     if not path:
         return None
@@ -199,11 +194,8 @@ def check_original(weights: Weights, kind: str = "bert") -> None:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: the original's code would compute something else from them.
-    """
+    """Returns the table to write `weights` with, or raises InputError if the original's code would
+    compute other outputs."""
     kind = weights.config.model_type
     if kind in _OWN_FILES:      # a network's
         return _own_file(kind).table_for(weights)
@@ -218,15 +210,15 @@ def table_for(weights: Weights) -> Format:
 
 def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weights
                   ) -> tuple[dict[str, Tensor], Account]:
-    """ELECTRA's two networks in one checkpoint.
+    """Joins ELECTRA's two networks in one checkpoint.
 
     Args:
-        tensors: those of the network, by Google's names.
+        tensors: the network's, by Google's names.
         account: of them.
-        generator: the `Weights` of the generator.
+        generator: the generator's.
 
     Returns:
-        The tensors of both, but for embeddings that both share, and the account of both.
+        the tensors of both, with shared embeddings once, and the account of both.
     """
     mark, table = _MODELS["electra"].mark, table_for(generator)
     its = {name: tensor for name, tensor in to_table(generator, table).items()
@@ -242,14 +234,8 @@ def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weigh
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`, or the files
-    of a relative under its original's names.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by Google's names.
-    """
+    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`, or a
+    relative's files under its original's names. `tensors` have Google's names."""
     if weights.config.model_type in _OWN_FILES:
         _own_file(weights.config.model_type).write(folder, weights, tensors)
         return

@@ -1,7 +1,7 @@
 """Presets of keras-hub's BertBackbone: `model.weights.h5` beside a `config.json`.
 
-They hold the encoder and the pooler. The masked LM of keras-hub takes another epsilon and GELU
-than its backbone, so it is another function than BERT's, and its weights are left out.
+They hold the encoder and the pooler. keras-hub's masked LM has another epsilon and GELU than its
+backbone, so it differs from BERT's, and its weights are left out.
 """
 
 import os
@@ -43,7 +43,7 @@ _CLASS = {"module": "keras_hub.src.models.bert.bert_backbone", "class_name": "Be
           "registered_name": "keras_hub>BertBackbone"}
 # The versions that write such a preset.
 _METADATA = {"keras_version": "3.15.1", "keras_hub_version": "0.32.0"}
-# Ours by theirs; dropout is one number there.
+# Our names by keras-hub's, which has one dropout rate.
 _SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
           "num_heads": "num_attention_heads", "hidden_dim": "hidden_size",
           "intermediate_dim": "intermediate_size", "dropout": "hidden_dropout_prob",
@@ -51,7 +51,7 @@ _SIZES = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
 
 
 def find(path: str) -> str | None:
-    """The weights file of the preset at `path`, the folder or the file, or None."""
+    """Returns the weights file of the preset at `path`, the folder or the file, or None."""
     file = os.path.join(path, _WEIGHTS) if os.path.isdir(path) else path
     return file if os.path.isfile(file) and os.path.basename(file) == _WEIGHTS else None
 
@@ -70,11 +70,7 @@ def _config(path):
 
 
 def read(file: str) -> Source:
-    """The `Source` of a preset.
-
-    Raises:
-        InputError: a file is damaged, or another backbone's.
-    """
+    """Returns a preset's `Source`."""
     config = rules.beside(file, "config.json")
     tokenizer = rules.beside(file, "tokenizer.json")
     settings = read_json(tokenizer).get("config") if tokenizer else None
@@ -89,11 +85,8 @@ def read(file: str) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: a BertBackbone would compute something else from them.
-    """
+    """Returns the table to write `weights` with, or raises InputError if a BertBackbone would
+    compute other outputs."""
     google.check_original(weights)
     if weights.tokenizer and not isinstance(weights.tokenizer, WordpieceTokenizer):
         raise InputError(f"{weights.vocab_file} is {weights.tokenizer.name}, but a BertBackbone of "
@@ -106,12 +99,7 @@ def table_for(weights: Weights) -> Format:
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes a preset that `keras_hub.models.BertBackbone.from_preset` reads into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by keras-hub's names.
-    """
+    `tensors` have keras-hub's names."""
     with h5py.File(os.path.join(folder, _WEIGHTS), "w") as file:
         for name, tensor in tensors.items():
             file[name.replace("encoder_0/", "encoder/")] = as_float32(tensor, weights.source)

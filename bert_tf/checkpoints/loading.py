@@ -1,4 +1,4 @@
-"""Loads a checkpoint whatever its format, all of it or nothing."""
+"""Loads a checkpoint of any format, all of it or nothing."""
 
 import dataclasses
 import importlib
@@ -15,14 +15,14 @@ from bert_tf.files import check_local
 
 @dataclasses.dataclass(frozen=True)
 class FileFormat:
-    """A format of checkpoints: a module of this package, imported when a file may be of it.
+    """A format of checkpoints: a module of this package, imported when a file may belong to it.
 
     The module has `find(path)` and `read(file)`; one that is written has `table_for(weights)` and
     `write(folder, weights, tensors)` too.
 
     Attributes:
         home: the module's name.
-        endings: how the names of its files end; () where another format's module finds them.
+        endings: of its file names; () where another format's module finds them.
         writable: whether it is written.
     """
 
@@ -49,16 +49,15 @@ FORMATS = {
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
 }
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
-# Where layers share weights, these too make another network without another shape.
+# Where layers share weights, these keys too change the network without changing a shape.
 _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_parts")
 
 
 def _find(path):
-    """The module of the format of the weights at `path`, and their file.
+    """Returns the module of the format of the weights at `path`, and their file.
 
     Raises:
-        InputError: there are none, several, or only in a format that can't be trusted; or there
-            is no such path.
+        InputError: there are no weights, several, or only in a format that can't be trusted.
     """
     path = os.fspath(path)
     check_local([path])
@@ -84,15 +83,12 @@ def _find(path):
 
 def read_source(path: str | os.PathLike, task: str | None = None,
                 generator: bool = False) -> Source:
-    """The `Source` at `path`: a checkpoint in its own names.
+    """Returns the checkpoint at `path` in its own names.
 
     Args:
         path: a folder of any format, or the checkpoint in it.
-        task: the head that a classifier is, where the files leave it open; a name in `HEADS`.
-        generator: whether the generator of ELECTRA's pre-training is meant.
-
-    Raises:
-        InputError: there is no checkpoint, it is damaged, or another network's.
+        task: the classifier's head, a name in `HEADS`, where the files leave it open.
+        generator: whether to return the generator of ELECTRA's pre-training.
     """
     form, file = _find(path)
     source = form.read(file).for_task(task)
@@ -102,58 +98,33 @@ def read_source(path: str | os.PathLike, task: str | None = None,
 
 
 def read(path: str | os.PathLike, task: str | None = None) -> Weights:
-    """The `Weights` at `path`: a checkpoint in our names; tensors are read when asked for.
-
-    Args:
-        path: a folder of any format, or the checkpoint in it.
-        task: the head that a classifier is, where the files leave it open; a name in `HEADS`.
-
-    Raises:
-        InputError: there is no checkpoint or no configuration, or it can't be used.
-    """
+    """Returns the checkpoint at `path` in our names; tensors are read on demand. See `read_source`
+    for the arguments."""
     source = read_source(path, task)
     return translate(source, config_of(source))
 
 
 def config_of(source: Source) -> EncoderConfig:
-    """The `EncoderConfig` of a `Source`.
-
-    Raises:
-        InputError: there is none beside the checkpoint.
-    """
+    """Returns a source's configuration, or raises InputError if there is none."""
     if source.config is None:
         raise InputError(f"{source.file}: there is no bert_config.json or config.json beside it.")
     return source.config
 
 
 def read_config(path: str | os.PathLike) -> EncoderConfig:
-    """The `EncoderConfig` beside a checkpoint, all of whose tensors fit it.
-
-    Args:
-        path: a folder of any format, or the checkpoint in it.
-
-    Raises:
-        InputError: there is no checkpoint or no configuration, or they don't fit.
-    """
+    """Returns the configuration beside a checkpoint, all of whose tensors must fit it."""
     return read(path).config
 
 
 def read_for(path: str | os.PathLike, config: EncoderConfig) -> Weights:
-    """The `Weights` at `path` for a network of a given configuration.
-
-    Args:
-        path: see `read`.
-        config: the network's; it may differ from the one beside the checkpoint where both make the
-            same network.
-
-    Raises:
-        InputError: see `read`; or the configurations make different networks.
-    """
+    """Returns the `Weights` at `path` for a network of `config`, which may differ from the one
+    beside the checkpoint where both make the same network."""
     return _translate_for(read_source(path), config)
 
 
 def _translate_for(source, config):
-    """The `Weights` in a `Source` for a network of `config`, which must be that of the source."""
+    """Returns the `Weights` in a `Source` for a network of `config`, which must make the same
+    network."""
     unseen = config.unseen_keys
     if source.config:
         unseen = (*unseen, *source.config.unseen_keys)
@@ -169,18 +140,16 @@ def _translate_for(source, config):
 
 
 def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
-    """Loads a checkpoint into an encoder or a Learner.
+    """Loads a checkpoint into an encoder or a Learner, and returns an `Account` of every tensor and
+    variable to print.
 
     Where the file has them, the pooler and the heads of the model's objectives are loaded too, and
-    the generator of an `Electra`; what it lacks of these keeps its initial values.
+    the generator of an `Electra`; if absent, these keep their initial values.
 
     Args:
-        checkpoint: a folder of any format, or the checkpoint in it; or the `Weights` that `read`
-            returned, whose file is not opened again to see what it holds.
+        checkpoint: a folder of any format, or the checkpoint in it; or the result of `read`, whose
+            file is not opened again.
         model: an encoder or a `Learner`; its configuration must fit the checkpoint.
-
-    Returns:
-        An `Account` of every tensor and variable; print it.
 
     Raises:
         InputError: anything is wrong; the model is unchanged then.

@@ -1,9 +1,9 @@
 """Checkpoints of the TensorFlow Model Garden (official.nlp): the objects of a BertEncoder, or of a
 model around one, as TensorFlow 2 tracks them, beside a `bert_config.json`.
 
-The encoder may be saved alone or in a model, by either of its two classes; `_standard_name` brings
-all of these to the names that a `tf.train.Checkpoint(encoder=..., model=...)` gives. The models are
-BertPretrainerV2, BertClassifier, BertTokenClassifier and BertSpanLabeler; "head" is that of the
+The encoder may be saved alone or in a model, by either of its two classes; `_standard_name` maps
+all names to those of `tf.train.Checkpoint(encoder=..., model=...)`. The models are
+BertPretrainerV2, BertClassifier, BertTokenClassifier and BertSpanLabeler; "head" belongs to the
 last three.
 """
 
@@ -43,11 +43,11 @@ _ROWS = (
     ("tagging/dense", "head", _DENSE),
     ("answer_span/dense", "head/layer_with_weights-0", _DENSE),
 )
-# A sentence head may have a pooler of its own, as the pre-trainer's has, and then leaves the
-# encoder's untrained; the first that is there counts.
+# A sentence head may have its own pooler, as the pre-trainer's has, and leaves the encoder's
+# untrained; the first one present counts.
 _HEADS_POOLER, _ENCODERS_POOLER = "classification_heads/0/dense", "encoder/_pooler_layer"
 _POOLERS = (_HEADS_POOLER, "head/dense", _ENCODERS_POOLER)
-# The heads of a BertClassifier, and all of which a model has one.
+# The heads of a BertClassifier, and the heads of which a model has one.
 _CLASSIFIERS = tuple(head.name for head in HEADS.values()
                      if head.huggingface == "SequenceClassification")
 _MODELS = (*_CLASSIFIERS, "tagging", "answer_span")
@@ -79,7 +79,7 @@ def _standard_name(name):
 
 
 def _numbered_name(match):
-    """The name of a layer that the functional class numbers: embeddings, blocks, pooler."""
+    """Returns the name of a layer that the functional class numbers: embeddings, blocks, pooler."""
     number, member = int(match[1]), match[2]
     if number < len(_NUMBERED):
         return f"encoder/{_NUMBERED[number]}/{member}"
@@ -89,11 +89,7 @@ def _numbered_name(match):
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
-    """The `Source` of a checkpoint of these tensors; `prefix` is what `google.find` gave.
-
-    Raises:
-        InputError: two of the tensors are one and the same of the encoder.
-    """
+    """Returns the `Source` of a checkpoint's tensors; `prefix` comes from `google.find`."""
     found = {}
     for name, tensor in tensors.items():
         standard = _standard_name(name)
@@ -108,11 +104,7 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: the Model Garden has no such model, or would compute something else.
-    """
+    """Returns the table to write `weights` with."""
     google.check_original(weights)
     tasks = [name for name in _MODELS if name in weights.heads]
     if len(tasks) > 1:
@@ -123,15 +115,11 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`.
+    """Writes `bert_model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`. `tensors`
+    have the Model Garden's names.
 
     The checkpoint can be read as `tf.train.Checkpoint(encoder=encoder)`, as `(model=model)` and
     with the pre-trainer's `checkpoint_items`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by the Model Garden's names.
     """
     values = {name: tensor.read() for name, tensor in tensors.items()}
     for end in ("/kernel", "/bias"):
@@ -139,7 +127,7 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
             values[_ENCODERS_POOLER + end] = values[_HEADS_POOLER + end]
     model = tf.Module()
     for name, value in values.items():
-        # The one edge that has a slash in its name.
+        # The one edge with a slash in its name.
         steps = name.replace("output_bias/", "output_bias\0").split("/")
         _grow(model, [step.replace("\0", "/") for step in steps], value)
     items = {"encoder": model.encoder, "model": model}
@@ -158,9 +146,8 @@ def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
 
 
 def _grow(node, steps, value):
-    """Adds a variable below `node`, a tf.Module, at the end of the path `steps`; the attributes of
-    a module are the edges that TensorFlow tracks.
-    """
+    """Adds a variable below `node`, a tf.Module, at the end of the path `steps`; a module's
+    attributes are the edges that TensorFlow tracks."""
     if len(steps) == 1:
         setattr(node, steps[0], tf.Variable(value))
     else:

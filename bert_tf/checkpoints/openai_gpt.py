@@ -1,8 +1,8 @@
-"""Checkpoints of GPT: `params_0.npy` and on with `params_shapes.json`, as
-openai/finetune-transformer-lm has them, and what they share with Hugging Face's files.
+"""Checkpoints of GPT: `params_0.npy` and on with `params_shapes.json`
+(openai/finetune-transformer-lm), and the parts shared with Hugging Face's files.
 
-Names are those of Hugging Face's OpenAIGPTModel. The one matrix of query, key and value is three
-here, and the special tokens, which these files do not have, are drawn anew.
+Names are those of Hugging Face's OpenAIGPTModel. The single matrix of query, key and value is three
+here, and the special tokens, which these files lack, are drawn anew.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ _ORDER = tuple(f"{module}.{end}" for module in (
 
 
 def table(prefix: str = "", notes: tuple = ()) -> Format:
-    """The table of the network, whose names begin with `prefix`, and of the one head there is."""
+    """Returns the table of the network, whose names begin with `prefix`, and of its one head."""
     return Format((
         ("embeddings/word_embeddings", f"{prefix}tokens_embed", _TABLE),
         ("embeddings/position_embeddings", f"{prefix}positions_embed", _TABLE),
@@ -51,7 +51,7 @@ def table(prefix: str = "", notes: tuple = ()) -> Format:
 
 
 def split(found: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors with three in place of each of query, key and value together."""
+    """Splits the joint tensors of query, key and value into three."""
     result = {}
     for name, tensor in found.items():
         if ".c_attn." not in name:
@@ -67,7 +67,7 @@ def split(found: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def join(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """The values of tensors, with query, key and value together again."""
+    """Returns the tensors' values, with query, key and value joined."""
     result: dict[str, np.ndarray] = {}
     for name, tensor in tensors.items():
         if ".attn.query." in name:
@@ -79,7 +79,7 @@ def join(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
 
 
 def add_special(words: Tensor, width: int) -> Tensor:
-    """A table of words with rows for the special tokens, drawn as the original draws them."""
+    """Adds rows for the special tokens to a table of words, drawn as in the original."""
     def read():
         drawn = np.random.default_rng(0).normal(0, 0.02, (SPECIAL, width))
         values = words.read()
@@ -91,17 +91,13 @@ SPECIAL_NOTE = f"{SPECIAL} rows of words are drawn anew, those of the special to
 
 
 def find(path: str) -> str | None:
-    """The first of the files at `path`, the folder or that file, or None."""
+    """Returns the first of the files at `path`, the folder or that file, or None."""
     path = os.path.join(path, "params_0.npy") if os.path.isdir(path) else path
     return path if os.path.basename(path) == "params_0.npy" and os.path.isfile(path) else None
 
 
 def read(file: str) -> Source:
-    """The `Source` of the original's files; `file` is what `find` gave.
-
-    Raises:
-        InputError: a file is missing or they do not fit together.
-    """
+    """Returns the `Source` of the original's files; `file` comes from `find`."""
     folder = os.path.dirname(file)
     try:
         with open(os.path.join(folder, _SHAPES), encoding="utf-8") as text:
@@ -135,11 +131,7 @@ def read(file: str) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: they are not GPT's.
-    """
+    """Returns the table to write `weights` with, which must be GPT's."""
     check(weights, "openai")
     return table(notes=(f"{SPECIAL} rows of words, those of the special tokens, are left out: the "
                         "original draws them anew.",))
@@ -163,13 +155,7 @@ def check(weights: Weights, form: str, heads: frozenset[str] = frozenset()) -> N
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `params_*.npy`, `params_shapes.json`, the configuration and the vocabulary into
-    `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by the names of the table.
-    """
+    `folder`. `tensors` have the table's names."""
     values = join(tensors)
     layers = weights.config.num_hidden_layers
     values["tokens_embed.weight"] = values["tokens_embed.weight"][:-SPECIAL]

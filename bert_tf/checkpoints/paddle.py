@@ -26,7 +26,7 @@ _CONFIG = "ernie_config.json"
 _SELF, _DENSE = (("", ""),), (("/kernel", ".w_0"), ("/bias", ".b_0"))
 _NORM = (("/gamma", "_scale"), ("/beta", "_bias"))
 _CLASSIFIER = (("/kernel", "_w"), ("/bias", "_b"))
-# Tasks that pre-training has under names of their own, with a head for each.
+# Pre-training tasks with names of their own, and a head for each.
 _TASKS = ("sentence_reordering", "sentence_distance", "capitalization", "token_document")
 _TASK = re.compile(r"(?!pooled_|mask_lm_|next_sent_|encoder_)(\w+)_fc\.w_0")
 _ROWS = (
@@ -56,7 +56,7 @@ _EPSILON = 1e-5
 
 
 def _table(task, heads=()):
-    """The table, where `cls_out` is the head `task`."""
+    """Returns the table, where `cls_out` is the head `task`."""
     rows = [(f"{task}/dense", "cls_out", _CLASSIFIER)] if task else []
     rows += [(f"{head}/dense", f"{head}_fc", _DENSE) for head in heads]
     return Format((*_ROWS, *rows), _IGNORED,
@@ -64,7 +64,7 @@ def _table(task, heads=()):
 
 
 def find(path: str) -> str | None:
-    """The file of the word embeddings in the folder `path` or its `params`, or None."""
+    """Returns the file of the word embeddings in the folder `path` or its `params`, or None."""
     found = [os.path.join(path, _WORDS), os.path.join(path, "params", _WORDS)]
     if os.path.basename(path) == _WORDS:
         found = [path]
@@ -72,7 +72,7 @@ def find(path: str) -> str | None:
 
 
 def _varint(data, at):
-    """A variable-length integer of a protocol buffer, and where it ends."""
+    """Returns a variable-length integer of a protocol buffer, and its end."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -82,7 +82,7 @@ def _varint(data, at):
 
 
 def _description(data):
-    """The type and the shape in a `VarType.TensorDesc`: fields 1 and 2."""
+    """Returns the type and the shape in a `VarType.TensorDesc`: fields 1 and 2."""
     code, shape, at = 0, [], 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -104,7 +104,8 @@ def _description(data):
 
 
 def _head(file):
-    """The type and the shape of the tensor in an open file, which is left at its numbers."""
+    """Returns the type and the shape of the tensor in an open file, which is left at its numbers.
+    """
     version, levels = struct.unpack("<IQ", file.read(12))
     for _ in range(levels):
         file.seek(struct.unpack("<Q", file.read(8))[0], os.SEEK_CUR)
@@ -115,11 +116,7 @@ def _head(file):
 
 
 def _tensor(path):
-    """The `Tensor` in a file.
-
-    Raises:
-        InputError: it is not one, or not whole.
-    """
+    """Returns the `Tensor` in a file, which must be whole."""
     try:
         with open(path, "rb") as file:
             dtype, shape = _head(file)
@@ -135,7 +132,7 @@ def _tensor(path):
 
 
 def _read_config(path):
-    """The `EncoderConfig` in a file of ERNIE's."""
+    """Returns the configuration in a file of ERNIE's."""
     values = dict(read_json(path))
     values["type_vocab_size"] = values.pop("sent_type_vocab_size", None) or values.get(
         "type_vocab_size", 2)
@@ -149,11 +146,7 @@ def _read_config(path):
 
 
 def read(file: str) -> Source:
-    """The `Source` of a checkpoint; `file` is what `find` gave.
-
-    Raises:
-        InputError: a file is damaged.
-    """
+    """Returns a checkpoint's `Source`; `file` comes from `find`."""
     folder = os.path.dirname(file) or os.curdir
     places = [os.path.join(folder, ""), os.path.join(os.path.dirname(os.path.abspath(folder)), "")]
     config = next((found for place in places if (found := rules.beside(place, _CONFIG))), None)
@@ -169,11 +162,8 @@ def read(file: str) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: ERNIE's code would compute something else from them.
-    """
+    """Returns the table to write `weights` with, or raises InputError if ERNIE's code would compute
+    other outputs."""
     config = weights.config
     check_parts(weights, ("use_task_id",))
     for key, wanted in (("model_type", "ernie"), ("layer_norm_eps", _EPSILON),
@@ -194,7 +184,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def _serialise(value):
-    """The bytes of a LoDTensor."""
+    """Returns the bytes of a LoDTensor."""
     description = bytes([0x08, _CODES[value.dtype.name]])
     for size in value.shape:
         description += b"\x10"
@@ -207,16 +197,8 @@ def _serialise(value):
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `params`, `ernie_config.json` and the files of the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by ERNIE's names.
-
-    Raises:
-        InputError: a tensor is of a type that Paddle's code for it has not.
-    """
+    """Writes `params`, `ernie_config.json` and the vocabulary's files into `folder`. `tensors` have
+    ERNIE's names, and types that Paddle's code knows."""
     os.mkdir(os.path.join(folder, "params"))
     for name, tensor in tensors.items():
         value = tensor.read()

@@ -1,9 +1,9 @@
-"""Models whose matrices are kept as integers of 2 to 8 bits: `quantised.safetensors`.
+"""Models whose matrices are stored as integers of 2 to 8 bits: `quantised.safetensors`.
 
-Beside `NAME/integers` of a matrix there is `NAME/range`, float32: the greatest magnitude (scheme
-symmetric), or the least and the greatest number of each group [2, G]. What is read are numbers that
-are rounded to the same integers, with the same range, so that the network computes the same bits.
-All other weights are kept in float32.
+Each `NAME/integers` has a `NAME/range`, float32: the greatest magnitude (scheme symmetric), or the
+least and the greatest number of each group [2, G]. Reading gives numbers that round to the same
+integers with the same range, so that the network computes the same bits. All other weights are
+float32.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ _FORMAT = Format(rows=None, ignored=(
 
 @dataclasses.dataclass(frozen=True)
 class Rounded:
-    """A matrix of integers (see bert_tf/layers/quantisation.py for what they stand for).
+    """A matrix of integers (see bert_tf/layers/quantisation.py).
 
     Attributes:
         integers: int64 [I, O].
@@ -37,7 +37,7 @@ class Rounded:
     bits: int
 
     def pack(self) -> np.ndarray:
-        """int8 [I, O], or, of fewer bits, uint8 with one number after the other."""
+        """Returns int8 [I, O], or, for fewer bits, uint8 with one number after the other."""
         if self.bits == 8:
             return self.integers.astype(np.int8)
         values = (self.integers + 2 ** (self.bits - 1)).astype(np.uint8).reshape(-1, 1)
@@ -46,7 +46,7 @@ class Rounded:
     @classmethod
     def unpack(cls, packed: np.ndarray, spread: np.ndarray, bits: int, shape: Sequence[int]
                ) -> "Rounded":
-        """From what `pack` returned, the range, and [I, O]."""
+        """Inverts `pack`, given the range, and [I, O]."""
         if bits == 8:
             return cls(packed.astype(np.int64), spread, bits)
         single = np.unpackbits(packed, count=int(np.prod(shape)) * bits).reshape(-1, bits)
@@ -54,7 +54,7 @@ class Rounded:
         return cls(values.reshape(shape) - 2 ** (bits - 1), spread, bits)
 
     def floats(self) -> np.ndarray:
-        """float32 [I, O], which are rounded to these integers with this range."""
+        """Returns float32 [I, O] that rounds to these integers with this range."""
         if self.range.ndim == 0:
             largest = 2 ** (self.bits - 1) - 1
             found = (self.integers * (self.range / np.float32(largest))).astype(np.float32)
@@ -74,22 +74,14 @@ class Rounded:
 
 
 def find(path: str) -> str | None:
-    """The file at `path`, itself or in a folder, or None."""
+    """Returns the file at `path`, itself or in a folder, or None."""
     file = os.path.join(path, NAME) if os.path.isdir(path) else path
     return file if os.path.basename(file) == NAME and os.path.isfile(file) else None
 
 
 def write(folder: str, tensors: dict[str, np.ndarray | Rounded], objectives: list[dict]) -> str:
-    """Writes the file into `folder`.
-
-    Args:
-        folder: where.
-        tensors: by our names.
-        objectives: what Keras describes those of a Learner by.
-
-    Returns:
-        The path of the file.
-    """
+    """Writes the file into `folder` and returns its path. `tensors` have our names; `objectives`
+    are Keras's descriptions of a Learner's."""
     held, rounded = {}, {}
     for name, tensor in tensors.items():
         if isinstance(tensor, Rounded):
@@ -112,11 +104,7 @@ def _tensor(name, held: Mapping[str, np.ndarray], rounded):
 
 
 def read(file: str) -> Source:
-    """The `Source` of a file.
-
-    Raises:
-        DamagedError: it is not as it was written.
-    """
+    """Returns a file's `Source`, or raises DamagedError."""
     held, extra = checksummed.read(file)
     rounded = extra["rounded"]
     plain = [name for name in held if not name.endswith(("/integers", "/range"))]

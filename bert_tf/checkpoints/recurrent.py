@@ -1,8 +1,8 @@
-"""The weights of recurrent networks: their names here and in Keras's files, and ELMo's in the
-hdf5 files of allenai/bilm-tf, with their options.json.
+"""The weights of recurrent networks: their names here and in Keras's files, and ELMo's in the hdf5
+files of allenai/bilm-tf, with their options.json.
 
-ELMo's files of the authors hold the network; those that are written here hold the softmax too, if
-there is one, under the names that bilm-tf's `dump_weights` gives it.
+The authors' files of ELMo hold the network; files written here also hold the softmax, if there is
+one, under the names of bilm-tf's `dump_weights`.
 """
 
 import glob
@@ -33,26 +33,26 @@ _VOCABULARY = 793_471       # of the released models, where nothing says otherwi
 # Ours, and Keras's
 
 def elmo_parts(config: ElmoConfig) -> list[tuple[str, str]]:
-    """The parts of `Elmo` in Keras's order: (class, name in the table)."""
+    """Returns the parts of `Elmo` in Keras's order: (class, name in the table)."""
     kind = "CharacterCnn" if config.filters else "WordTable"
     return [(kind, "embeddings"), *(("Lstm", f"{way}_{i}") for way in _WAYS
                                     for i in range(config.n_layers))]
 
 
 def sequence_parts(config: SequenceLstmConfig) -> list[tuple[str, str]]:
-    """The parts of `SequenceLstm`, likewise."""
+    """Returns the parts of `SequenceLstm`, likewise."""
     return [("NormalizedEmbeddings", "embeddings"),
             *(("Lstm", f"lstm_{i}") for i in range(config.num_hidden_layers))]
 
 
 def bilstm_parts(config: BiLstmConfig) -> list[tuple[str, str]]:
-    """The parts of `BiLstm`, likewise."""
+    """Returns the parts of `BiLstm`, likewise."""
     return [("UniformEmbeddings", "embeddings"), *(("Lstm", way) for way in _WAYS),
             ("Dense", "pooler")]
 
 
 def elmo_lists(config: ElmoConfig) -> dict[str, str]:
-    """Keras's groups of what is in lists inside the embeddings: their names in the table."""
+    """Returns {Keras's group: name in the table} for the lists inside the embeddings."""
     def numbered(name, i):
         return f"{name}_{i}" if i else name
 
@@ -88,7 +88,7 @@ KERAS_BILSTM = (
 # bilm-tf's
 
 def _rows():
-    """The rows of its names."""
+    """Returns the rows of bilm-tf's names."""
     rows = [("embeddings/char_embeddings", "char_embed", _SELF),
             ("embeddings/word_embeddings", "embedding", _SELF),
             ("embeddings/projection", "CNN_proj", (("/kernel", "/W_proj"), ("/bias", "/b_proj"))),
@@ -108,7 +108,7 @@ FORMAT = Format(_rows())
 
 
 def find(path: str) -> str | None:
-    """The weights at `path`, a folder or the file, or None."""
+    """Returns the weights at `path`, a folder or the file, or None."""
     if not os.path.isdir(path):
         return path if path.endswith(_ENDING) and os.path.isfile(path) else None
     found = sorted(glob.glob(os.path.join(glob.escape(path), f"*{_ENDING}")))
@@ -116,11 +116,7 @@ def find(path: str) -> str | None:
 
 
 def _config(file, tensors):
-    """The configuration in the options beside the weights.
-
-    Raises:
-        InputError: there are none, or they describe another network.
-    """
+    """Returns the configuration in the options beside the weights, which must exist."""
     path = file.removesuffix(_ENDING) + _OPTIONS
     if not os.path.isfile(path):
         raise InputError(f"{file}: there is no {os.path.basename(path)} beside it.")
@@ -152,22 +148,14 @@ def _config(file, tensors):
 
 
 def read(file: str) -> Source:
-    """The `Source` of a file.
-
-    Raises:
-        InputError: it is damaged, or its options are not there.
-    """
+    """Returns a file's `Source`."""
     with open(file, "rb") as content:
         found = hdf5.tensors(content.read(), file)
     return Source(file, _config(file, found), found, FORMAT, rules.vocabulary_beside(file))
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with.
-
-    Raises:
-        InputError: they are not ELMo's, or have a head that these files do not hold.
-    """
+    """Returns the table to write `weights` with."""
     if not isinstance(weights.config, ElmoConfig):
         raise InputError(f"{weights.source}: the format elmo holds the language models of ELMo, "
                          f"not the model_type {weights.config.model_type}; choose another format.")
@@ -178,13 +166,8 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `elmo_weights.hdf5`, `elmo_options.json` and the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by bilm-tf's names.
-    """
+    """Writes `elmo_weights.hdf5`, `elmo_options.json` and the vocabulary into `folder`. `tensors`
+    have bilm-tf's names."""
     config = weights.config
     with h5py.File(os.path.join(folder, f"elmo_{_ENDING}"), "w") as file:
         for name, tensor in tensors.items():

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig, read_config
 from bert_tf.tokenization import find_vocabulary
 
-# What lies beside the weights in Google's folders, and in those that follow them.
+# The configuration beside the weights in Google's folders, and in similar ones.
 CONFIG = "bert_config.json"
 # The names of our own training checkpoints, which end as Hugging Face's files do.
 OWN = r"checkpoint-\d+\.safetensors"
@@ -22,9 +22,8 @@ _SELF = (("", ""),)
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A tensor of a file: its name there, its shape and dtype, and how to read it, and the rows
-    that `cut` took from it.
-    """
+    """A tensor of a file: its name there, its shape and dtype, and the functions that read it and
+    the rows that `cut` removed."""
 
     name: str
     shape: tuple
@@ -33,21 +32,21 @@ class Tensor:
     read_cut: Callable[[], np.ndarray] | None = None
 
     def transposed(self) -> "Tensor":
-        """The same numbers with the axes in reverse order."""
+        """Returns the same numbers with the axes in reverse order."""
         return dataclasses.replace(self, shape=self.shape[::-1], read=lambda: self.read().T)
 
     def reshaped(self, shape: tuple) -> "Tensor":
-        """The same numbers in another shape."""
+        """Returns the same numbers in another shape."""
         return dataclasses.replace(self, shape=shape, read=lambda: self.read().reshape(shape))
 
     def cut(self, count: int) -> "Tensor":
-        """The tensor without its first `count` rows."""
+        """Returns the tensor without its first `count` rows."""
         return dataclasses.replace(self, shape=(self.shape[0] - count, *self.shape[1:]),
                                    read=lambda: self.read()[count:],
                                    read_cut=lambda: self.read()[:count])
 
     def uncut(self, count: int) -> np.ndarray:
-        """The values after `count` more rows: those that `cut` took, or zeros."""
+        """Returns the values after `count` more rows: those that `cut` removed, or zeros."""
         rows = self.read()
         cut = self.read_cut() if self.read_cut else rows[:0]
         if len(cut) != count:
@@ -57,14 +56,14 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """One variable of ours and the tensor of the other format that holds the same numbers.
+    """One variable of ours and another format's tensor with the same numbers.
 
     Attributes:
         ours: our name.
         theirs: the other format's.
         shape: our shape, in the letters of `names`.
-        layout: the other's shape in the same letters, or "transpose"; ours if empty. "transpose"
-            and letters: that shape, after the axes were reversed.
+        layout: the other's shape in the same letters, or "transpose"; empty: ours. "transpose" and
+            letters: that shape, after the axes were reversed.
     """
 
     ours: str
@@ -80,7 +79,8 @@ class Rule:
         return self.layout.removeprefix("transpose ") or self.shape
 
     def convert(self, tensor: Tensor, shape: tuple) -> Tensor:
-        """`tensor` as it is on the other side, where its shape is `shape`; works both ways."""
+        """Converts `tensor` to the other side, where its shape is `shape`; works in both
+        directions."""
         if not self.layout.startswith("transpose"):
             return tensor.reshaped(shape)
         if len(shape) == len(self.shape):       # ours has two axes
@@ -96,8 +96,8 @@ class Format:
         rows: (our prefix, their prefix, endings); endings are (ours, theirs[, layout]). None where
             the format has our own names.
         ignored: (pattern of their names, reason) of tensors that no encoder needs.
-        heads: for heads that have names of their own, their rows in `heads.HEADS`.
-        notes: sentences on what is written that no name shows.
+        heads: {head's own name: its row in `heads.HEADS`}.
+        notes: sentences on written contents that no name shows.
     """
 
     rows: tuple | None
@@ -106,7 +106,7 @@ class Format:
     notes: tuple[str, ...] = ()
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
-        """The table written out for the network of `config`."""
+        """Returns the table written out for the network of `config`."""
         shapes = names.shapes(config, self.heads)
         rows = [(name, name, _SELF) for name in shapes] if self.rows is None else self.rows
         return [Rule(names.numbered(ours, i, config), names.numbered(theirs, i, config),
@@ -117,20 +117,19 @@ class Format:
                 if ours in shapes for i in names.numbers(ours, config)]
 
     def reason_to_ignore(self, name: str) -> str | None:
-        """Why the tensor `name` isn't needed, or None if it is."""
+        """Returns the reason why the tensor `name` isn't needed, or None if it is."""
         return next((reason for pattern, reason in self.ignored if re.fullmatch(pattern, name)),
                     None)
 
 
 def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: str,
                  parts: Iterable[str]) -> list[tuple]:
-    """The rows of a `Format` for the embeddings and the layers of an encoder.
+    """Returns the rows of a `Format` for the embeddings and the layers of an encoder.
 
     Args:
-        endings: the endings of each kind in `names.LAYER`; "split" and "join" may be left out
-            where they are those of "dense".
+        endings: the endings of each kind in `names.LAYER`; "split" and "join" default to "dense".
         embeddings: the names of `names.EMBEDDINGS` in the format.
-        layer: what comes before the names of a layer's parts, with "{i}".
+        layer: the prefix of a layer's parts, with "{i}".
         parts: the names of `names.LAYER` in the format.
     """
     endings = {"split": endings["dense"], "join": endings["dense"], **endings}
@@ -142,20 +141,19 @@ def encoder_rows(endings: dict[str, tuple], embeddings: Iterable[str], layer: st
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a checkpoint holds, in its own names.
+    """A checkpoint's contents, in its own names.
 
     Attributes:
-        file: what errors call it.
-        config: the `EncoderConfig` beside it, or None.
-        tensors: a dict of `Tensor` by the names of the table.
-        table: the `Format`.
+        file: its name in errors.
+        config: the configuration beside it, or None.
+        tensors: by the names of the table.
         vocab_file: the vocabulary beside it, or None.
-        do_lower_case: whether its tokenizer lower-cases, or None if that is not written anywhere.
-        labels: the names of the classes, if they are known.
-        notes: sentences on what was changed already.
+        do_lower_case: whether its tokenizer lower-cases; None if unknown.
+        labels: the names of the classes, if known.
+        notes: sentences on earlier changes.
         generator: the `Source` of the generator in a checkpoint of ELECTRA's pre-training, or None.
-        table_of: function of a classifier in `HEADS` that returns the `Format` in which the file's
-            classifier is that one; None where the file names it.
+        table_of: function from a classifier in `HEADS` to the `Format` with that classifier; None
+            where the file names it.
         objectives: class and `get_config()` of each objective of the Learner in a file of ours.
     """
 
@@ -172,25 +170,25 @@ class Source:
     objectives: tuple[tuple[str, dict], ...] = ()
 
     def for_task(self, task: str | None) -> "Source":
-        """The same checkpoint, whose classifier is the head `task` where the files leave it open; a
-        name in `HEADS`."""
+        """Returns the checkpoint with the head `task`, a name in `HEADS`, as its classifier, where
+        the files leave it open."""
         if task not in names.CLASSIFIERS or self.table_of is None:
             return self
         return dataclasses.replace(self, table=self.table_of(task))
 
 
 def beside(file: str, name: str) -> str | None:
-    """The path of the file `name` in the folder of `file`, or None if there is none."""
+    """Returns the path of the file `name` in the folder of `file`, or None."""
     path = os.path.join(os.path.dirname(file), name)
     return path if os.path.isfile(path) else None
 
 
 def config_beside(file: str) -> EncoderConfig | None:
-    """The configuration in the `bert_config.json` beside `file`, or None."""
+    """Returns the configuration in the `bert_config.json` beside `file`, or None."""
     path = beside(file, CONFIG)
     return read_config(path) if path else None
 
 
 def vocabulary_beside(file: str) -> str | None:
-    """The vocabulary beside `file`, whatever its kind, or None."""
+    """Returns the vocabulary beside `file`, of any kind, or None."""
     return find_vocabulary(os.path.dirname(file) or os.curdir)

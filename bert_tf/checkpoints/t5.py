@@ -22,7 +22,7 @@ _SCALE = (("/scale", "/vars/0"),)
 
 
 def parts(stack, reads_encoder=True):
-    """The parts of a layer of a stack, in their order."""
+    """Returns the parts of a layer of a stack, in their order."""
     return ["attention", *(["cross_attention"] if stack == "decoder" and reads_encoder else []),
             "feed_forward"]
 
@@ -30,19 +30,19 @@ def parts(stack, reads_encoder=True):
 # Keras
 
 def keras_parts(config: T5Config) -> list[tuple[str, str]]:
-    """The parts in the order of the network's `layers`: (class, name in the table)."""
+    """Returns the parts in the order of the network's `layers`: (class, name in the table)."""
     stacks = [("T5Stack", f"{stack}_stack") for stack in config.stacks]
     return [("T5Embeddings", "embeddings"), *stacks, ("Dense", "logits")]
 
 
 def keras_lists(config: T5Config) -> dict[str, str]:
-    """Keras's groups of what is in lists inside the parts: their names in the table."""
+    """Returns {Keras's group: name in the table} for the lists inside the parts."""
     return {f"{stack}_stack/layers_/t5_layer{f'_{i}' if i else ''}": f"{stack}_stack/layer_{i}"
             for stack, layers in config.stacks.items() for i in range(layers)}
 
 
 def _keras_rows():
-    """The rows of Keras's table."""
+    """Returns the rows of Keras's table."""
     dense = (("/kernel", "/vars/0"),)
     rows: list[tuple] = [
         ("embeddings/word_embeddings", f"{_SAVED}embeddings/vars/0", SELF),
@@ -67,12 +67,13 @@ KERAS = _keras_rows()
 
 # The original
 
-# The name that a version of its code gives a norm inside a layer, and the last of a stack.
+# The original's name of a norm inside a layer, and of a stack's last norm, by version of its code.
 _NORMS = {False: ("rms_norm", "rms_norm"), True: ("layer_norm", "final_layer_norm")}
 
 
 def _mesh_table(has_encoder, is_legacy):
-    """The table of the original's checkpoints; of today's code, or of that of the first release."""
+    """Returns the table of the original's checkpoints, from today's code or from the first
+    release's."""
     inner, last = _NORMS[is_legacy]
     rows: list[tuple] = [
         ("embeddings/word_embeddings", f"{'shared' if has_encoder else 'decoder'}/embedding",
@@ -96,11 +97,7 @@ def _mesh_table(has_encoder, is_legacy):
 
 
 def _mesh_config(prefix, tensors):
-    """The configuration that the shapes of a checkpoint show.
-
-    Raises:
-        InputError: they are not those of a T5.
-    """
+    """Returns the configuration that the shapes of a checkpoint show."""
     def shape(*ends):
         return next((tensor.shape for name, tensor in tensors.items()
                      if name.endswith(ends) and len(tensor.shape) == 2), (0, 0))
@@ -128,15 +125,7 @@ def _mesh_config(prefix, tensors):
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
-    """The `Source` of a checkpoint of the original.
-
-    Args:
-        prefix: what `google.find` gave.
-        tensors: those of the file.
-
-    Raises:
-        InputError: they are not those of a T5.
-    """
+    """Returns the `Source` of an original checkpoint; `prefix` comes from `google.find`."""
     config = rules.config_beside(prefix)
     if config is not None and not isinstance(config, T5Config):
         raise InputError(f"{prefix}: the {rules.CONFIG} beside it is not that of a T5; remove it.")
@@ -149,18 +138,13 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with, that of the code of their release."""
+    """Returns the table to write `weights` with, from the code of their release."""
     return _mesh_table(weights.config.has_encoder, not weights.config.is_gated)
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by the original's names.
-    """
+    """Writes `model.ckpt.*`, `bert_config.json` and the vocabulary into `folder`. `tensors` have
+    the original's names."""
     tf.raw_ops.SaveV2(prefix=os.path.join(folder, "model.ckpt"), tensor_names=list(tensors),
                       shape_and_slices=[""] * len(tensors),
                       tensors=[tensor.read() for tensor in tensors.values()])

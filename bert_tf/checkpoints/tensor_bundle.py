@@ -1,8 +1,8 @@
 """Reads TensorFlow's checkpoints (`*.index`, `*.data-?????-of-?????`) without TensorFlow.
 
 The index is a sorted table of blocks, as in LevelDB; its values are protocol buffers with the place
-of each tensor in the data files. Every length is checked against the file before it is used.
-TensorFlow's own reader doesn't check: some damaged files end its process.
+of each tensor in the data files. Every length is checked against the file before use. TensorFlow's
+own reader doesn't check: some damaged files end its process.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _FOOTER = 48
 _DTYPES = {1: np.dtype("float32"), 2: np.dtype("float64"), 3: np.dtype("int32"),
            9: np.dtype("int64"), 14: np.dtype(ml_dtypes.bfloat16), 19: np.dtype("float16")}
 _STRING = 7
-# The tensor by which a checkpoint of objects (TensorFlow 2) is known.
+# The tensor that marks a checkpoint of objects (TensorFlow 2).
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # All names together; each may repeat the one before at the cost of three bytes.
 _LONGEST_NAMES = 1 << 26
@@ -34,13 +34,13 @@ class _Damaged(Exception):
 
 
 def _crc(*parts):
-    """The masked checksum of LevelDB's and TensorFlow's files."""
+    """Returns the masked checksum of LevelDB's and TensorFlow's files."""
     value = functools.reduce(google_crc32c.extend, parts, 0)
     return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _varint(data, at):
-    """(value, where the next thing begins)."""
+    """Returns (value, its end)."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -58,7 +58,7 @@ def _bytes(data, at, size):
 
 
 def _message(data):
-    """A protocol buffer as a dict: field number -> list of int or bytes."""
+    """Parses a protocol buffer into {field number: list of int or bytes}."""
     fields, at = {}, 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -78,7 +78,7 @@ def _message(data):
 
 
 def _field(fields, number, kind=int):
-    """The last value of a field; 0 or b"" if it is absent, as in protocol buffers."""
+    """Returns the last value of a field; 0 or b"" if it is absent, as in protocol buffers."""
     value = fields.get(number, [kind()])[-1]
     if not isinstance(value, kind):
         raise _Damaged("a field has another type")
@@ -86,7 +86,7 @@ def _field(fields, number, kind=int):
 
 
 def _block(data, offset, size):
-    """The (key, value) of a block; keys leave out what they share with the one before."""
+    """Yields the (key, value) of a block; keys omit their common prefix with the key before."""
     block, end = _bytes(data, min(offset, len(data)), size)
     tail, _ = _bytes(data, end, 5)
     if struct.unpack("<I", tail[1:])[0] != _crc(block, tail[:1]):
@@ -107,7 +107,7 @@ def _block(data, offset, size):
 
 
 def _entries(data):
-    """The (key, value) of a table; blocks follow each other, so none is read twice."""
+    """Yields the (key, value) of a table; blocks follow each other, so none is read twice."""
     if len(data) < _FOOTER or data[-8:] != _MAGIC:
         raise _Damaged("it doesn't end as an index does")
     footer, at = data[-_FOOTER:], 0
@@ -129,7 +129,7 @@ def _entries(data):
 
 
 def _shape(message):
-    """The sizes in a TensorShapeProto; a negative one is huge, and so never fits."""
+    """Returns the sizes in a TensorShapeProto; a negative one is huge, and so never fits."""
     sizes = _message(message).get(2, [])
     return tuple(_field(_message(_field({0: [size]}, 0, bytes)), 1) for size in sizes)
 
@@ -144,7 +144,7 @@ def _read(path, offset, size, crc, dtype, shape):
 
 
 def _tensor(prefix, shards, name, value):
-    """The `Tensor` that an index entry describes."""
+    """Returns the `Tensor` that an index entry describes."""
     entry = _message(value)
     kind, shape = _field(entry, 1), _shape(_field(entry, 2, bytes))
     if 7 in entry:
@@ -162,14 +162,14 @@ def _tensor(prefix, shards, name, value):
 
 
 def _index(prefix):
-    """The entries of a checkpoint's index: bytes by name, as bytes too."""
+    """Returns the entries of a checkpoint's index: {name: value} in bytes."""
     with open(f"{prefix}.index", "rb") as file:
         return dict(_entries(file.read()))
 
 
 @contextlib.contextmanager
 def _refusing(prefix):
-    """What shows within this that the checkpoint is damaged is an `InputError` that names it."""
+    """Turns signs of damage in the block into an `InputError` that names the checkpoint."""
     try:
         yield
     except (_Damaged, OSError, UnicodeDecodeError, struct.error) as error:
@@ -177,11 +177,7 @@ def _refusing(prefix):
 
 
 def tensors(prefix: str) -> dict[str, Tensor]:
-    """A dict of the checkpoint's `Tensor`s by name, in the order of their names.
-
-    Raises:
-        InputError: the checkpoint is damaged.
-    """
+    """Returns the checkpoint's tensors by name, in the order of their names."""
     with _refusing(prefix):
         entries = _index(prefix)
         header = _message(entries.pop(b"", b""))
@@ -193,19 +189,11 @@ def tensors(prefix: str) -> dict[str, Tensor]:
 
 
 def find(path: str) -> str | None:
-    """The prefix of a TensorFlow checkpoint.
+    """Returns the prefix of a TensorFlow checkpoint at a folder, a prefix or an index file, or
+    None.
 
-    In a folder the one index file counts, not the file `checkpoint`, which often names a path of
-    another machine.
-
-    Args:
-        path: a folder, a prefix or an index file.
-
-    Returns:
-        None if there is no checkpoint.
-
-    Raises:
-        InputError: the folder holds several checkpoints.
+    In a folder the only index file counts, not the file `checkpoint`, which often names another
+    machine's path. Several index files are an error.
     """
     prefix = path.removesuffix(".index")
     if not os.path.isfile(f"{prefix}.index"):

@@ -1,4 +1,4 @@
-"""Our own training checkpoints, which hold the weights under our names."""
+"""Our own training checkpoints, with the weights under our names."""
 
 import glob
 import os
@@ -10,17 +10,17 @@ from bert_tf.checkpoints.rules import Format, Source
 _FORMAT = Format(rows=None, ignored=(
     (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),
     (r".*/ranges/\w+", "ranges of a network that rounds its numbers"),
-    # Of auxiliary objectives, and of a teacher that learns.
+    # Auxiliary objectives, and a teacher that learns.
     (r"(fit_dense|weight_projection|dual_masked_lm|teacher)/.*",
      "only compares the network with a teacher")),
-    # That of ELECTRA's ablation which predicts replaced tokens.
+    # ELECTRA's ablation that predicts replaced tokens.
     heads={"replaced_lm": "masked_lm"})
 # A learner, and in it a network by its own name.
 _NETWORK = re.compile("^learner/((bert|bilstm|elmo|gpt|sequence_lstm|t5|xlnet)/)?")
 
 
 def find(path: str) -> str | None:
-    """The checkpoint file at `path`: the file, or in a folder the newest; None if there is none."""
+    """Returns the checkpoint file at `path`: the file, or in a folder the newest; or None."""
     files = [path]
     if os.path.isdir(path):
         files = sorted(glob.glob(os.path.join(glob.escape(path), "checkpoint-*.safetensors")))
@@ -29,16 +29,12 @@ def find(path: str) -> str | None:
 
 
 def _our_name(name):
-    """The name relative to the network."""
+    """Returns the name relative to the network."""
     return _NETWORK.sub("", name)
 
 
 def read(file: str) -> Source:
-    """The `Source` of a checkpoint.
-
-    Raises:
-        DamagedError: it is not as it was written.
-    """
+    """Returns a checkpoint's `Source`, or raises DamagedError."""
     checksummed.verify(file)
     found = {_our_name(name): tensor
              for name, tensor in safetensors_files.tensors(file).items()}

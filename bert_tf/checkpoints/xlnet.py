@@ -22,14 +22,14 @@ CONFIG, PREFIX = "xlnet_config.json", "xlnet_model.ckpt"
 SELF = (("", ""),)
 HEADS = ("query", "key", "value")
 BIASES = ("r_w", "r_r", "r_s")
-# The heads on one vector of the sequence, but for multiple choice.
+# The heads on one vector of the sequence, without multiple choice.
 SEQUENCE = ("classification", "multi_label", "regression")
 
 
 # Keras
 
 def keras_parts(config: XLNetConfig) -> list[tuple[str, str]]:
-    """The parts in the order of the network's `layers`: (class, name in the table)."""
+    """Returns the parts in the order of the network's `layers`: (class, name in the table)."""
     return [("XLNetEmbeddings", "embeddings"),
             *(("TwoStreamLayer", f"layer_{i}") for i in range(config.n_layer)),
             *([] if config.untie_r else [("SharedBiases", "shared_biases")]),
@@ -73,8 +73,8 @@ _TASK = re.compile(r"model/(classification|regression)_[^/]+/logit/")
 
 
 def _tf_table(head, layers):
-    """The table of the original's checkpoints, of a task's `head` or None; the tensors that it
-    stacks are taken apart, one of each layer, if `layers`."""
+    """Returns the table of the original's checkpoints, with a task's `head` or None. `layers`:
+    whether its stacked tensors are split, one a layer."""
     block, biases = f"{_BODY}/layer_{{i}}", f"{ATTENTION}/self" if layers else "encoder"
     numbered = "/{i}" if layers else ""
     return Format((
@@ -101,12 +101,12 @@ def _tf_table(head, layers):
 
 
 def _task_scope(head):
-    """Where the original has the classifier of a task, whose name it appends."""
+    """Returns the original's scope of a task's classifier, whose name it appends."""
     return f"model/{'regression' if head == 'regression' else 'classification'}_task/logit"
 
 
 def span_rows(dot, dense, norm):
-    """The rows of the head of answers, with what parts names."""
+    """Returns the rows of the answer head, with `dot` between a name's parts."""
     return (("conditional_span/start", f"start_logits{dot}dense", dense),
             ("conditional_span/end/hidden", f"end_logits{dot}dense_0", dense),
             ("conditional_span/end/LayerNorm", f"end_logits{dot}LayerNorm", norm),
@@ -116,7 +116,7 @@ def span_rows(dot, dense, norm):
 
 
 def _unstacked(tensors, layers):
-    """The tensors with one for each layer in place of those that hold all layers'."""
+    """Splits tensors that hold all layers' values into one for each layer."""
     found = {}
     for name, tensor in tensors.items():
         if not _STACKED.fullmatch(name) or len(tensor.shape) < 3:
@@ -130,10 +130,7 @@ def _unstacked(tensors, layers):
 
 
 def _config_of(prefix, tensors):
-    """The configuration beside a checkpoint, or that of the shapes of its tensors; and notes.
-
-    Raises:
-        InputError: it describes no XLNet.
+    """Returns the configuration beside a checkpoint, or from the shapes of its tensors; and notes.
     """
     summary = {"use_summ_proj": f"{_SUMMARY}/summary/kernel" in tensors, "summary_type":
                "attn" if f"{_SUMMARY}/summary_bias" in tensors else "last"}
@@ -157,15 +154,7 @@ def _config_of(prefix, tensors):
 
 
 def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
-    """The `Source` of a checkpoint of the original.
-
-    Args:
-        prefix: what `google.find` gave.
-        tensors: those of the file.
-
-    Raises:
-        InputError: they are not those of an XLNet.
-    """
+    """Returns the `Source` of an original checkpoint; `prefix` comes from `google.find`."""
     config, notes = _config_of(prefix, tensors)
     kinds = [match[1] for match in map(_TASK.match, tensors) if match]
     head = kinds[0] if kinds else None
@@ -178,11 +167,7 @@ def read(prefix: str, tensors: dict[str, Tensor]) -> Source:
 
 
 def table_for(weights: Weights) -> Format:
-    """The table to write `weights` with, as the original's.
-
-    Raises:
-        InputError: they have several classifiers, or compute what its code would not.
-    """
+    """Returns the table to write `weights` with."""
     config, tasks = weights.config, [name for name in SEQUENCE if name in weights.heads]
     if len(tasks) > 1:
         raise InputError(f"{weights.source} has the heads {' and '.join(tasks)}; the original has "

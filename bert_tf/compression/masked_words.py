@@ -1,6 +1,6 @@
-"""Copies of texts in which words give way to what a masked language model would put there
-(arXiv:1909.10351, algorithm 1; huawei-noah/Pretrained-Language-Model, TinyBERT/
-data_augmentation.py).
+"""Copies of texts in which words are replaced by a masked language model's predictions
+(arXiv:1909.10351, algorithm 1; huawei-noah/Pretrained-Language-Model,
+TinyBERT/data_augmentation.py).
 
 Shapes: K words of a text, S sequence, V vocabulary.
 """
@@ -29,15 +29,8 @@ _VECTORS = 100_000
 
 
 class WordModel:
-    """A masked language model that names words for a place in a text.
-
-    Args:
-        path: of the model with its masked LM, of any format, with its vocabulary.
-        do_lower_case: whether its tokenizer lower-cases.
-
-    Raises:
-        InputError: it has no masked LM, or another kind of tokenizer than WordPiece.
-    """
+    """A masked language model that predicts words for a place in a text. `path` is a model of any
+    format with its masked LM and its WordPiece vocabulary."""
 
     def __init__(self, path: str, do_lower_case: bool = True):
         vocabulary = find_vocabulary(path)
@@ -61,7 +54,7 @@ class WordModel:
             autograph=False, input_signature=[tf.TensorSpec([None, None], tf.int32)] * len(names))
 
     def words(self, text: str) -> tuple[list[str], list[list[int]]]:
-        """The words of a text, and the ids of each one's pieces."""
+        """Returns the words of a text, and the ids of each one's pieces."""
         tokenizer = self.tokenizer
         words = split_words(text, tokenizer.do_lower_case)
         ids, sizes = tokenizer.encode_lines(words)
@@ -69,16 +62,14 @@ class WordModel:
 
     def candidates(self, pieces: Sequence[Sequence[int]], places: Sequence[int]
                    ) -> list[list[str]]:
-        """The most probable words at some places of a text, by their probability.
+        """Returns the most probable words at some places of a text: for each place at most
+        `CANDIDATES` tokens that begin a word, by probability.
 
-        The model reads the text with [MASK] there, and then the text as it is.
+        The model reads the text with [MASK] at the place, and then the text as it is.
 
         Args:
             pieces: the ids of each word.
             places: numbers of words of one piece.
-
-        Returns:
-            For each place at most `CANDIDATES` tokens, without those that go on with a word.
         """
         vocabulary = self.tokenizer.vocabulary
         ids = [token for word in pieces for token in word]
@@ -104,14 +95,8 @@ class WordModel:
 
 
 class WordVectors:
-    """Words that are near each other, such as those of GloVe.
-
-    Args:
-        path: a word and its numbers a line, plain or gzip; the first 100,000 are read.
-
-    Raises:
-        InputError: a line is none.
-    """
+    """Word vectors, such as GloVe's, for finding near words. `path` has a word and its numbers a
+    line, plain or gzip; the first 100,000 are read."""
 
     def __init__(self, path: str):
         words, rows = [], []
@@ -131,7 +116,7 @@ class WordVectors:
         self._table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
     def near(self, word: str) -> list[str]:
-        """The `CANDIDATES` words nearest to a word by the cosine; [] for an unknown one."""
+        """Returns the `CANDIDATES` words nearest to a word by cosine; [] for an unknown word."""
         if word not in self._places:
             return []
         place = self._places[word]
@@ -142,20 +127,20 @@ class WordVectors:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedWords:
-    """Copies of texts, in each of which every word that has letters alone and is no stop word gives
-    way to one of its candidates with some probability.
+    """Copies of texts in which words are replaced by one of their candidates with some probability.
+    Words with other characters than letters, and stop words, stay.
 
-    A word of one piece has the candidates of the masked language model, any other those of the
-    vectors; one without any is its own. Of a pair, copies change one text, and those of the second
-    have the last copy of the first. Copies that are equal to others of their text are left out. The
-    stop words are those of scikit-learn; the original's are NLTK's.
+    A word of one piece has the masked language model's candidates, other words those of the
+    vectors; a word without any is its own. A pair's copies change one text, and copies of the
+    second have the last copy of the first. Copies that equal another of their text are dropped.
+    Stop words are scikit-learn's; the original's are NLTK's.
 
     Attributes:
-        model: `WordModel`, or what has its methods.
-        near: function of a word that returns words near it; None for none.
-        copies: of a text.
-        share: the probability of each word.
-        seed: of the draws; those of an example depend on it and on the example's number alone.
+        model: `WordModel`, or an object with its methods.
+        near: function from a word to near words, or None.
+        copies: number for each text.
+        share: the probability of replacing a word.
+        seed: determines, with an example's number alone, the example's draws.
     """
 
     model: WordModel
@@ -167,12 +152,7 @@ class MaskedWords:
         default_factory=dict, compare=False)
 
     def __call__(self, texts: list, number: int) -> list[list[str]]:
-        """The texts of further examples.
-
-        Args:
-            texts: of the example.
-            number: of the example in its file.
-        """
+        """Returns the texts of further examples, for example `number` of the file."""
         draws, found, current = random.Random(f"{self.seed} {number}"), [], list(texts)
         for place, text in enumerate(texts):
             for copy in self.augment(text, draws):
@@ -181,7 +161,7 @@ class MaskedWords:
         return [copy for copy in found if copy != list(texts)]
 
     def candidates(self, text: str) -> tuple[list[str], dict[int, list[str]]]:
-        """The words of a text, and the candidates of those that may give way, by their place."""
+        """Returns the words of a text, and the candidates of replaceable ones, by their place."""
         if text not in self._known:
             words, pieces = self.model.words(text)
             places = [place for place, word in enumerate(words)
@@ -196,7 +176,7 @@ class MaskedWords:
         return self._known[text]
 
     def augment(self, text: str, draws: random.Random) -> list[str]:
-        """The text, and its copies."""
+        """Returns the text, and its copies."""
         words, options = self.candidates(text)
         found = {text: None}
         for _ in range(self.copies):

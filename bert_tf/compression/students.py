@@ -1,4 +1,4 @@
-"""A student that begins with layers of a larger model."""
+"""Students initialised with layers of a larger model."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,14 +15,11 @@ from bert_tf.training.transfer import renumbered
 
 
 def take_layers(encoder, layers: Sequence[int]):
-    """A network with some layers of another, in this order, and all its other weights.
-
-    Args:
-        encoder: `BertEncoder`.
-        layers: of its layers, from 0.
+    """Returns a network with some layers of another, numbered from 0, in this order, and all its
+    other weights.
 
     Raises:
-        InputError: it has no such layers, or layers that share weights.
+        InputError: the layers are absent or share weights.
     """
     config = encoder.config
     if getattr(config, "shares_layers", True) or not hasattr(encoder, "layers_"):
@@ -39,16 +36,8 @@ def take_layers(encoder, layers: Sequence[int]):
 
 
 def write_start(path: str, layers: Sequence[str], folder: str) -> str:
-    """Writes a student that has some layers of a model, and returns its folder.
-
-    Args:
-        path: of the model, of any format.
-        layers: numbers from 0.
-        folder: where to.
-
-    Raises:
-        InputError: see `take_layers`; or there is no such model.
-    """
+    """Writes a student with some layers of the model at `path`, of any format, and returns its
+    folder."""
     try:
         numbers = [int(layer) for layer in layers]
     except ValueError:

@@ -28,7 +28,7 @@ _SHARD_EXAMPLES = 1 << 10       # labelled before the work is noted
 
 
 class Teacher:
-    """A fine-tuned model that labels examples. It is loaded when it is asked first.
+    """A fine-tuned model that labels examples, loaded at its first use.
 
     Args:
         folder: of the model.
@@ -36,12 +36,9 @@ class Teacher:
         has_marks: whether "[MASK]" in texts is the mask token.
         batch_size: examples that it reads at a time.
 
-    Raises:
-        InputError: there is no such model.
-
     Attributes:
         saved: its `SavedTask`.
-        config: of its network.
+        config: its network's.
     """
 
     def __init__(self, folder: str, layers: Sequence[int] = (), has_marks: bool = False,
@@ -54,7 +51,7 @@ class Teacher:
         self._choices = any(feature.axis == "C*S" for feature in self.saved.task.kind.features)
 
     def digest(self) -> str:
-        """Of the files that its answers depend on."""
+        """Returns the digest of the files that its answers depend on."""
         return digest(task_heads.resolve(self._file)[1], os.path.join(self.folder, TASK_FILE))
 
     @property
@@ -85,13 +82,8 @@ class Teacher:
         return found
 
     def answer(self, task: Task, examples: list) -> dict[str, np.ndarray]:
-        """Its answers to examples, with a row for each thing that has a label; see
-        `LabelledKind.units`.
-
-        Args:
-            task: of the examples.
-            examples: list of `Example`; sentences of a document are together.
-        """
+        """Returns its answers to examples, with a row for each labelled unit; see
+        `LabelledKind.units`. Sentences of a document must be together."""
         saved, kind = self.saved, self.saved.task.kind
         _, tokenizer, _ = self._model
         features, _ = kind.encode(task, examples, tokenizer, saved.max_seq_length, saved.options)
@@ -99,7 +91,7 @@ class Teacher:
 
     def read(self, features: Mapping[str, np.ndarray], max_seq_length: int
              ) -> dict[str, np.ndarray]:
-        """Its answers to the features of its own tokenizer's records, `max_seq_length` long."""
+        """Returns its answers to features of its own tokenizer's records, `max_seq_length` long."""
         learner, _, forward = self._model
         return answer_rows(forward, features, learner.encoder.reads, max_seq_length,
                            self._batch_size, learner.objectives[0].positional, self._choices)
@@ -110,11 +102,10 @@ class Teachers:
     """One teacher or several, which label together.
 
     Attributes:
-        members: the `Teacher`s.
-        average: "probabilities" or "logits"; what is averaged of several.
+        average: "probabilities" or "logits", averaged over several teachers.
 
     Raises:
-        InputError: they are of different tasks, or several are to give [CLS] vectors.
+        InputError: their tasks differ, or several are to give [CLS] vectors.
     """
 
     members: tuple[Teacher, ...]
@@ -132,7 +123,7 @@ class Teachers:
                              "of one; name one, or another --recipe.")
 
     def check(self, task: Task) -> None:
-        """Raises InputError if they are not of a task."""
+        """Raises InputError if they were trained for another task."""
         saved = self.members[0].saved.task
         if saved.kind != task.kind or task.labels not in ((), saved.labels):
             raise InputError(f"--teacher: {self.members[0].folder} was trained for "
@@ -141,18 +132,14 @@ class Teachers:
                              "this task.")
 
     def describe(self) -> dict[str, Any]:
-        """The JSON value of all that the answers depend on."""
+        """Returns the JSON value of all that the answers depend on."""
         return {"teachers": [teacher.digest() for teacher in self.members],
                 "average": self.average if len(self.members) > 1 else None,
                 "layers": list(self.members[0].layers)}
 
     def features(self, task: Task, num_choices: int = 1) -> tuple[Feature, ...]:
-        """The `Feature`s that records get from them.
-
-        Args:
-            task: of the records.
-            num_choices: how many sequences an example has.
-        """
+        """Returns the `Feature`s that they add to a task's records. `num_choices` is the number of
+        an example's sequences."""
         by_token = _answers_tokens(task)
         found = [Feature(IS_LABELLED, "int64", "S" if by_token else 1), Feature(
             TEACHER_LOGITS, "float32", "L*S" if by_token else len(task.labels) or num_choices)]
@@ -163,13 +150,8 @@ class Teachers:
 
     def answer(self, task: Task, examples: list, student: dict[str, np.ndarray]
                ) -> dict[str, np.ndarray]:
-        """The features of examples that are of the teachers.
-
-        Args:
-            task: of the examples.
-            examples: list of N.
-            student: the features of the student's records.
-        """
+        """Returns the teachers' features of N examples; `student` are the features of the student's
+        records."""
         kind, rows = task.kind, len(student["input_ids"])
         units = [teacher.answer(task, examples) for teacher in self.members]
         vectors = units[0].pop(TEACHER_CLS, None)
@@ -185,7 +167,7 @@ class Teachers:
             **found, TEACHER_CLS: vectors.reshape(rows, -1).astype(np.float32)}
 
     def _logits(self, kind, units):
-        """The logits of all together; of a regression its numbers."""
+        """Returns the joint logits; for a regression its numbers."""
         if "values" in units[0] or len(units) > 1 and self.average == "probabilities":
             found = kind.average(units)
             return found.get("logits", found.get("values"))
@@ -193,12 +175,12 @@ class Teachers:
 
 
 def _answers_tokens(task):
-    """Whether a task is about words, not about examples."""
+    """Whether a task labels words, not examples."""
     return any(feature.name == "label_weights" for feature in task.kind.features)
 
 
 class _TaughtWriter(PieceWriter):
-    """Writes shards that hold teachers' answers too."""
+    """Writes shards that also hold teachers' answers."""
 
     teachers: Teachers
 
@@ -208,13 +190,9 @@ class _TaughtWriter(PieceWriter):
 
 
 class TaughtRecords(SplitRecords):
-    """The records of a student's texts, which hold teachers' answers. Every text is labelled once:
-    a command that was killed goes on with the texts that are left.
-
-    Args:
-        source, options, tokenizer, output_dir: see `SplitRecords`; the student's.
-        teachers: `Teachers`.
-    """
+    """The records of a student's texts, with teachers' answers. Every text is labelled once: a
+    killed command resumes with the remaining texts. Other arguments are the student's, see
+    `SplitRecords`."""
 
     shard_examples = _SHARD_EXAMPLES
 

@@ -26,12 +26,12 @@ from bert_tf.training.learners.distiller import Untracked, digest
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
 
-# What the model with which a successor begins was made of; its last file.
+# The origin of a successor's initial model; its last file.
 _MADE_OF = "made_of.json"
 
 
 def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
-    """The probability of replacing at a step, from 0, float32."""
+    """Returns the probability of replacing at a step, from 0, float32."""
     rate, step = replacing.replacing_rate, ops.cast(step, "float32")
     if replacing.scheduler_type == "linear":
         return ops.minimum(rate + replacing.scheduler_linear_k * step, 1.0)
@@ -42,7 +42,7 @@ def replacing_rate(replacing: Replacing, step: Tensor) -> Tensor:
 
 
 class _Module:
-    """A layer of the successor, or the predecessor's layers that it stands for, by a coin."""
+    """A layer of the successor, or its predecessor layers, by a coin."""
 
     def __init__(self, successor, predecessors, coin):
         self._successor, self._predecessors, self._coin = successor, predecessors, coin
@@ -65,10 +65,9 @@ class _Module:
 class Theseus(Learner):
     """A network of K layers that learns in the place of modules of a larger one.
 
-    In training, each layer runs with the probability of its step for the whole batch, and else the
-    predecessor's layers that it stands for. The coins of a step are a function of its dropout seed,
-    the same on all replicas. The layers alone learn. In evaluation the network runs by itself, and
-    that is what is saved.
+    In training, each layer runs with its step's probability for the whole batch, otherwise its
+    predecessor layers. A step's coins are a function of its dropout seed, the same on all replicas.
+    Only the layers learn. In evaluation the network runs alone, and it alone is saved.
 
     A batch may have `coins`, integer [K], 1 for the successor's layer; and `step`, from 0.
 
@@ -76,12 +75,8 @@ class Theseus(Learner):
         encoder: the successor.
         objectives: the predecessor's.
         predecessor: `BertEncoder` of a multiple of K layers.
-        replacing: `Replacing`.
-        clips_all: whether gradients of what does not learn, and of the predecessor, are part of the
-            norm by which gradients are clipped, as in the original.
-
-    Raises:
-        InputError: K does not divide the predecessor's layers.
+        clips_all: whether the norm for clipping includes the gradients of frozen weights and of the
+            predecessor, as in the original.
     """
 
     epsilon = 0.0
@@ -102,12 +97,11 @@ class Theseus(Learner):
 
     @property
     def predecessor(self) -> keras.Model:
-        """The predecessor."""
         return self._held.model
 
     @property
     def trainable_variables(self) -> list:
-        """Those whose gradients are taken."""
+        """The variables whose gradients are taken."""
         own = super().trainable_variables
         return [*own, *self.predecessor.trainable_variables] if self.clips_all else own
 
@@ -127,7 +121,7 @@ class Theseus(Learner):
         return super().call(batch, training, dropout_seed)
 
     def throw(self, dropout_seed: Tensor, step: Tensor) -> Tensor:
-        """The coins of a step, bool [K], for integer [2]."""
+        """Returns a step's coins, bool [K], from its dropout seed, integer [2]."""
         draws = uniform((len(self.encoder.layers_),), shared_seed(dropout_seed))
         return draws < replacing_rate(self.replacing, step)
 
@@ -150,14 +144,14 @@ class Theseus(Learner):
 
 
 def check_layers(layers: int, kept: int) -> None:
-    """Raises InputError unless `kept` layers can take the place of `layers`."""
+    """Raises InputError unless `kept` layers can replace `layers`."""
     if not 0 < kept < layers or layers % kept:
         raise InputError(f"--successor_layers is {kept}, but the predecessor has {layers} layers; "
                          "give a smaller number that divides that one.")
 
 
 def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
-    """The network of a fine-tuned model, under a name of its own."""
+    """Returns the network of a fine-tuned model, under a name of its own."""
     path = os.path.join(folder, keras_file.NAME)
     weights = checkpoints.read(path)
     network = networks.build(weights.config, name="predecessor", dtype=dtype)
@@ -166,17 +160,13 @@ def read_predecessor(folder: str, dtype: str | None = None) -> keras.Model:
 
 
 def open_successor(path: str, layers: int, folder: str) -> str:
-    """Returns the folder of the model with which a successor begins, and writes the model if it is
-    absent or incomplete: the lowest layers of a fine-tuned model, its embeddings, pooler and head.
-
-    Args:
-        path: folder of the fine-tuned model.
-        layers: how many.
-        folder: where to.
+    """Returns the folder of a successor's initial model, and writes the model if it is absent or
+    incomplete: the lowest `layers` of the fine-tuned model in `path`, its embeddings, pooler and
+    head.
 
     Raises:
-        InputError: there is no such model, or it has not a multiple of so many layers; or the
-            folder holds layers of another model, or another number of them.
+        InputError: the model is absent, or its number of layers no multiple; or the folder holds
+            layers of another model, or another number of them.
     """
     note, file = os.path.join(folder, _MADE_OF), os.path.join(folder, keras_file.NAME)
     weights = task_heads.resolve(os.path.join(path, keras_file.NAME))[1]
