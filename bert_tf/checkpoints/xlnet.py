@@ -182,13 +182,8 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `xlnet_model.ckpt.*`, `xlnet_config.json` and the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by the original's names, one for each layer of what it stacks.
-    """
+    """Writes `xlnet_model.ckpt.*`, `xlnet_config.json` and the vocabulary into `folder`. `tensors`
+    have the original's names; its stacked tensors are given one a layer."""
     config, values = weights.config, {}
     for name, tensor in tensors.items():
         stack, _, number = name.rpartition("/")

@@ -130,8 +130,8 @@ class MaskedWords:
     """Copies of texts in which words are replaced by one of their candidates with some probability.
     Words with other characters than letters, and stop words, stay.
 
-    A word of one piece has the masked language model's candidates, other words those of the
-    vectors; a word without any is its own. A pair's copies change one text, and copies of the
+    A word of one piece has the masked language model's candidates, other words the vectors'
+    candidates; a word without any is its own. A pair's copies change one text, and copies of the
     second have the last copy of the first. Copies that equal another of their text are dropped.
     Stop words are scikit-learn's; the original's are NLTK's.
 
