@@ -49,7 +49,7 @@ class PretrainingFlags:
         "number.", least=0)
     recipe: str | None = option(
         None, "The kind of pre-training. Default: the recipe that the manifest of the records "
-        "names; bert for records without a manifest.", choices=tuple(recipes.RECIPES))
+        "names; bert for records without a manifest.", choices=recipes.RECIPES)
     terms: list[str] = option(
         [], "Terms of the loss that are trained. Default: all terms of the recipe. masked_lm alone "
         "leaves out next sentence prediction.", rare=True)

@@ -292,7 +292,7 @@ def test_tasks_are_trained_in_turns(folder, records, train, mirrored, monkeypatc
     assert tiny.largest_difference(checksummed.read(saved[5])[0], two) < 1e-5
     with pytest.raises(InputError, match="--task_schedule has 3 steps, but --num_train_steps is 6"):
         train("", output="bad", **{**options, "task_schedule": ["capitalization=3"]})
-    with pytest.raises(InputError, match="--task_schedule is for records of several tasks"):
+    with pytest.raises(InputError, match="--task_schedule=together is for recipes with several"):
         train(records("bert"), output="bad", task_schedule=["together"])
 
 
