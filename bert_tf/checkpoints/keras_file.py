@@ -29,16 +29,23 @@ from bert_tf.options import parse_json
 NAME = names.MODEL_FILE
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),
-            (r".*/ranges/vars/\d", "ranges of a network that rounds its numbers"))
+            (r".*/ranges/.*", "ranges of a network that rounds its numbers"))
 
 
 def _table(network, config, heads):
-    """The table of a network with `heads`: dict of name -> `Head`."""
+    """The table of a network with `heads`, dict of name -> `Head`, in a file of an earlier version.
+    """
     rows = keras_names.NETWORKS[network][1]
     return Format((*(rows(config) if callable(rows) else rows),
                    *(row for name, head in heads.items()
                      for row in keras_names.head_rows(name, head))), _IGNORED,
                   {name: head.name for name, head in heads.items() if name not in HEADS})
+
+
+def _table_of_names(heads):
+    """The table of a file that tells our names itself."""
+    return Format(None, _IGNORED, {name: head.name for name, head in heads.items()
+                                   if name not in HEADS})
 
 
 def find(path: str) -> str | None:
@@ -104,12 +111,12 @@ def _parse(values, source):
     """The network's class and its configuration, and the objectives of a Learner or None, which
     `values` describe.
     """
-    config = _describe(values, ("Learner", *keras_names.NETWORKS), source)
+    config = _describe(values, ("Learner", *NETWORKS.values()), source)
     objectives = None
     if values["class_name"] == "Learner":
         objectives = described_objectives(config, source)
         values = config.get("encoder")
-        config = _describe(values, keras_names.NETWORKS, source)
+        config = _describe(values, (*NETWORKS.values(),), source)
     if not isinstance(config.get("config"), dict):
         raise InputError(f"{source}: has no configuration of the encoder.")
     try:
@@ -184,6 +191,23 @@ def _standard_name(path, groups):
     return f"/{path}"
 
 
+def _told_names(told, objectives, heads, source):
+    """Our names by Keras's paths, as the file tells them; {} in a file of an earlier version.
+
+    Raises:
+        InputError: they are no names, or one is told twice.
+    """
+    if told is None:
+        return {}
+    if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()) or (
+            len(set(told.values())) < len(told)):
+        raise InputError(f"{source}: weights must tell the name of each weight once.")
+    rows = {str(options.get("name")): head for head, (_, options) in zip(heads, objectives)}
+    split = {path: name.partition("/") for path, name in told.items()}
+    return {path: f"{rows.get(first, first)}{slash}{rest}"
+            for path, (first, slash, rest) in split.items()}
+
+
 def read(file: str) -> Source:
     """The `Source` of a file.
 
@@ -191,16 +215,21 @@ def read(file: str) -> Source:
         InputError: it is damaged, or describes another class than the Learner or a network.
     """
     members, source = _members(file), f"{file}, config.json"
-    network, config, objectives = _parse(parse_json(members["config.json"], source), source)
+    description = parse_json(members["config.json"], source)
+    network, config, objectives = _parse(description, source)
     heads = _name_heads(objectives or (), source)
-    groups = _groups(network, config, objectives, heads)
-    found = {_standard_name(path, groups): tensor
-             for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
     rows = {head: OBJECTIVES[name] for head, (name, _) in zip(heads, objectives or ())}
+    told = _told_names(description["config"].get("weights"), objectives or (), heads, source)
+    if not told and network not in keras_names.NETWORKS:
+        raise InputError(f"{source}: does not tell the names of its weights; save it again.")
+    groups = {} if told else _groups(network, config, objectives, heads)
+    found = {told.get(path) or _standard_name(path, groups): tensor
+             for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
     own = task_heads.resolve(file)[0]
     if own is not None:
         found, rows = task_heads.only(own, found, rows, objectives or (), file)
-    return Source(file, config, found, _table(network, config, rows), rules.vocabulary_beside(file),
+    table = _table_of_names(rows) if told else _table(network, config, rows)
+    return Source(file, config, found, table, rules.vocabulary_beside(file),
                   objectives=tuple((name, options) for name, options in objectives or ()
                                    if own in (None, options.get("name"))))
 
@@ -210,8 +239,9 @@ def table_for(weights: Weights) -> Format:
 
     A head that the weights alone don't show how to build is not written.
     """
-    return _table(NETWORKS[type(weights.config).__name__], weights.config,
-                  {name: head for name, head in HEADS.items() if head.rebuildable})
+    left = {name for name, head in HEADS.items() if not head.rebuildable}
+    return Format(tuple((name, name, (("", ""),)) for name in names.shapes(weights.config)
+                        if names.head(name) not in left), _IGNORED)
 
 
 def _learner(weights):

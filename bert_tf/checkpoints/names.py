@@ -45,9 +45,6 @@ MOVING_PARTS = ("steps", "low", "high")
 # Where Keras saves them in a file, under the layer's place.
 KERAS_RANGES = tuple((f"/ranges/{name}", f"/ranges/vars/{i}") for i, name in enumerate(RANGES))
 
-# The parts that decide where a head looks.
-_LOOKS = ("attention/self/query", "attention/self/key")
-
 # How the names of the encoder proper begin.
 NETWORK = ("embeddings", "embeddings_project", "encoder", "decoder", "logits")
 # The parts that are not of the encoder proper, and may be absent.
@@ -69,174 +66,16 @@ def optional(named: Mapping[str, str] = MappingProxyType({})) -> set[str]:
         f"{name}/{part}" for name, head in _heads(named) for part in head.optional}
 
 
-def _encoder(config):
-    """Those of `BertEncoder`."""
-    widths = {"intermediate/dense": "HI", "output/dense": "IH", "attention/self/value": "HZ",
-              "attention/output/dense": "ZH", **dict.fromkeys(_LOOKS, "HA")}
-    layer = {}
-    for part, kind in LAYER.items():
-        if part in _LOOKS and not config.learned_heads:
-            continue
-        layer |= (heads.norm(part, "H") if kind == "norm"
-                  else heads.dense(part, *widths.get(part, "HH")))
-    return {
-        "embeddings/word_embeddings": "VE",
-        **({"embeddings/token_type_embeddings": "TE"} if config.segment_types else {}),
-        "embeddings/position_embeddings": "PE",
-        **({"embeddings/task_type_embeddings": "ME"} if config.task_types else {}),
-        **heads.norm("embeddings/LayerNorm", "E"),
-        **(heads.dense("embeddings_project", "E", "H") if config.projects else {}),
-        **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-        **(heads.dense("pooler/dense", "H", "H") if config.has_pooler else {}),
-    }
-
-
-def _gpt(config):
-    """Those of `GPT`."""
-    kept = ("embeddings/word", "embeddings/position", "encoder/")
-    return {name: shape for name, shape in _encoder(config).items() if name.startswith(kept)}
-
-
-def _universal(config):
-    """Those of `UniversalTransformer`."""
-    layer = {
-        **heads.norm("attention/LayerNorm", "H"),
-        **{f"attention/{part}/kernel": "HH"
-           for part in ("self/query", "self/key", "self/value", "output/dense")},
-        **heads.norm("LayerNorm", "H"),
-        **heads.dense("intermediate/dense", "H", "I"), **heads.dense("output/dense", "I", "H"),
-        **(heads.dense("halting", "H", "1") if config.halts else {}),
-        **({"step_embeddings": "LH"} if config.step_timing_signal_type == "learned" else {}),
-    }
-    return {
-        "embeddings/word_embeddings": "VE",
-        "embeddings/token_type_embeddings": "TE",
-        **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-        **heads.norm("encoder/LayerNorm", "H"), **heads.dense("pooler/dense", "H", "H"),
-    }
-
-
-def _t5(config):
-    """Those of `T5`."""
-    attention = {"layer_norm/scale": "H", "query/kernel": "HA", "key/kernel": "HA",
-                 "value/kernel": "HA", "output/kernel": "AH"}
-    hidden = ("wi_0", "wi_1") if config.is_gated else ("wi",)
-    feed_forward = {"layer_norm/scale": "H", **{f"{name}/kernel": "HI" for name in hidden},
-                    "wo/kernel": "IH"}
-    found = {"embeddings/word_embeddings": "VH",
-             **({} if config.tie_word_embeddings else {"logits/kernel": "HV"})}
-    for stack in config.stacks:
-        crosses = stack == "decoder" and config.has_encoder
-        parts = {"attention": attention, **({"cross_attention": attention} if crosses else {}),
-                 "feed_forward": feed_forward}
-        found |= {f"{stack}/relative_attention_bias/weight": "NO", f"{stack}/layer_norm/scale": "H",
-                  **{f"{stack}/layer_{{i}}/{part}/{name}": shape
-                     for part, weights in parts.items() for name, shape in weights.items()}}
-    return found
-
-
-def _xlnet(config):
-    """Those of `XLNet`."""
-    of_heads = ("query", "key", "value")
-    biases = ("r_w", "r_r", "r_s")
-    layer = {
-        **{f"attention/self/{part}/kernel": "HA" for part in (*of_heads, "position")},
-        **(dict.fromkeys((f"attention/self/{name}" for name in biases), "ND")
-           if config.untie_r else {}),
-        "attention/self/seg_embed": "2ND",
-        "attention/output/dense/kernel": "AH", **heads.norm("attention/output/LayerNorm", "H"),
-        **heads.dense("intermediate/dense", "H", "I"), **heads.dense("output/dense", "I", "H"),
-        **heads.norm("output/LayerNorm", "H"),
-    }
-    summary = {
-        "pooler/summary_bias": "H",
-        **{f"pooler/attention/{part}/kernel": "HA" for part in of_heads},
-        "pooler/attention/output/kernel": "AH", **heads.norm("pooler/attention/LayerNorm", "H"),
-    } if config.summary_type == "attn" else {}
-    return {
-        "embeddings/word_embeddings": "VE", "embeddings/mask_emb": "H",
-        **({} if config.untie_r else dict.fromkeys((f"encoder/{name}" for name in biases), "ND")),
-        **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-        **summary, **(heads.dense("pooler/dense", "H", "H") if config.use_summ_proj else {}),
-    }
-
-
-def _mobilebert(config):
-    """Those of `MobileBert`."""
-    reads = {"query": "A" if config.query_size == config.inner_size else "H",
-             "value": "A" if config.value_size == config.inner_size else "H"}
-    reads["key"] = reads["query"]
-    widths = {"attention/output": "AA", "output": "IA"}
-    if config.use_bottleneck:
-        widths |= {"bottleneck/input": "HA", "output/bottleneck": "AH"}
-    if config.has_query_bottleneck:
-        widths["bottleneck/attention"] = "HA"
-    hidden = ["intermediate/dense"]
-    for i in range(config.num_feedforward_networks - 1):
-        hidden.append(f"ffn_layer_{i}/intermediate/dense")
-        widths[f"ffn_layer_{i}/output"] = "IA"
-    layer = {}
-    for part, letter in reads.items():
-        layer |= heads.dense(f"attention/self/{part}", letter, "A")
-    for part in hidden:
-        layer |= heads.dense(part, "A", "I")
-    for part, (inputs, outputs) in widths.items():
-        layer |= heads.dense(f"{part}/dense", inputs, outputs)
-        layer |= heads.norm(f"{part}/LayerNorm", outputs)
-    return {
-        "embeddings/word_embeddings": "VE",
-        **(heads.dense("embeddings/embedding_transformation", "S", "H")
-           if config.transformed_size else {}),
-        "embeddings/token_type_embeddings": "TH", "embeddings/position_embeddings": "PH",
-        **heads.norm("embeddings/LayerNorm", "H"),
-        **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
-        **(heads.dense("pooler/dense", "H", "H") if config.has_pooler else {}),
-    }
-
-
-_LSTM = {"kernel": "BG", "bias": "G", "projection_kernel": "UW"}
-
-
-def _elmo(config):
-    """Those of `Elmo`."""
-    if config.filters:
-        dense = [f"highway_{i}_{gate}" for i in range(config.n_highway)
-                 for gate in ("carry", "transform")]
-        dense += ["projection"] * (config.num_filters != config.projection_dim)
-        found = {"embeddings/char_embeddings": "QB"}
-        for i in range(len(config.filters)):
-            found |= {f"embeddings/convolution_{i}/kernel": "RBW",
-                      f"embeddings/convolution_{i}/bias": "W"}
-        for name in dense:
-            found |= {f"embeddings/{name}/kernel": "FW", f"embeddings/{name}/bias": "W"}
-    else:
-        found = {"embeddings/word_embeddings": "VW"}
-    kept = [name for name in _LSTM if config.projects or name != "projection_kernel"]
-    return found | {f"encoder/{way}_{i}/{name}": _LSTM[name] for way in ("forward", "backward")
-                    for i in range(config.n_layers) for name in kept}
-
-
-def _sequence_lstm(config):
-    """Those of `SequenceLstm`."""
-    return {"embeddings/word_embeddings": "VE", "embeddings/token_counts": "V",
-            **{f"encoder/lstm_{i}/{name}": _LSTM[name] for i in range(config.num_hidden_layers)
-               for name in ("kernel", "bias")}}
-
-
-def _bilstm(config):
-    """Those of `BiLstm`."""
-    return {"embeddings/word_embeddings": "VE", "pooler/dense/kernel": "FH",
-            "pooler/dense/bias": "H", **{f"encoder/{way}/{name}": _LSTM[name]
-                                         for way in ("forward", "backward")
-                                         for name in ("kernel", "bias")}}
-
-
-# The names of each network's own weights with their shapes, by the name of its configuration:
-# functions of that.
-NETWORK_SHAPES = {"EncoderConfig": _encoder, "UniversalConfig": _universal,
-                  "GPTConfig": _gpt, "T5Config": _t5, "XLNetConfig": _xlnet,
-                  "MobileBertConfig": _mobilebert, "ElmoConfig": _elmo,
-                  "SequenceLstmConfig": _sequence_lstm, "BiLstmConfig": _bilstm}
+def _written_out(weights):
+    """Names and shapes, with those of kernel and bias, gamma and beta for a layer's."""
+    for name, shape in weights.items():
+        kind, _, letters = shape.rpartition(" ")
+        if kind == "dense":
+            yield from heads.dense(name, *letters).items()
+        elif kind == "norm":
+            yield from heads.norm(name, letters).items()
+        else:
+            yield name, letters
 
 
 def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({})
@@ -251,8 +90,7 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
         Shapes in letters, by names with "{i}" for the number of a layer.
     """
     found = {
-        **next(NETWORK_SHAPES[cls.__name__] for cls in type(config).__mro__
-               if cls.__name__ in NETWORK_SHAPES)(config),
+        **dict(_written_out(config.weights())),
         **{f"{name}/{part}": shape for name, head in _heads(named)
            for part, shape in head.shapes.items()},
     }

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.config.sizes import Sizes
+from bert_tf.config.sizes import LSTM, Sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,3 +45,9 @@ class BiLstmConfig(Sizes):
     def read_width(self) -> int:
         """The width of what is read of a text or of two."""
         return 2 * self.lstm_size * (4 if self.pairs else 1)
+
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        return {"embeddings/word_embeddings": "VE", "pooler/dense": "dense FH",
+                **{f"encoder/{way}/{name}": LSTM[name] for way in ("forward", "backward")
+                   for name in ("kernel", "bias")}}

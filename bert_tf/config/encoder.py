@@ -197,6 +197,25 @@ class EncoderConfig(BertSizes):
         pairs = list(zip(map(shared.index, shared), passed))
         return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
 
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        layer = {
+            **({"attention/self/query": "dense HA", "attention/self/key": "dense HA"}
+               if self.learned_heads else {}),
+            "attention/self/value": "dense HZ", "attention/output/dense": "dense ZH",
+            "attention/output/LayerNorm": "norm H", "intermediate/dense": "dense HI",
+            "output/dense": "dense IH", "output/LayerNorm": "norm H"}
+        return {
+            "embeddings/word_embeddings": "VE",
+            **({"embeddings/token_type_embeddings": "TE"} if self.segment_types else {}),
+            "embeddings/position_embeddings": "PE",
+            **({"embeddings/task_type_embeddings": "ME"} if self.task_types else {}),
+            "embeddings/LayerNorm": "norm E",
+            **({"embeddings_project": "dense EH"} if self.projects else {}),
+            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
+            **({"pooler/dense": "dense HH"} if self.has_pooler else {})}
+
+
     def filled(self) -> Self:
         """The same sizes with numbers in place of None, as the files of ALBERT have them."""
         return dataclasses.replace(

@@ -46,3 +46,9 @@ class GPTConfig(Sizes):
     def __post_init__(self):
         super().__post_init__()
         check_sizes(self)
+
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        kept = ("embeddings/word", "embeddings/position", "encoder/")
+        found = EncoderConfig.weights(self)     # type: ignore[arg-type]
+        return {name: shape for name, shape in found.items() if name.startswith(kept)}

@@ -143,6 +143,32 @@ class MobileBertConfig(BertSizes):
         return (self.vocab_size * self.embedding_width + transformed + tables
                 + self.num_hidden_layers * layer + pooler)
 
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        query, value = ("A" if size == self.inner_size else "H"
+                        for size in (self.query_size, self.value_size))
+        normed = {"attention/output": "AA", "output": "IA"}
+        if self.use_bottleneck:
+            normed |= {"bottleneck/input": "HA", "output/bottleneck": "AH"}
+        if self.has_query_bottleneck:
+            normed["bottleneck/attention"] = "HA"
+        layer = {"attention/self/query": f"dense {query}A", "attention/self/key": f"dense {query}A",
+                 "attention/self/value": f"dense {value}A", "intermediate/dense": "dense AI"}
+        for i in range(self.num_feedforward_networks - 1):
+            layer[f"ffn_layer_{i}/intermediate/dense"] = "dense AI"
+            normed[f"ffn_layer_{i}/output"] = "IA"
+        for part, shape in normed.items():
+            layer |= {f"{part}/dense": f"dense {shape}", f"{part}/LayerNorm": f"norm {shape[1]}"}
+        return {
+            "embeddings/word_embeddings": "VE",
+            **({"embeddings/embedding_transformation": "dense SH"}
+               if self.transformed_size else {}),
+            "embeddings/token_type_embeddings": "TH", "embeddings/position_embeddings": "PH",
+            "embeddings/LayerNorm": "norm H",
+            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
+            **({"pooler/dense": "dense HH"} if self.has_pooler else {})}
+
+
     def filled(self) -> Self:
         """The same sizes with numbers in place of None."""
         return dataclasses.replace(self, embedding_size=self.embedding_width,

@@ -5,7 +5,7 @@ learning.
 import dataclasses
 from typing import Any, ClassVar
 
-from bert_tf.config.sizes import Sizes
+from bert_tf.config.sizes import LSTM, Sizes
 from bert_tf.errors import InputError
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
 
@@ -115,6 +115,23 @@ class ElmoConfig(Sizes):
         """Whether an LSTM's output is narrower than its cells."""
         return self.projection_dim < self.dim
 
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        if self.filters:
+            found = {"embeddings/char_embeddings": "QB"}
+            for i in range(len(self.filters)):
+                found |= {f"embeddings/convolution_{i}/kernel": "RBW",
+                          f"embeddings/convolution_{i}/bias": "W"}
+            found |= {f"embeddings/highway_{i}_{gate}": "dense FW" for i in range(self.n_highway)
+                      for gate in ("carry", "transform")}
+            if self.num_filters != self.projection_dim:
+                found["embeddings/projection"] = "dense FW"
+        else:
+            found = {"embeddings/word_embeddings": "VW"}
+        kept = [name for name in LSTM if self.projects or name != "projection_kernel"]
+        return found | {f"encoder/{way}_{i}/{name}": LSTM[name] for way in ("forward", "backward")
+                        for i in range(self.n_layers) for name in kept}
+
 
 @dataclasses.dataclass(frozen=True)
 class SequenceLstmConfig(Sizes):
@@ -157,3 +174,9 @@ class SequenceLstmConfig(Sizes):
     initializer_range: float = 0.02     # of heads
     directionality: str = "left_to_right"
     model_type: str = "sequence_lstm"
+
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        return {"embeddings/word_embeddings": "VE", "embeddings/token_counts": "V",
+                **{f"encoder/lstm_{i}/{name}": LSTM[name] for i in range(self.num_hidden_layers)
+                   for name in ("kernel", "bias")}}

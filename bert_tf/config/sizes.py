@@ -11,6 +11,8 @@ from bert_tf.files import write_json
 from bert_tf.options import read_json
 
 T = TypeVar("T")
+# The weights of an LSTM.
+LSTM = {"kernel": "BG", "bias": "G", "projection_kernel": "UW"}
 # Values of what a network lacks, whatever type it has in others.
 _ABSENT: Any = None
 _NOTHING: Any = ()
@@ -225,6 +227,15 @@ class Sizes:
         if type(values.get("vocab_size")) is int:
             values["vocab_size"] += -values["vocab_size"] % cls.vocab_multiple
         return cls.from_dict(values)
+
+    def weights(self) -> dict[str, str]:
+        """The shapes of the network's weights by their names, the paths of its variables.
+
+        Shapes are in the letters of `bert_tf/checkpoints/names.py`. "{i}" is the number of a layer.
+        "dense HI" stands for a kernel [H, I] and a bias [I], "norm H" for gamma [H] and beta [H].
+        """
+        raise NotImplementedError
+
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes the file that `from_json_file` reads, whole or not at all."""

@@ -171,3 +171,22 @@ class T5Config(Sizes):
     def layer_weights(self) -> list[tuple[int, int]]:
         """For each layer of a stack the numbers of its weights (see `Sizes`)."""
         return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]
+
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        attention = {"layer_norm/scale": "H", "query/kernel": "HA", "key/kernel": "HA",
+                     "value/kernel": "HA", "output/kernel": "AH"}
+        hidden = ("wi_0", "wi_1") if self.is_gated else ("wi",)
+        feed_forward = {"layer_norm/scale": "H", **{f"{name}/kernel": "HI" for name in hidden},
+                        "wo/kernel": "IH"}
+        found = {"embeddings/word_embeddings": "VH",
+                 **({} if self.tie_word_embeddings else {"logits/kernel": "HV"})}
+        for stack in self.stacks:
+            crosses = stack == "decoder" and self.has_encoder
+            parts = {"attention": attention, **({"cross_attention": attention} if crosses else {}),
+                     "feed_forward": feed_forward}
+            found |= {
+                f"{stack}/relative_attention_bias/weight": "NO", f"{stack}/layer_norm/scale": "H",
+                **{f"{stack}/layer_{{i}}/{part}/{name}": shape
+                   for part, weights in parts.items() for name, shape in weights.items()}}
+        return found

@@ -94,3 +94,17 @@ class UniversalConfig(Sizes):
     def layer_weights(self) -> list[tuple[int, int]]:
         """As of an encoder whose steps share all their weights."""
         return [(0, 0)] * self.depth
+
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        layer = {
+            "attention/LayerNorm": "norm H",
+            **{f"attention/{part}/kernel": "HH"
+               for part in ("self/query", "self/key", "self/value", "output/dense")},
+            "LayerNorm": "norm H", "intermediate/dense": "dense HI", "output/dense": "dense IH",
+            **({"halting": "dense H1"} if self.halts else {}),
+            **({"step_embeddings": "LH"} if self.step_timing_signal_type == "learned" else {})}
+        return {
+            "embeddings/word_embeddings": "VE", "embeddings/token_type_embeddings": "TE",
+            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
+            "encoder/LayerNorm": "norm H", "pooler/dense": "dense HH"}

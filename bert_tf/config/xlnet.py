@@ -108,3 +108,25 @@ class XLNetConfig(Sizes):
         """As `Sizes.from_dict`; the original's file calls the vocabulary's size `n_token`."""
         return super().from_dict({"vocab_size" if key == "n_token" else key: value
                                   for key, value in values.items()})
+
+    def weights(self) -> dict[str, str]:
+        """See `Sizes.weights`."""
+        heads, biases = ("query", "key", "value"), ("r_w", "r_r", "r_s")
+        layer = {
+            **{f"attention/self/{part}/kernel": "HA" for part in (*heads, "position")},
+            **(dict.fromkeys((f"attention/self/{name}" for name in biases), "ND")
+               if self.untie_r else {}),
+            "attention/self/seg_embed": "2ND", "attention/output/dense/kernel": "AH",
+            "attention/output/LayerNorm": "norm H", "intermediate/dense": "dense HI",
+            "output/dense": "dense IH", "output/LayerNorm": "norm H"}
+        summary = {
+            "pooler/summary_bias": "H",
+            **{f"pooler/attention/{part}/kernel": "HA" for part in heads},
+            "pooler/attention/output/kernel": "AH", "pooler/attention/LayerNorm": "norm H"}
+        return {
+            "embeddings/word_embeddings": "VE", "embeddings/mask_emb": "H",
+            **({} if self.untie_r else
+               dict.fromkeys((f"encoder/{name}" for name in biases), "ND")),
+            **{f"encoder/layer_{{i}}/{name}": shape for name, shape in layer.items()},
+            **(summary if self.summary_type == "attn" else {}),
+            **({"pooler/dense": "dense HH"} if self.use_summ_proj else {})}

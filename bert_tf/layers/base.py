@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 import keras
+from keras.src.saving import saving_lib
 
 from bert_tf.config import Sizes, config_from_dict
 from bert_tf.config.quantisation import FLOAT_BITS
@@ -10,6 +11,41 @@ from bert_tf.layers.from_keras import Dense, Tensor, register
 from bert_tf.layers.quantisation import QuantisedDense
 
 __all__ = ["Dense", "FromConfig", "Tensor", "register"]
+
+
+class _Paths(saving_lib.H5IOStore):
+    """A file that keeps nothing but the path at which Keras would put each variable."""
+
+    def __init__(self):
+        self.groups: dict[str, dict] = {}
+
+    def __bool__(self):
+        return True
+
+    def make(self, path, metadata=None):
+        return self.groups.setdefault(path, {})
+
+
+def saved_names(model: keras.Model, names: dict[int, str]) -> dict[str, str]:
+    """The names of a model's weights by the paths that they have in a file of Keras's.
+
+    Args:
+        model: the model.
+        names: by the `id` of each variable.
+    """
+    store = _Paths()
+    saving_lib._save_state(model, store, None, "", set())
+    return {f"{path}/vars/{key}" if path else f"vars/{key}": names[id(variable)]
+            for path, group in store.groups.items() for key, variable in group.items()
+            if id(variable) in names}
+
+
+def network_names(network: keras.Model) -> dict[int, str]:
+    """The names of a network's weights by the `id` of each: paths relative to the network."""
+    # Embeddings that are shared have the name of the network that they were made in.
+    shared = network.embeddings.path.removesuffix("embeddings")
+    return {id(v): v.path.removeprefix(f"{network.path}/").removeprefix(shared)
+            for v in network.weights}
 
 
 class FromConfig:
@@ -65,8 +101,12 @@ class FromConfig:
                 "requantises": part == "layer" and name in ("query", "key")}
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
+        found = {**super().get_config(), "config": self.config.to_dict()}  # type: ignore[misc]
+        if isinstance(self, keras.Model):
+            found["weights"] = saved_names(self, network_names(self))
+        return found
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        return cls(**{**config, "config": config_from_dict(config["config"])})
+        options = {key: value for key, value in config.items() if key != "weights"}
+        return cls(**{**options, "config": config_from_dict(config["config"])})

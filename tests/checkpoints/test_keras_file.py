@@ -1,20 +1,23 @@
 """Keras numbers the groups of its files by class; our reader follows it without importing Keras."""
 
 import dataclasses
+import json
 import warnings
+import zipfile
 
 import keras
 import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import checkpoints
-from bert_tf.checkpoints import keras_file, keras_names
+from bert_tf import checkpoints, networks
+from bert_tf.checkpoints import keras_file
 from bert_tf.checkpoints.weights import variables
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import register
 from bert_tf.networks.encoder import BertEncoder
+from tests.networks.test_networks import FORMS
 
 CONFIG = EncoderConfig(vocab_size=11, hidden_size=8, num_hidden_layers=3, num_attention_heads=2,
                        intermediate_size=6, max_position_embeddings=5)
@@ -90,17 +93,15 @@ class WithProjection(BertEncoder):
 
 
 def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
-    *parts, pooler = keras_names._encoder_parts(CONFIG)
-    monkeypatch.setitem(keras_names.NETWORKS, "WithProjection", (
-        lambda config: [*parts, ("Dense", "projection"), pooler], keras_names._ENCODER))
+    monkeypatch.setitem(networks.NETWORKS, "Projected", "WithProjection")
     encoder = WithProjection(CONFIG)
     learner = learner_of(bert_tf.Tagging(CONFIG, 2), encoder=encoder)
     learner.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras").encoder
     assert np.array_equal(again.pooler.kernel, encoder.pooler.kernel)
     tensors = keras_file.read(str(tmp_path / "model.keras")).tensors
-    assert np.array_equal(tensors["encoder/pooler/vars/0"].read(), encoder.pooler.kernel)
-    assert np.array_equal(tensors["encoder/projection/vars/0"].read(), encoder.widening.kernel)
+    assert np.array_equal(tensors["pooler/dense/kernel"].read(), encoder.pooler.kernel)
+    assert np.array_equal(tensors["dense/kernel"].read(), encoder.widening.kernel)
 
 
 def test_keras_names_groups_by_the_rule_that_we_follow():
@@ -130,3 +131,47 @@ def test_a_network_without_a_table_of_segments(tmp_path):
     one.save(tmp_path / "model.keras")
     assert not checkpoints.load(str(tmp_path / "model.keras"), other).missing
     assert_same_weights(one, other)
+
+
+def of_an_earlier_version(file):
+    """The file without the names of its weights, as it was written before they were in it."""
+    def bare(values):
+        if isinstance(values, dict):
+            return {key: bare(value) for key, value in values.items()
+                    if key != "weights" or not isinstance(value, dict)}
+        return [bare(value) for value in values] if isinstance(values, list) else values
+
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["config.json"] = json.dumps(bare(json.loads(members["config.json"]))).encode()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("name, sizes", [(name, forms[-1]) for name, forms in FORMS.items()])
+def test_a_file_tells_the_names_of_its_weights(name, sizes, tmp_path):
+    """The names in the file are those that the tables of earlier versions find."""
+    file = tmp_path / "model.keras"
+    config = getattr(bert_tf.config, name).from_dict(sizes)
+    network = networks.build(config)
+    network.save(file)
+    told = checkpoints.read(file)
+    assert told.tensors.keys() == variables(network).keys()
+    assert_same_weights(network, keras.models.load_model(file))
+    of_an_earlier_version(file)
+    found = checkpoints.read(file)
+    assert found.tensors.keys() == told.tensors.keys()
+    assert all(np.array_equal(told.tensors[key].read(), found.tensors[key].read())
+               for key in found.tensors)
+    assert_same_weights(network, keras.models.load_model(file))
+
+
+def test_two_heads_of_one_class_in_a_file_of_an_earlier_version(tmp_path):
+    learner, other = two_heads(), two_heads()
+    learner.save(tmp_path / "model.keras")
+    of_an_earlier_version(tmp_path / "model.keras")
+    for variable in other.weights:
+        variable.assign(np.zeros(variable.shape))
+    assert not checkpoints.load(tmp_path / "model.keras", other).missing
+    assert_same_weights(learner, other)

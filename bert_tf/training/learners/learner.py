@@ -10,7 +10,7 @@ from bert_tf import networks
 from bert_tf import objectives as all_objectives
 from bert_tf.config import Sizes
 from bert_tf.errors import InputError
-from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.base import Tensor, network_names, register, saved_names
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.objectives.base import Batch, Objective
 
@@ -212,15 +212,21 @@ class Learner(keras.Model):
                 "terms": {objective.name: objective.loss_weight for objective in self.objectives}}
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(),
-                "encoder": keras.saving.serialize_keras_object(self.encoder),
+        names = network_names(self.encoder)
+        for objective in self.objectives:
+            names |= {id(v): v.path.removeprefix(objective.path.removesuffix(objective.name))
+                      for v in objective.weights}
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        encoder["config"].pop("weights", None)      # which are among the model's
+        return {**super().get_config(), "weights": saved_names(self, names), "encoder": encoder,
                 "objectives": [keras.saving.serialize_keras_object(o) for o in self.objectives]}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Learner":
         parts = {key: keras.saving.deserialize_keras_object(config[key])
                  for key in ("encoder", "objectives")}
-        return cls(**{**config, **parts})
+        options = {key: value for key, value in config.items() if key != "weights"}
+        return cls(**{**options, **parts})
 
 
 def _check_names(names):
