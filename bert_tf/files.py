@@ -35,9 +35,9 @@ _LOCK_SECONDS = 1.0
 
 
 def leftovers(path: str, ending: str = "") -> list[str]:
-    """What killed processes left of a file or folder that they were writing aside.
+    """Lists the files or folders that killed processes left while they wrote `path` aside.
 
-    Only names that this module gives are meant: a user's own `path.tmp-old` stays.
+    Names are only those that this module gives: a user's own `path.tmp-old` is not one.
     """
     return [found for found in glob.glob(f"{glob.escape(str(path))}{_ASIDE}*{ending}")
             if found.removeprefix(f"{path}{_ASIDE}").removesuffix(ending).isdecimal()]
@@ -71,8 +71,7 @@ def replace_aside(path, ending=""):
     """Gives the name of a file to write; it becomes `path` only when the block ends without error.
 
     Args:
-        path: the final name.
-        ending: what the temporary name must end with, for libraries that look at it.
+        ending: end of the temporary name, for libraries that look at it.
     """
     check_local([path])
     _remove_leftovers(path, ending)
@@ -147,18 +146,14 @@ def digest(*paths: str) -> str:
 
 
 def is_gzip(path):
-    """Whether a file is compressed, by its first bytes."""
+    """Returns whether a file is compressed, by its first bytes."""
     with open(path, "rb") as file:
         return file.read(3) == b"\x1f\x8b\x08"
 
 
 @contextlib.contextmanager
 def open_unpacked(path):
-    """Opens a file to read its bytes, those within it if it is gzip.
-
-    Raises:
-        InputError: it can't be read, at the start or further on in the block.
-    """
+    """Opens a file, unpacked if it is gzip, to read its bytes."""
     try:
         with (gzip.open if is_gzip(path) else open)(path, "rb") as file:
             yield file
@@ -167,10 +162,7 @@ def open_unpacked(path):
 
 
 def make_folder(path, flag):
-    """Creates the folder `path` and checks that files can be written in it.
-
-    Raises:
-        InputError: it can't be created or written; names `flag`.
+    """Creates the folder `path` and checks that files can be written in it; an error names `flag`.
     """
     check_local([path], f"--{flag}: ")
     try:
@@ -186,9 +178,9 @@ def make_folder(path, flag):
 def locked(path: str, what: str) -> Iterator[None]:
     """Keeps other processes from working on the same folder, or on the same file, in the block.
 
-    The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` beside the file `path`.
-    It names the process that holds it, and disappears when the block ends. A process that dies
-    releases its lock; the file that it leaves behind is taken over. Blocks may be nested.
+    The lock is a hidden file: `.lock` in the folder `path`, or `.NAME.lock` next to the file
+    `path`. It names the process that holds it, and disappears when the block ends. A process that
+    dies releases its lock; the file that it leaves is taken over. Blocks may be nested.
 
     Args:
         path: an existing folder, or a file, which may be absent.
@@ -222,7 +214,7 @@ def locked(path: str, what: str) -> Iterator[None]:
 
 
 def _holder(place):
-    """What the holder of a lock wrote into its file."""
+    """Reads the text that a lock's holder wrote into its file."""
     try:
         with open(place, encoding="utf-8") as file:
             return file.read(200).strip().replace("\n", " ") or "another process"
@@ -233,11 +225,8 @@ def _holder(place):
 def check_local(values: list, source: str = "") -> None:
     """Raises InputError if a name begins with a scheme, such as gs://bucket/run, s3:// and hf://.
 
-    As the name of a local file it would stand for a folder "gs:".
-
-    Args:
-        values: names of files and folders; values that are no texts are passed over.
-        source: what the error begins with, such as the flag that gave them.
+    As a local file it would mean a folder "gs:". Values that are not texts are ignored; errors
+    begin with `source`, such as a flag.
     """
     for value in values:
         if isinstance(value, (str, os.PathLike)) and _REMOTE.match(os.fspath(value)):
@@ -248,11 +237,8 @@ def check_local(values: list, source: str = "") -> None:
 def check_decodable(values: list, source: str) -> None:
     """Raises InputError if a text, such as the name of a file, holds bytes that are not UTF-8.
 
-    Python represents such bytes by lone surrogates, which TensorFlow and JSON can't take.
-
-    Args:
-        values: the texts; other values are passed over.
-        source: the flag that gave them.
+    Python represents such bytes by lone surrogates, which TensorFlow and JSON can't take. Other
+    values are ignored.
     """
     for value in values:
         try:
@@ -264,17 +250,13 @@ def check_decodable(values: list, source: str) -> None:
 
 
 def find_files(patterns, flag, suffixes=None):
-    """The files that comma-separated names, globs and folders stand for, each pattern sorted.
+    """Lists the files of comma-separated names, globs and folders, each pattern sorted.
 
-    Flagfiles, which jobs write beside their output, are found by their names alone.
+    Flagfiles, which jobs write next to their output, are only found by their names.
 
     Args:
         patterns: a string such as "a.txt,more/*.txt,folder" or a list of them.
-        flag: the flag to name in an error.
         suffixes: in a folder, take the files that end in one of these; all visible files if None.
-
-    Raises:
-        InputError: no file matches a pattern.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")

@@ -1,7 +1,7 @@
-"""How the relatives of BERT are fine-tuned where no flag says otherwise: the settings of their
-papers, or of their code where it has others.
+"""Defaults of fine-tuning for the relatives of BERT: the settings of their papers, or of their code
+where it differs.
 
-Rows are data; a name is that of a flag. BERT's own defaults are those of the flags and of the tasks
+Rows are data, by the names of flags. BERT's own defaults are those flags' and the tasks' own
 (`bert_tf.tasks.task.Defaults`).
 """
 
@@ -110,11 +110,10 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 
 def find(config: EncoderConfig, task: str) -> dict[str, Any]:
-    """The defaults for a model.
+    """Returns the defaults for a model.
 
     Args:
-        config: of the model.
-        task: the name of its task, "" for files of one's own.
+        task: the name of its task, "" for the user's own files.
     """
     rows = DEFAULTS.get(config.model_type, {})
     shape = config.num_hidden_layers, config.hidden_size

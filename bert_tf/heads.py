@@ -27,15 +27,13 @@ class Head:
         module: the module of that class in `bert_tf.objectives`.
         shapes: the weights by their names below the head's, with their shapes in the letters of
             `checkpoints.names`.
-        optional: the weights, among `shapes`, that a head of this class may lack.
-        task: whether the head is trained for a task; the others are trained in pre-training.
-        exportable: whether `bert-export-model` exports it.
+        task: whether the head is trained for a task; other heads are trained in pre-training.
         inputs: the axes of the features that it is trained on: B batch, S sequence, C choices.
         rebuildable: whether the weights alone show how the head was built.
-        huggingface: the end of the name of its model in Hugging Face's transformers, after
-            "BertFor"; empty if there is none.
-        problem_type: the `problem_type` of that model's configuration, where one class of
-            Hugging Face's serves several heads.
+        huggingface: end of the name of its model in Hugging Face's transformers, after "BertFor",
+            or empty.
+        problem_type: the `problem_type` of that model's configuration, where one such class serves
+            several heads.
     """
 
     name: str
@@ -52,21 +50,20 @@ class Head:
 
     @property
     def is_classifier(self) -> bool:
-        """Whether Google's and Hugging Face's files give its weights the name that all such heads
-        share, so that a file alone doesn't show which head it holds.
-        """
+        """Returns whether Google's and Hugging Face's files give its weights the name that all such
+        heads share, so that a file alone doesn't show the head that it holds."""
         return self.huggingface in ("SequenceClassification", "TokenClassification",
                                     "MultipleChoice")
 
     @property
     def is_pooled(self) -> bool:
-        """Whether it reads one vector of the whole sequence."""
+        """Returns whether it reads one vector of the whole sequence."""
         return self.huggingface in ("SequenceClassification", "MultipleChoice",
                                     "NextSentencePrediction")
 
     @property
     def is_labelled(self) -> bool:
-        """Whether the objective is built with `num_labels`, the size of its last bias."""
+        """Returns whether the objective is built with `num_labels`, the size of its last bias."""
         return self.shapes.get("dense/bias") == "C"
 
 

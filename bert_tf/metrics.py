@@ -3,7 +3,7 @@
 Labels and predictions are, by the kind of task, integer [N], float [N], 0 or 1 [N, L] where an
 example may have several labels, and for tagged words a list of sentences, each a list of str.
 
-Entities of tagged sentences are those that conlleval reads (CoNLL-2003, bin/conlleval). A tag is
+Entities of tagged sentences follow conlleval (CoNLL-2003, bin/conlleval). A tag is
 "O", "B-" with a type, which begins an entity, or "I-" with a type, which continues an entity of
 that type or else begins one. IOB1, where "B-" appears only between neighbours of one type, and BIO,
 where "B-" begins every entity, are therefore read alike.
@@ -35,7 +35,7 @@ def _correlation(name):
 
 
 def is_entity_tag(tag: str) -> bool:
-    """Whether a tag is "B-" or "I-" with a type."""
+    """Returns whether a tag is "B-" or "I-" with a type."""
     return tag[:2] in ("B-", "I-")
 
 
@@ -53,7 +53,7 @@ def entities(tags: list[str]) -> list[tuple[int, int, str]]:
 
 
 def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
-    """The same entities with "B-" at the first word of each (list of str).
+    """Returns the same entities with "B-" at the first word of each.
 
     Tags of other kinds, such as parts of speech, stay what they are.
 
@@ -73,11 +73,8 @@ def to_bio(tags: list[str], where: str = "a tag") -> list[str]:
 
 
 def count_entities(labels: list, predictions: list) -> dict[str, collections.Counter]:
-    """Entities as conlleval counts them: one is right if its first and last word and its type are.
-
-    Returns:
-        dict of type -> Counter of correct, predicted and labelled ones.
-    """
+    """Counts the correct, predicted and labelled entities of each type as conlleval: one is right
+    if its first and last word and its type are."""
     counts: dict = collections.defaultdict(collections.Counter)
     for gold, predicted in zip(labels, predictions, strict=True):
         gold, predicted = entities(gold), entities(predicted)
@@ -113,7 +110,8 @@ def _right_ranks(labels, predictions):
 
 
 def _candidate_accuracy(labels, predictions):
-    """Of all candidates, one by one: whether the model takes it for the right one."""
+    """Returns the fraction of all candidates that the model correctly takes for the right one or
+    not."""
     is_right = np.arange(predictions.shape[1]) == labels[:, None]
     return np.mean((predictions == 0) == is_right)
 

@@ -18,15 +18,14 @@ from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
 @dataclasses.dataclass
 class Model:
-    """A model before it is built. The tokenizer is opened when it is first asked for, with the
+    """A model before it is built. The tokenizer is opened when it is first used, with the
     attributes of that time.
 
     Attributes:
-        path: where its weights are, a folder or a file of any format; "" for random ones.
-        config: of its network.
+        path: folder or file of its weights, in any format; "" for random ones.
         weights: `checkpoints.Weights`, or None for random ones.
-        saved: the `SavedTask` beside the weights, or None.
-        vocab_file: the vocabulary's file; "": the one beside the weights.
+        saved: the `SavedTask` next to the weights, or None.
+        vocab_file: the vocabulary's file; "": the one next to the weights.
         do_lower_case: whether the tokenizer lower-cases; None: as the files show.
         max_seq_length: S of the texts to read; 0: not decided yet.
     """
@@ -46,7 +45,7 @@ class Model:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer, whose vocabulary fits the network.
+        """Returns the tokenizer, whose vocabulary fits the network.
 
         Raises:
             InputError: there is no vocabulary, or it is another than the model's.
@@ -87,14 +86,10 @@ class Model:
 
     def learner(self, dtype: str | None = None,
                 heads: Sequence[tuple[str, dict]] | None = None) -> "training.Learner":
-        """The Learner with all its weights.
+        """Builds the Learner with all its weights.
 
         Args:
-            dtype: a Keras policy.
             heads: class and arguments of each objective; None: `heads`.
-
-        Raises:
-            InputError: the checkpoint lacks a weight of them.
         """
         learner = training.Learner(networks.build(self.config, dtype=dtype), [
             getattr(objectives, name).from_config(
@@ -115,17 +110,13 @@ def folder_of(path: str) -> str:
 def open_model(path: str | os.PathLike, config_file: str | None = None,
                vocab_file: str | None = None, do_lower_case: bool | None = None,
                finetuned: bool = False) -> Model:
-    """The `Model` at `path`, whose tensors fit its configuration.
+    """Opens the model at `path`, whose tensors must fit its configuration.
 
     Args:
         path: a folder or file of any format that `checkpoints.load` reads; "" for random weights.
-        config_file: its configuration; None: the one beside the weights.
-        vocab_file, do_lower_case: see `Model`.
+        config_file: its configuration; None: the one next to the weights.
         finetuned: whether it must be a folder of a model that was fine-tuned for one task; its
-            `model.keras` counts then, not the checkpoints of the training beside it.
-
-    Raises:
-        InputError: there is no such model, or its files don't go together.
+            `model.keras` is read then, not the checkpoints of the training.
     """
     path = os.fspath(path)
     file, saved = _finetuned_file(path) if finetuned else (path, SavedTask.read(folder_of(path))

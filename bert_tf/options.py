@@ -9,11 +9,7 @@ from bert_tf.errors import InputError
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """The JSON object in the file `path`, as a dict.
-
-    Raises:
-        InputError: the file is absent, isn't JSON (names the line), or holds no object.
-    """
+    """Reads the JSON object in the file `path`; an error names the line."""
     try:
         with open(path, "rb") as file:
             return parse_json(file.read(), path)
@@ -22,11 +18,7 @@ def read_json(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
-    """The JSON object in `content`, as a dict; errors call it `source`.
-
-    Raises:
-        InputError: `content` isn't JSON (names the line), or holds no object.
-    """
+    """Parses the JSON object in `content`; errors call it `source` and name the line."""
     try:
         value = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -42,14 +34,12 @@ def parse_json(content: bytes, source: str | os.PathLike) -> dict[str, Any]:
 
 
 def check_shape(value: Any, shape: Any, place: str = "it") -> None:
-    """Raises ValueError if a JSON value has another shape.
+    """Raises ValueError, with the name `place`, if a JSON value has another shape.
 
     Args:
-        value: the value.
         shape: a type or a tuple of types; a list of the shape that all elements have; or the shapes
-            of an object's values by name, where names that end in "?" may be absent. `int` stands
-            for a number from 0 to 2^40.
-        place: how errors name the value.
+            of an object's values by name, where names that end in "?" may be absent. `int` means a
+            number from 0 to 2^40.
     """
     inner = "" if place == "it" else f"{place}."
     if isinstance(shape, dict):
@@ -72,19 +62,12 @@ def check_shape(value: Any, shape: Any, place: str = "it") -> None:
 
 
 def differing_options(mine: dict, theirs: dict, defaults: dict) -> list[str]:
-    """The names of the options in which two descriptions of a job differ.
+    """Returns the names of the options in which two descriptions of a job differ, in the order of
+    `mine`.
 
-    Jobs keep on disk what their results depend on, so that the next start can tell whether it goes
-    on with the same work. A later version may know more options than the one that wrote the file,
-    or fewer. An absent name therefore means its default, on either side.
-
-    Args:
-        mine: JSON values by name, those of this start.
-        theirs: JSON values by name, those on disk.
-        defaults: JSON values by name; a name that has no default means None where it is absent.
-
-    Returns:
-        Names, in the order of `mine`, then those only `theirs` has.
+    Jobs keep on disk what their results depend on, so that the next start can tell whether it
+    continues the same work. A later version may know more options than the one that wrote the file,
+    or fewer. An absent name therefore means its default on either side, or None without a default.
     """
     def value(options, name):
         return options[name] if name in options else defaults.get(name)
@@ -107,12 +90,12 @@ def defaults_of(dataclass: type) -> dict:
 
 
 def settle(given: dict, *others: dict) -> dict:
-    """Every option of `given` from the first dict that has it: the flags, then what was saved with
-    a model, then the defaults. An option is None where a dict does not have it."""
+    """Returns every option of `given` from the first dict that has it, else None: the flags, then a
+    model's saved options, then the defaults."""
     return {name: next((source[name] for source in (given, *others)
                         if source.get(name) is not None), None) for name in given}
 
 
 def same_options(mine: dict, theirs: dict, defaults: dict) -> bool:
-    """Whether two descriptions of a job have equal options; see `differing_options`."""
+    """Returns whether two descriptions of a job have equal options; see `differing_options`."""
     return not differing_options(mine, theirs, defaults)

@@ -29,7 +29,7 @@ class Predictor:
     An example, and what its dict holds, depend on the kind of the task:
 
     - classification: a text, or a tuple of two, as in training; `label`, and `probabilities` by
-      label. With several labels an example, `labels`, those of a probability above 0.5, and
+      label. With several labels an example, `labels`, each of a probability above 0.5, and
       `probabilities`.
     - regression: the same texts; `value`.
     - tagging: a text, which is split at white space, or a tuple of words; `words`, `tags`, and
@@ -49,16 +49,13 @@ class Predictor:
 
     def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None,
                  task: str | None = None):
-        """
+        """Opens the model in a folder.
+
         Args:
-            path: the output folder of run_classifier, run_tagger, run_multiple_choice,
-                run_squad, run_text_to_text or run_multitask.
+            path: an output folder of fine-tuning.
             batch_size: examples, or windows of them, that the model reads at a time.
             dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
-            task: the task to predict for, of a model of several.
-
-        Raises:
-            InputError: the folder holds no fine-tuned model, or its files do not fit together.
+            task: the task to predict for, if the model has several.
         """
         folder = os.fspath(path)
         if task is not None:
@@ -73,17 +70,7 @@ class Predictor:
     @classmethod
     def from_learner(cls, learner: Learner, tokenizer, saved_task: SavedTask,
                      batch_size: int = 32) -> "Predictor":
-        """A Predictor of a model in memory.
-
-        Args:
-            learner: `Learner` of one objective.
-            tokenizer: the tokenizer.
-            saved_task: `SavedTask`.
-            batch_size: see `Predictor`.
-
-        Raises:
-            InputError: they do not fit together.
-        """
+        """Returns a Predictor of a model in memory. The Learner has one objective."""
         predictor = cls.__new__(cls)
         predictor._take(learner, tokenizer, saved_task, batch_size)
         return predictor
@@ -107,11 +94,11 @@ class Predictor:
             input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in self._reads])
 
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
-        """What the model predicts: a dict, or for a list of examples a list of dicts in their
+        """Returns the predictions: a dict, or for a list of examples a list of dicts in their
         order.
 
         Raises:
-            InputError: an example is not what the model takes; names its index.
+            InputError: the model can't take an example; names its index.
         """
         if not isinstance(examples, list):
             return self._predict([self._example(examples, 0, "the example")])[0]
@@ -156,15 +143,14 @@ class Predictor:
                                  self._length, self._saved.options)
 
     def _run(self, features):
-        """What the model answers to rows of features, each [N, S] or, with C choices, [N, C * S]:
-        a dict of float32 arrays [N, ...].
-        """
+        """Returns the model's answers to rows of features, each [N, S] or, with C choices,
+        [N, C * S]: a dict of float32 arrays [N, ...]."""
         return answer_rows(self._forward, features, self._reads, self._length, self._batch_size,
                            self._positional, self._choices)
 
 
 def _writer(learner, kind, options):
-    """What answers a batch with the tokens of a text."""
+    """Returns the function that answers a batch with the tokens of a text."""
     arguments = kind.generation(options)
 
     def write(batch):

@@ -23,31 +23,21 @@ def _load(weights, model):
 
 
 def _encoder(cls, path, **options):
-    """The network at `path`.
+    """Returns the network at `path`, a folder or file of any format; `options` are the class's,
+    such as `dtype="mixed_bfloat16"`.
 
     Args:
-        path: a folder or file of any format that `bert_tf.checkpoints.load` reads.
         options: of the class, such as `dtype="mixed_bfloat16"`.
-
-    Raises:
-        InputError: there is no checkpoint, or it can't be used.
     """
     weights = checkpoints.read(path)
     return _load(weights, cls(weights.config, **options))
 
 
 def _task(cls, path, dtype=None, **options):
-    """A `Learner` of the encoder at `path` and this objective.
+    """Returns a `Learner` of the encoder at `path`, of any format, and this objective, whose
+    `options` are such as `num_labels`.
 
     The head's weights are loaded too if they are there; if not, a warning names them.
-
-    Args:
-        path: a folder or file of any format that `bert_tf.checkpoints.load` reads.
-        dtype: of both; Keras's default if None.
-        options: of the objective, such as `num_labels`.
-
-    Raises:
-        InputError: there is no checkpoint, or it can't be used.
     """
     weights = checkpoints.read(path)
     return _load(weights, Learner(networks.build(weights.config, dtype=dtype),

@@ -30,7 +30,7 @@ class _WhenKerasIsImported(importlib.abc.MetaPathFinder):
         self.action = action
 
     def find_spec(self, fullname, path=None, target=None):
-        """Keras's spec, as the other finders give it, whose execution ends with the action.
+        """Returns Keras's spec, as the other finders give it, whose execution ends with the action.
 
         The finder stays in place until then: a program may look for Keras without importing it.
         """
@@ -54,11 +54,8 @@ class _WhenKerasIsImported(importlib.abc.MetaPathFinder):
 
 
 def register_later(homes: Mapping[str, str]) -> None:
-    """Registers classes now, or when Keras is imported.
-
-    Args:
-        homes: the module of each class, by the class's name.
-    """
+    """Registers classes now, or when Keras is imported; `homes` are the modules of the classes by
+    name."""
 
     def register():
         registry = importlib.import_module("keras").saving.get_custom_objects()

@@ -24,15 +24,15 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 
 def _number(error: BaseException | None) -> signal.Signals | None:
-    """The signal that an exception stands for."""
+    """Returns the signal that an exception represents."""
     return (signal.SIGTERM if isinstance(error, Terminated) else
             signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
 
 
 @contextlib.contextmanager
 def _lost_signals_come_again() -> Iterator[None]:
-    """In the block, a signal arrives once more if its exception was raised where Python drops
-    exceptions, such as in a `__del__` or a callback of a weak reference."""
+    """In the block, repeats a signal whose exception was raised where Python drops exceptions, such
+    as in a `__del__` or a callback of a weak reference."""
     before = sys.unraisablehook
 
     def send_again(unraisable: "sys.UnraisableHookArgs") -> None:
@@ -54,11 +54,8 @@ def _lost_signals_come_again() -> Iterator[None]:
 
 @contextlib.contextmanager
 def ending() -> Iterator[None]:
-    """In the block, both signals raise an exception; then one line is printed and the program ends.
-
-    Raises:
-        SystemExit: with the status that shells give to programs that a signal ended.
-    """
+    """In the block, makes both signals raise an exception, prints one line and ends the program
+    with the status that shells give to programs ended by a signal."""
     if threading.current_thread() is not threading.main_thread():
         yield       # signals go to the main thread
         return
@@ -79,8 +76,8 @@ def ending() -> Iterator[None]:
 
 @contextlib.contextmanager
 def reaching_output() -> Iterator[None]:
-    """In the block, and when it ends, the program ends quietly if nobody reads its output any more,
-    and with one sentence where the output can't be written."""
+    """Ends the program quietly if nobody reads its output any more, and with one sentence where the
+    output can't be written, in the block and at its end."""
     try:
         try:
             yield
@@ -103,7 +100,7 @@ def reaching_output() -> Iterator[None]:
 
 
 def _is_unread(stream) -> bool:
-    """Whether the pipe that a stream writes to has no reader any more."""
+    """Returns whether the pipe that a stream writes to has no reader any more."""
     poll = select.poll()
     poll.register(stream.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
@@ -111,7 +108,7 @@ def _is_unread(stream) -> bool:
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """In the block no signal arrives, and processes that are started begin in this state."""
+    """Holds all signals back in the block; processes that are started begin in this state."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STATUS)
     try:
         yield

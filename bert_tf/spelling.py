@@ -1,4 +1,4 @@
-"""The characters of a word as ids, and these as features of one number a word.
+"""Characters of a word as ids, and the features that hold them, one number a word.
 
 Ids are those of allenai/bilm-tf, bilm/data.py, at inference: 0 where there is no word; else 1 more
 than a byte, 257 begin and 258 end of sentence, 259 begin and 260 end of word, 261 padding. Three of

@@ -8,18 +8,12 @@ from bert_tf.config.sizes import LSTM, Sizes
 
 @dataclasses.dataclass(frozen=True)
 class BiLstmConfig(Sizes):
-    """The sizes of the student of arXiv:1903.12136; the defaults are those of its authors' code
-    (castorini/d-bert).
+    """Sizes of the student of arXiv:1903.12136; the defaults are its authors' (castorini/d-bert).
 
     Attributes:
-        vocab_size: V.
-        embedding_size: E.
         lstm_size: U, the cells of each direction.
-        hidden_size: H, of the layer on what both directions end with.
-        pairs: whether two texts are read apart, by the same weights, and compared.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
+        hidden_size: H, width of the layer after the last states of both directions.
+        pairs: whether two texts are read separately, by the same weights, and compared.
     """
 
     whole_numbers: ClassVar = {"vocab_size": 10_000_000, "embedding_size": 65_536,

@@ -22,10 +22,9 @@ TASK_TYPES = 3
 
 @dataclasses.dataclass(frozen=True)
 class BertSizes(Sizes):
-    """The sizes under the keys of google-research/bert's BertConfig, with its defaults.
+    """Sizes under the keys of google-research/bert's BertConfig, with its defaults.
 
     Attributes:
-        hidden_size: H.
         type_vocab_size: the rows of the table of segments.
         model_type: a key of `CONFIGS`.
         embedding_size: E, the width of the embeddings; H if None.
@@ -54,35 +53,32 @@ class BertSizes(Sizes):
 
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig(BertSizes):
-    """The sizes of a BERT encoder, or of a relative's.
+    """Sizes of the encoder of BERT or of a relative.
 
     Attributes:
         model_type: Hugging Face's name of the architecture, or "spanbert" or "structbert", which
-            are of its architecture bert; a key of `CONFIGS`.
-        embedding_size: E, the width of the embeddings; H if None. Where they differ, a dense layer
-            leads from one to the other (arXiv:1909.11942, section 3.1).
-        num_hidden_groups: into how many groups the layers fall; those of a group share weights.
-            None: each layer has weights of its own.
-        inner_group_num: how many blocks a layer is, each with weights of its own.
-        shared_parts: what the layers of a group share: "all", "attention" or "feed_forward"
+            have the architecture bert; a key of `CONFIGS`.
+        embedding_size: E, the width of the embeddings; H if None. A dense layer projects E to
+            another H (arXiv:1909.11942, section 3.1).
+        num_hidden_groups: number of groups of layers that share weights; None: each layer has its
+            own.
+        inner_group_num: number of blocks of a layer, each with its own weights.
+        shared_parts: part that the layers of a group share: "all", "attention" or "feed_forward"
             (arXiv:1909.11942, table 4).
         pooler_type: "first_token_transform", a dense layer with tanh on the vector of the first
             token; "first_token_relu", the same with ReLU (DistilBERT); "first_token_tanh_relu",
             with both (TinyBERT); or "first_token", that vector itself.
         use_task_id: whether an embedding of the task is added to each token's (arXiv:1907.12412).
-        task_type_vocab_size: how many tasks it tells apart; 3 if None, as in Hugging Face's files.
+        task_type_vocab_size: number of tasks; 3 if None, as in Hugging Face's files.
         directionality: "bidi", or "left_to_right": a token attends to itself and to the tokens on
-            its left only (arXiv:1810.04805, section 5.1). The last token, which alone has seen the
-            others, then takes the place of the first in the pooler.
-        quantisation: what is rounded to a few bits, a `Quantisation`; None if nothing is.
-        pruned_heads: the heads that were cut: a mapping from the number of an attention, as
-            `layer_weights` counts them, to the numbers that its heads had (arXiv:1905.10650).
-            Kept as pairs in order. As in Hugging Face's files.
-        intermediate_sizes: F of each feed-forward network where units were cut from some;
+            its left only (arXiv:1810.04805, section 5.1). The pooler then reads the last token,
+            which alone attends to all others.
+        quantisation: rounding to a few bits, or None.
+        pruned_heads: the removed heads (arXiv:1905.10650): a mapping from the number of an
+            attention, as `layer_weights` counts them, to its heads' original numbers, as in Hugging
+            Face's files. Kept as sorted pairs.
+        intermediate_sizes: F of each feed-forward network where units were removed;
             `intermediate_size` of all if None.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
     """
 
     whole_numbers: ClassVar = {
@@ -156,18 +152,18 @@ class EncoderConfig(BertSizes):
 
     @property
     def is_pruned(self) -> bool:      # type: ignore[override]
-        """Whether some layers lack heads or units that others have."""
+        """Returns whether some layers lack heads or units that others have."""
         return bool(self.pruned_heads or self.intermediate_sizes)
 
     @property
     def task_types(self) -> int:      # type: ignore[override]
-        """How many tasks have an embedding."""
+        """Returns the number of tasks that have an embedding."""
         return (self.task_type_vocab_size or TASK_TYPES) if self.use_task_id else 0
 
     @property
     def has_segments(self) -> bool:      # type: ignore[override]
-        """Whether segments are told apart. RoBERTa's code has none; its files in Hugging Face's
-        format hold one row for them, of zeros."""
+        """Returns whether the network has segment embeddings. RoBERTa's code has none; its files in
+        Hugging Face's format hold one row of zeros for them."""
         return self.model_type not in ("roberta", "distilbert")
 
     @property
@@ -177,15 +173,17 @@ class EncoderConfig(BertSizes):
 
     @property
     def shares_layers(self) -> bool:      # type: ignore[override]
-        """Whether some layers share weights."""
+        """Returns whether some layers share weights."""
         return any(len(set(numbers)) < self.depth for numbers in zip(*self.layer_weights))
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """See `Sizes`. As google-research/albert finds the group of a layer, modeling.py: by a
-        division in floating point, which for some sizes, such as 22 layers in 22 groups, uses one
-        group twice and another never. A part that the blocks share beside one that they do not has
-        the number of the first of them.
+        """Returns the weights of each block, see `Sizes`, with google-research/albert's groups
+        (modeling.py).
+
+        They come from a division in floating point, which for some sizes, such as 22 layers in 22
+        groups, uses one group twice and another never. A part that several blocks share has the
+        number of the first of them.
         """
         groups, inner, passed = self.num_hidden_groups, self.inner_group_num, range(self.depth)
         if groups is None:
@@ -225,13 +223,15 @@ class EncoderConfig(BertSizes):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """As `Sizes.from_dict`; a file of google-research/albert names no model type."""
+        """Makes the configuration as `Sizes.from_dict`; a file of google-research/albert names no
+        model type."""
         if "num_hidden_groups" in values and "model_type" not in values:
             values = {**ALBERT, **values}
         return super().from_dict(values)
 
     def to_dict(self) -> dict[str, Any]:
-        """As `Sizes.to_dict`; with the model type where its absence would mean another one."""
+        """Returns the dict of `Sizes.to_dict`, with the model type where its absence would mean
+        another one."""
         values = super().to_dict()
         if self.quantisation:
             values["quantisation"] = self.quantisation.to_dict()
@@ -250,12 +250,8 @@ ALBERT = {"model_type": "albert", "embedding_size": 128, "hidden_size": 4096,
 
 
 def _as_pruned_heads(config: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """`pruned_heads` of an `EncoderConfig` as sorted pairs (number of the attention, its heads);
-    layers without any are left out.
-
-    Raises:
-        InputError: the layers or heads are not there.
-    """
+    """Returns `pruned_heads` as sorted pairs (number of the attention, its heads); layers without
+    any are left out."""
     given = config.pruned_heads
     attentions = {attention for attention, _ in config.layer_weights}
     found: dict[int, tuple[int, ...]] = {}
@@ -280,11 +276,7 @@ def _as_pruned_heads(config: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 
 def _check_intermediate_sizes(config: Any) -> None:
-    """Makes `intermediate_sizes` of an `EncoderConfig` a tuple, or None where all are alike.
-
-    Raises:
-        InputError: there is not one for each feed-forward network, or one is no size.
-    """
+    """Makes `intermediate_sizes` of an `EncoderConfig` a tuple, or None where all are alike."""
     given = config.intermediate_sizes
     if given is None:
         return

@@ -14,15 +14,13 @@ PATTERNS = ("current", "previous", "next", "left", "right", "end", "start")
 
 @dataclasses.dataclass(frozen=True)
 class FixedPatternConfig(EncoderConfig):
-    """The sizes of a `FixedPatternEncoder`: those of BERT's encoder, and which heads look at fixed
-    places.
+    """Sizes of a `FixedPatternEncoder`: BERT's encoder with heads that attend to fixed places.
 
     Attributes:
-        fixed_heads: the patterns of the first F heads of each layer, of `PATTERNS`; one may come
-            twice.
-        empty_rows: what a token looks at where its pattern has nothing: "end", the first or last
-            token; "zero", nothing.
-        pattern_units: what patterns count, "tokens" or "words". For words the network reads the
+        fixed_heads: the `PATTERNS` of the first F heads of each layer; one may come twice.
+        empty_rows: place that a token attends to where its pattern has none: "end", the first or
+            last token; "zero", nothing.
+        pattern_units: unit of the patterns, "tokens" or "words". For words the network reads the
             feature `token_boundary`.
     """
 
@@ -66,5 +64,5 @@ class FixedPatternConfig(EncoderConfig):
         return ("token_boundary",) if self.pattern_units == "words" else ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As `Sizes.to_dict`, with lists as JSON has them."""
+        """Returns the dict of `Sizes.to_dict`, with lists as JSON has them."""
         return {**super().to_dict(), "fixed_heads": list(self.fixed_heads)}

@@ -9,14 +9,10 @@ from bert_tf.config.sizes import ACTIVATIONS, FRACTIONS, WHOLE_NUMBERS, Sizes, c
 
 @dataclasses.dataclass(frozen=True)
 class GPTConfig(Sizes):
-    """The sizes of GPT (Radford et al. 2018); the defaults are those of the released model.
+    """Sizes of GPT (Radford et al. 2018); the defaults are the released model's.
 
     Attributes:
         vocab_size: V, the special tokens _start_, _delimiter_ and _classify_ included.
-        embedding_dropout_prob: dropout of the table of words and positions itself.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
     """
 
     whole_numbers: ClassVar = WHOLE_NUMBERS

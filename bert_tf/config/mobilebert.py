@@ -15,27 +15,24 @@ MOST_FEED_FORWARDS = 32
 
 @dataclasses.dataclass(frozen=True)
 class MobileBertConfig(BertSizes):
-    """The sizes of MobileBERT (arXiv:2004.02984); names and defaults are those of BertConfig in
-    google-research's mobilebert/modeling.py, whose layers are BERT's unless a key says otherwise.
+    """Sizes of MobileBERT (arXiv:2004.02984).
+
+    Names and defaults are BertConfig's in google-research's mobilebert/modeling.py, whose layers
+    are BERT's unless a key says otherwise.
 
     Attributes:
         hidden_size: H, the width between layers.
         embedding_size: E, the width of the word embeddings; H if None.
-        trigram_input: whether each token's input is made of its own embedding and of those of its
-            neighbours.
+        trigram_input: whether each token's input joins its own embedding and its neighbours'.
         use_bottleneck: whether layers are as wide as `intra_bottleneck_size` inside.
         intra_bottleneck_size: A, that width; H if None. The teacher's is larger than H.
         use_bottleneck_attention: whether queries, keys and values all read the layer's bottleneck.
         key_query_shared_bottleneck: if not, whether queries and keys read a bottleneck of their
             own.
-        num_feedforward_networks: of a layer.
+        num_feedforward_networks: number of feed-forward networks of a layer.
         normalization_type: "layer_norm"; "manual_layer_norm", the same with a larger epsilon; or
             "no_norm", a factor and an addend for each element.
         classifier_activation: whether the first token's vector passes a dense layer with tanh.
-        quantisation: as in `EncoderConfig`.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
     """
 
     whole_numbers: ClassVar = {
@@ -83,7 +80,7 @@ class MobileBertConfig(BertSizes):
 
     @property
     def pooler_type(self) -> str:     # type: ignore[override]
-        """As in `EncoderConfig`."""
+        """Returns the `EncoderConfig`'s name of the pooler."""
         return "first_token_transform" if self.classifier_activation else "first_token"
 
     @property
@@ -105,20 +102,20 @@ class MobileBertConfig(BertSizes):
 
     @property
     def has_query_bottleneck(self) -> bool:
-        """Whether queries and keys have a bottleneck of their own."""
+        """Returns whether queries and keys have a bottleneck of their own."""
         return (self.use_bottleneck and self.key_query_shared_bottleneck
                 and not self.use_bottleneck_attention)
 
     @property
     def transformed_size(self) -> int:
-        """The width of what the embeddings' dense layer reads; 0 if there is none."""
+        """Returns the width that the embeddings' dense layer reads; 0 if there is none."""
         if self.trigram_input:
             return 3 * self.embedding_width
         return self.embedding_width if self.embedding_width != self.hidden_size else 0
 
     @property
     def prediction_width(self) -> int:
-        """H: a matrix beside the embeddings' widens what predicts tokens."""
+        """Returns H: a further matrix widens the embedding table to predict tokens."""
         return self.hidden_size
 
     @property
@@ -179,7 +176,7 @@ class MobileBertConfig(BertSizes):
     def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
                presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
                **overrides: Any) -> Self:
-        """As `Sizes.preset`; a size of BERT stands for its layers and width, with
+        """Returns a published size as `Sizes.preset`; a BERT size gives layers and width, with
         MobileBERT's proportions."""
         if name in PRESETS and name not in presets:
             _, width = PRESETS[name]

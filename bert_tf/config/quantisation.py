@@ -1,4 +1,4 @@
-"""How the weights and activations of an encoder are rounded to a few bits."""
+"""Rounding of an encoder's weights and activations to a few bits."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -18,30 +18,27 @@ _AFFINE = {"embedding_bits": FLOAT_BITS, "position_bits": FLOAT_BITS, "pooler_bi
 
 @dataclasses.dataclass(frozen=True)
 class Quantisation:
-    """What is rounded, and how; the defaults are those of Q8BERT (arXiv:1910.06188).
+    """Tensors that are rounded, and the method; the defaults are Q8BERT's (arXiv:1910.06188).
 
     Bits are 2 to 8, or 32 for numbers that stay as they are.
 
     Attributes:
-        scheme: "symmetric", one scale for a matrix and no zero point, as Q8BERT; or "groupwise",
-            a scale and a zero point for each group of columns, as Q-BERT (arXiv:1909.05840); or
+        scheme: "symmetric", one scale for a matrix and no zero point, as Q8BERT; or "groupwise", a
+            scale and a zero point for each group of columns, as Q-BERT (arXiv:1909.05840); or
             "affine", all tensors between the layers too, as MobileBERT's code.
-        weight_bits: of the dense layers of the encoder's layers: one number, or one for each layer.
-        groups: into how many runs of equal length the columns of a kernel, and of the tables of
-            embeddings, fall ("groupwise").
-        embedding_bits: of the table of words.
-        position_bits: of the table of positions.
-        pooler_bits: of the dense layers before and after the encoder's layers.
-        head_bits: of the dense layers of a task's head.
-        activations: where the range of a dense layer's input comes from: "ema", a moving average of
-            the maxima in training; "dynamic", the tensor itself; "none", inputs are not rounded.
-        activation_bits: of the inputs of dense layers, and of queries and keys.
-        ema_decay: of the moving average.
+        weight_bits: bits of the encoder layers' dense layers: one number, or one for each layer.
+        groups: number of runs of equal length of the columns of a kernel and of an embedding table
+            ("groupwise").
+        embedding_bits: bits of the word embeddings.
+        position_bits: bits of the position embeddings.
+        pooler_bits: bits of the dense layers before and after the encoder's layers.
+        head_bits: bits of the dense layers of a task's head.
+        activations: range of a dense layer's input: "ema", a moving average of the maxima in
+            training; "dynamic", the tensor's own; "none", inputs are not rounded.
+        activation_bits: bits of the inputs of dense layers, and of queries and keys.
+        ema_decay: decay of the moving average.
         start_step: training steps before anything is rounded.
-        head_start_step: the same of a task's head.
-
-    Raises:
-        InputError: a value is refused; names the key.
+        head_start_step: the same for a task's head.
     """
 
     scheme: str = "symmetric"
@@ -92,11 +89,7 @@ class Quantisation:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """From the object of a JSON file.
-
-        Raises:
-            InputError: a key is unknown, or its value is refused.
-        """
+        """Makes it from the object of a JSON file."""
         if not isinstance(values, Mapping):
             raise InputError(f"quantisation must be an object, not {values!r}.")
         known = [field.name for field in dataclasses.fields(cls)]
@@ -114,7 +107,7 @@ class Quantisation:
 
     @property
     def keeps_ranges(self) -> bool:
-        """Whether layers have variables beside their weights: ranges, and a count of steps."""
+        """Returns whether layers have further variables: ranges, and a count of steps."""
         return self.activations != "none" or bool(self.start_step or self.head_start_step)
 
     def bits_of_layer(self, number: int) -> int:
@@ -143,9 +136,6 @@ class Quantisation:
 
 def settle(config: Any) -> None:
     """Makes `quantisation` of a configuration that is being made a `Quantisation`, or leaves None.
-
-    Raises:
-        InputError: a value is refused, or is not for a network of these sizes.
     """
     if config.quantisation is not None:
         if not isinstance(config.quantisation, Quantisation):

@@ -1,4 +1,4 @@
-"""The sizes of recurrent networks: ELMo's language models, and the LSTM of semi-supervised sequence
+"""Sizes of recurrent networks: ELMo's language models, and the LSTM of semi-supervised sequence
 learning.
 """
 
@@ -14,26 +14,24 @@ _MOST_FILTERS = 64
 
 @dataclasses.dataclass(frozen=True)
 class ElmoConfig(Sizes):
-    """The sizes of ELMo's two language models (arXiv:1802.05365); the names are those of
-    allenai/bilm-tf's options.json, the defaults those of the released model.
+    """Sizes of ELMo's two language models (arXiv:1802.05365).
+
+    Names are from allenai/bilm-tf's options.json, the defaults are the released model's.
 
     Attributes:
-        vocab_size: of the softmax, with <S>, </S> and <UNK>.
-        projection_dim: of what an LSTM gives, and of the tokens; H is twice that.
-        dim: of an LSTM's cells.
-        n_layers: LSTMs each way.
-        cell_clip, proj_clip: what cells and projections are clipped at; 0 for no clipping.
+        vocab_size: rows of the softmax, with <S>, </S> and <UNK>.
+        projection_dim: width of an LSTM's output and of a token; H is twice that.
+        dim: width of an LSTM's cells.
+        n_layers: LSTMs in each direction.
+        cell_clip, proj_clip: bounds of cells and projections; 0 for no clipping.
         use_skip_connections: whether all LSTMs but the first add their input to their output.
         filters: list of [width, number] of the convolutions over a word's characters; [] for an
             embedding of words in place of characters.
-        char_embedding_dim: of a character.
-        n_highway: highway layers on the convolutions.
-        activation: of the convolutions, "relu" or "tanh".
-        max_characters_per_token: of a word, its marks of begin and end included.
-        hidden_dropout_prob: of an LSTM's input, and of the last one's output.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
+        char_embedding_dim: width of a character.
+        n_highway: highway layers after the convolutions.
+        activation: activation of the convolutions, "relu" or "tanh".
+        max_characters_per_token: characters of a word, its marks of begin and end included.
+        hidden_dropout_prob: dropout of an LSTM's input, and of the last one's output.
     """
 
     whole_numbers: ClassVar = {"vocab_size": 10_000_000, "projection_dim": 65_536, "dim": 65_536,
@@ -80,7 +78,7 @@ class ElmoConfig(Sizes):
         object.__setattr__(self, "filters", filters)
 
     def to_dict(self) -> dict[str, Any]:
-        """As `Sizes.to_dict`, with lists as JSON has them."""
+        """Returns the dict of `Sizes.to_dict`, with lists as JSON has them."""
         return {**super().to_dict(), "filters": [list(pair) for pair in self.filters]}
 
     @property
@@ -90,7 +88,7 @@ class ElmoConfig(Sizes):
 
     @property
     def embedding_width(self) -> int:
-        """That of a token, twice."""
+        """Returns the width of a token, twice."""
         return self.hidden_size
 
     @property
@@ -112,7 +110,7 @@ class ElmoConfig(Sizes):
 
     @property
     def projects(self) -> bool:
-        """Whether an LSTM's output is narrower than its cells."""
+        """Returns whether an LSTM's output is narrower than its cells."""
         return self.projection_dim < self.dim
 
     def weights(self) -> dict[str, str]:
@@ -135,21 +133,17 @@ class ElmoConfig(Sizes):
 
 @dataclasses.dataclass(frozen=True)
 class SequenceLstmConfig(Sizes):
-    """The sizes of the LSTM of arXiv:1511.01432; the defaults are those of its authors' code
-    (tensorflow/models, research/adversarial_text).
+    """Sizes of the LSTM of arXiv:1511.01432; the defaults are its authors' (tensorflow/models,
+    research/adversarial_text).
 
     Attributes:
         vocab_size: V, </s> included.
-        embedding_size: E.
         hidden_size: H, the LSTM's cells.
-        num_hidden_layers: LSTMs, one on top of the other.
+        num_hidden_layers: number of stacked LSTMs.
         normalize_embeddings: whether embeddings are normalised at every call, weighted by the
             frequency of their words.
-        hidden_dropout_prob: of the embeddings, with one mask for all steps of a sequence.
-        word_dropout_prob: of whole words, whose embeddings become 0.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
+        hidden_dropout_prob: dropout of the embeddings, with one mask for all steps of a sequence.
+        word_dropout_prob: probability that a word's embedding becomes 0.
     """
 
     whole_numbers: ClassVar = {"vocab_size": 10_000_000, "embedding_size": 65_536,

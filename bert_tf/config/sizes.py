@@ -1,4 +1,4 @@
-"""What describes a network: a JSON file of sizes, or the name of a published size."""
+"""The configuration of a network: a JSON file of sizes, or the name of a published size."""
 
 import dataclasses
 import os
@@ -47,7 +47,8 @@ UNSEEN_KEYS = ("num_attention_heads", "hidden_act", "layer_norm_eps")
 
 
 def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T:
-    """What `make` makes of the JSON object in the file `path`; an InputError names the file."""
+    """Returns `make`'s result for the JSON object in the file `path`; an InputError names the file.
+    """
     values = read_json(path)
     try:
         return make(values)
@@ -57,36 +58,31 @@ def read_file(path: str | os.PathLike, make: Callable[[dict[str, Any]], T]) -> T
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """What describes a network: a frozen dataclass whose fields are the keys of a JSON file.
-
-    Base of the configurations of all networks.
+    """Base of all configurations: a frozen dataclass whose fields are the keys of a JSON file.
 
     Attributes:
-        whole_numbers: the largest value of each field that is a whole number of 1 or more; a
-            larger one is a slip that would exhaust the memory.
-        fractions: what each field that is a number of 0 or more must be below.
+        whole_numbers: the largest value of each field that is a whole number of 1 or more; a larger
+            one is a slip that would exhaust the memory.
+        fractions: the bound that each field that is a number of 0 or more must be below.
         choices: the values of each field that has a few.
         optional: the fields among `whole_numbers` that may be None.
         added_keys: fields that the original's code doesn't know; written only where the value is
             not the default.
         unused_keys: keys of released files that change nothing, and may have any value.
         fixed_keys: keys of released files for which one value only is built.
-        distinctive_keys: keys that no other network's file has; none for the default network.
+        distinctive_keys: keys that no other network's file has; empty for the default network.
         unseen_keys: fields that make another network without changing a weight's shape.
         activation_key: the field that is the activation of feed-forward networks.
         dropout_keys: the fields that are rates of dropout.
         common_names: the network's own name of each of BERT's sizes.
-        absent_names: BERT's sizes that it lacks, and that presets leave out.
+        absent_names: BERT's sizes that the network lacks, and that presets leave out.
         own_presets: published sizes of the network that are not BERT's, by name.
-        has_bert_presets: whether layers and widths of BERT's sizes make sense for it.
+        has_bert_presets: whether layers and widths of BERT's sizes make sense for the network.
         uncased: values of presets that differ from the fields' defaults.
         vocab_multiple: the number of which presets make `vocab_size` a multiple.
-        pruned_keys: the fields that describe what was cut.
-        truncates_initializer: whether initial matrices are of a normal distribution without tails.
-        has_tied_lm: whether a language model on top of the network needs no weights of its own.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
+        pruned_keys: the fields that describe removed heads and units.
+        truncates_initializer: whether initial matrices follow a truncated normal distribution.
+        has_tied_lm: whether a language model needs no weights beyond the network's.
     """
 
     whole_numbers: ClassVar[dict[str, int]] = {}
@@ -146,7 +142,7 @@ class Sizes:
 
     @property
     def further_features(self) -> tuple[str, ...]:
-        """The features that the network must have beside ids, mask and segments."""
+        """Returns the features that the network needs in addition to ids, mask and segments."""
         return ()
 
     def check_reads_texts(self, source: str) -> None:
@@ -157,15 +153,12 @@ class Sizes:
                              "(pattern_units tokens).")
 
     def check_takes_heads(self, source: str) -> None:
-        """Raises InputError if no head of a task goes on top of the network of `source`."""
+        """Raises InputError if the network of `source` takes no task's head."""
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """From the original's keys; those of released files that change nothing are dropped.
-
-        Raises:
-            InputError: a key is unknown or missing, or its value is refused.
-        """
+        """Makes it from the original's keys; keys of released files that change nothing are
+        dropped."""
         values = {key: value for key, value in values.items() if key not in cls.unused_keys}
         for key, only in cls.fixed_keys.items():
             if values.pop(key, only) != only:
@@ -182,11 +175,7 @@ class Sizes:
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike) -> Self:
-        """From a file such as `bert_config.json`.
-
-        Raises:
-            InputError: see `read_json` and `from_dict`; names the file.
-        """
+        """Reads a file such as `bert_config.json`; errors name the file."""
         return read_file(path, cls.from_dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,18 +187,15 @@ class Sizes:
     def preset(cls, name: str, sizes: Mapping[str, Any] = MappingProxyType({}),
                presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
                **overrides: Any) -> Self:
-        """The published size `name`, uncased English.
+        """Returns the published size `name`, uncased English.
 
         Args:
-            name: of a size in `own_presets`, of BERT (tiny, mini, small, medium, base, large), or
-                in `presets`.
-            sizes: values that come before those, `Recipe.sizes`.
+            name: a size in `own_presets`, in `presets`, or of BERT
+                (tiny, mini, small, medium, base, large).
+            sizes: values that come before the size's own, `Recipe.sizes`.
             presets: by name, values that come before both, `Recipe.presets`.
             overrides: values that come before all of these. Names of BERT's sizes stand for the
                 network's own everywhere.
-
-        Raises:
-            InputError: there is no such size, or a value is refused.
         """
         bert: dict[str, tuple[int, int]] = PRESETS if cls.has_bert_presets else {}
         known: Mapping[str, Any] = cls.own_presets.get(name, {})
@@ -248,7 +234,7 @@ class Sizes:
 
     @property
     def is_causal(self) -> bool:
-        """Whether a token attends to itself and to the tokens on its left only."""
+        """Returns whether a token attends to itself and to the tokens on its left only."""
         return self.directionality == "left_to_right"
 
     @property
@@ -274,7 +260,7 @@ class Sizes:
 
     @property
     def projects(self) -> bool:
-        """Whether a dense layer leads from the embeddings to the first layer."""
+        """Returns whether a dense layer projects the embeddings for the first layer."""
         return self.embedding_width != self.hidden_size
 
     @property
@@ -284,18 +270,18 @@ class Sizes:
 
     @property
     def has_pooler(self) -> bool:
-        """Whether the pooled output has weights of its own."""
+        """Returns whether the pooled output has weights of its own."""
         return self.pooler_type != "first_token"
 
     @property
     def depth(self) -> int:
-        """How many blocks a sequence passes: L, times `inner_group_num`."""
+        """Returns the number of blocks that a sequence passes: L, times `inner_group_num`."""
         return self.num_hidden_layers * self.inner_group_num
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """For each block that a sequence passes, the numbers of the weights of its attention and
-        of its feed-forward network: those of `encoder/layer_{i}` in their names."""
+        """Returns, for each block that a sequence passes, the numbers of the weights of its
+        attention and of its feed-forward network: i in their names, `encoder/layer_{i}`."""
         return [(i, i) for i in range(self.depth)]
 
     def kept_heads(self, number: int) -> list[int]:

@@ -31,25 +31,21 @@ T5_PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class T5Config(Sizes):
-    """The sizes of T5; the defaults are those of its first release, small.
+    """Sizes of T5; the defaults are its first small release's.
 
     Attributes:
-        vocab_size: V, the rows of the table of words. The original's is a multiple of 128; the rows
-            that no piece has take part in the softmax.
-        d_model: H.
+        vocab_size: V, the rows of the table of words, in the original a multiple of 128; the
+            softmax includes rows without a piece.
         d_kv: D, the width of a head; N D need not be H.
-        d_ff: F.
-        num_layers: of each stack.
-        num_decoder_layers: of the decoder; None: `num_layers`.
-        architecture: "encoder_decoder"; or one stack of decoder layers that read no encoder,
-            "language_model", or "prefix_lm", in which the tokens of a given part see each other on
-            both sides (section 3.2).
-        feed_forward_proj: "relu", or "gated-gelu", of the second releases (T5.1.1).
-        tie_word_embeddings: whether the output matrix is the table of words, as in the first.
-        initializer_factor: of the standard deviations of all initial matrices.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
+        num_layers: layers of each stack.
+        num_decoder_layers: layers of the decoder; None: `num_layers`.
+        architecture: "encoder_decoder"; or one stack of decoder layers without an encoder,
+            "language_model", or "prefix_lm", in which the tokens of a given part attend to both
+            sides (section 3.2).
+        feed_forward_proj: "relu", or the second releases' "gated-gelu" (T5.1.1).
+        tie_word_embeddings: whether the output matrix is the table of words, as in the first
+            releases.
+        initializer_factor: factor of the standard deviations of all initial matrices.
     """
 
     # What tests and commands for all networks call the sizes.
@@ -101,7 +97,7 @@ class T5Config(Sizes):
                              "layers of a single stack as num_layers.")
 
     def check_reads_texts(self, source: str) -> None:
-        """Raises InputError if there is no encoder, whose vectors are those of a text."""
+        """Raises InputError if there is no encoder, which gives a text's vectors."""
         if not self.has_encoder:
             raise InputError(f"{source}: the network, a {self.architecture}, has no encoder of "
                              "texts; take an encoder_decoder.")
@@ -113,18 +109,18 @@ class T5Config(Sizes):
 
     @property
     def has_encoder(self) -> bool:
-        """Whether there is an encoder, which the decoder attends to."""
+        """Returns whether there is an encoder, which the decoder attends to."""
         return self.architecture == "encoder_decoder"
 
     @property
     def record_features(self) -> tuple[str, ...]:
-        """The features of records that it reads beside those of every decoder."""
+        """Returns the features of records that it reads in addition to every decoder's."""
         return {"encoder_decoder": ("encoder_input_tokens",), "language_model": (),
                 "prefix_lm": ("decoder_causal_attention",)}[self.architecture]
 
     @property
     def is_gated(self) -> bool:
-        """Whether the feed-forward network multiplies two hidden layers."""
+        """Returns whether the feed-forward network multiplies two hidden layers."""
         return self.feed_forward_proj == "gated-gelu"
 
     @property
@@ -169,7 +165,7 @@ class T5Config(Sizes):
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """For each layer of a stack the numbers of its weights (see `Sizes`)."""
+        """Returns the numbers of the weights of each layer of a stack (see `Sizes`)."""
         return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]
 
     def weights(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Which configuration a file describes. A class is imported when a file asks for it."""
+"""The table of configurations. A class is imported when a file names it."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -37,20 +37,13 @@ CONFIGS: Mapping[str, Any] = _Classes()
 
 def published(name: str, sizes: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]],
               **overrides: Any) -> Sizes:
-    """The size `name` of a recipe; see `EncoderConfig.preset`.
-
-    Raises:
-        InputError: there is no such size, or a value is refused.
-    """
+    """Returns the size `name` of a recipe; see `EncoderConfig.preset`."""
     return CONFIGS[sizes.get("model_type", BERT_TYPES[0])].preset(name, sizes, presets, **overrides)
 
 
 def config_from_dict(values: dict[str, Any]) -> Sizes:
-    """The configuration that `values` describe: that of their `model_type`, else of their keys.
-
-    Raises:
-        InputError: the model type is unknown, or a value is refused.
-    """
+    """Returns the configuration that `values` describe, found by their `model_type`, else by their
+    keys."""
     model_type = values.get("model_type", next(
         (name for name, cls in CONFIGS.items()
          if any(key in values for key in cls.distinctive_keys)), BERT_TYPES[0]))
@@ -61,9 +54,5 @@ def config_from_dict(values: dict[str, Any]) -> Sizes:
 
 
 def read_config(path: str | os.PathLike) -> Sizes:
-    """The configuration in a file such as `bert_config.json`.
-
-    Raises:
-        InputError: see `read_json` and `config_from_dict`; names the file.
-    """
+    """Reads the configuration in a file such as `bert_config.json`; errors name the file."""
     return read_file(path, config_from_dict)

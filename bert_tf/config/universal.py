@@ -15,22 +15,19 @@ from bert_tf.config.sizes import (
 
 @dataclasses.dataclass(frozen=True)
 class UniversalConfig(Sizes):
-    """The sizes of a Universal Transformer's encoder, under BERT's names; what BERT has not, under
-    those of tensorflow/tensor2tensor.
+    """Sizes of a Universal Transformer's encoder, under BERT's names; further ones under
+    tensorflow/tensor2tensor's.
 
     Attributes:
-        num_hidden_layers: how many steps apply the one layer.
+        num_hidden_layers: steps that apply the one layer.
         recurrence_type: "basic", all steps for all positions, or "act", adaptive halting.
         step_timing_signal_type: the signal of a step, "learned" or "sinusoid".
-        act_type: how adaptive halting mixes the steps' outputs with weights u: "basic",
-            new * u + old * (1 - u), or "accumulated", their sum, as in arXiv:1603.08983.
-        act_max_steps: the most steps of adaptive halting; None: twice `num_hidden_layers`.
+        act_type: mixture of the steps' outputs with weights u in adaptive halting: "basic", new * u
+            + old * (1 - u), or "accumulated", their sum, as in arXiv:1603.08983.
+        act_max_steps: most steps of adaptive halting; None: twice `num_hidden_layers`.
         act_epsilon: a position ends when its probability of having ended is above 1 minus this.
-        act_loss_weight: what steps cost in the loss of pre-training.
+        act_loss_weight: weight of the steps in the loss of pre-training.
         act_halting_bias_init: first value of the bias of a step's probability to be the last.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
     """
 
     whole_numbers: ClassVar = {**WHOLE_NUMBERS, "type_vocab_size": 65_536, "act_max_steps": 1_024}
@@ -81,7 +78,7 @@ class UniversalConfig(Sizes):
 
     @property
     def halts(self) -> bool:
-        """Whether each position ends by itself."""
+        """Returns whether each position ends by itself."""
         return self.recurrence_type == "act"
 
     @property
@@ -92,7 +89,7 @@ class UniversalConfig(Sizes):
 
     @property
     def layer_weights(self) -> list[tuple[int, int]]:
-        """As of an encoder whose steps share all their weights."""
+        """Returns the numbers of weights for steps that share them all."""
         return [(0, 0)] * self.depth
 
     def weights(self) -> dict[str, str]:

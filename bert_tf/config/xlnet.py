@@ -11,27 +11,20 @@ _LONGEST = WHOLE_NUMBERS["max_position_embeddings"]
 
 @dataclasses.dataclass(frozen=True)
 class XLNetConfig(Sizes):
-    """The sizes of XLNet; the defaults are those of its base model.
+    """Sizes of XLNet; the defaults are the base model's.
 
     Attributes:
-        vocab_size: V; `n_token` in the original's files, which are taken too.
-        n_layer: L.
-        d_model: H.
-        n_head: N.
+        vocab_size: V; also read as `n_token`, the original's name.
         d_head: D, the width of a head; N D need not be H.
-        d_inner: F.
         ff_activation: "gelu" is the tanh form, as in the original.
         untie_r: whether each layer has its own biases of queries.
-        mem_len: M, how many positions of what was read before each layer attends to.
-        reuse_len: how many of the first positions of a sequence go into the memory; all if 0.
-        clamp_len: the largest distance that is told apart; all are if it is 0 or less.
-        dropout, dropatt: of vectors, and of attention.
-        summary_type: what a whole sequence is read from: "last", the last token, "first", the
-            first position, "mean" over all positions, or "attn", attention by a vector of its own.
+        mem_len: M, earlier positions that each layer attends to.
+        reuse_len: first positions of a sequence that go into the memory; 0: all.
+        clamp_len: the largest distance that is distinguished; 0 or less: all are.
+        dropout, dropatt: dropout of vectors, and of attention.
+        summary_type: vector of a whole sequence: "last", the last token's, "first", the first
+            position's, "mean" over all positions, or "attn", attention by a vector of its own.
         use_summ_proj: whether a dense layer with tanh follows.
-
-    Raises:
-        InputError: a value has the wrong type or can't be built; names the key.
     """
 
     # What tests and commands for all networks call the sizes, and the original's file calls V.
@@ -105,7 +98,8 @@ class XLNetConfig(Sizes):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """As `Sizes.from_dict`; the original's file calls the vocabulary's size `n_token`."""
+        """Makes the configuration as `Sizes.from_dict`; the original's file calls the vocabulary's
+        size `n_token`."""
         return super().from_dict({"vocab_size" if key == "n_token" else key: value
                                   for key, value in values.items()})
 

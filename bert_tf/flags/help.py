@@ -18,14 +18,8 @@ _FLAGFILE = ("--flagfile=FILE reads flags from a file, one a line; a run writes 
 
 
 def print_help(doc, config_classes, defaults=None, recipe=None) -> None:
-    """Prints the help that the command line asks for; see `help_text`.
-
-    Args:
-        doc: the script's docstring.
-        config_classes: the dataclasses.
-        defaults: see `take_defaults`.
-        recipe: function of the flags on the command line, a dict by name; returns the recipe.
-    """
+    """Prints the help that the command line asks for; see `help_text`. `recipe` is a function of
+    the given flags."""
     source, taken, given, found = "", {}, {}, None
     flag_values = absl_flags.FlagValues()
     for config_class in config_classes:
@@ -45,12 +39,10 @@ def help_text(doc, config_classes, defaults=(), source="", given=(), recipe=None
     """Returns the script's docstring, then groups of flags, required ones first.
 
     Args:
-        doc: the docstring.
-        config_classes: the dataclasses.
         defaults: dict of the defaults that differ from the dataclasses' own.
-        source: where those come from.
+        source: a phrase that names where those come from.
         given: dict of the flags on the command line.
-        recipe: what options without a flag in their `Scope` apply to, or None.
+        recipe: decides on options without a flag in their `Scope`, or None.
         is_full: whether all options are shown, not only those that apply and are not rare.
     """
     known = {field.name: default_of(field) for kind in config_classes for field in fields_of(kind)}
@@ -68,8 +60,8 @@ def help_text(doc, config_classes, defaults=(), source="", given=(), recipe=None
 
 
 def groups(config_classes):
-    """{class: [(field, its type)]} of the classes that declare the options: each class, then those
-    that it inherits from."""
+    """Returns {class: [(field, its type)]} of the classes that declare the options: each class,
+    then its bases."""
     found = {}
     for config_class in config_classes:
         types, own = types_of(config_class), {config_class: []}

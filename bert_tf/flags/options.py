@@ -15,8 +15,7 @@ class Scope(typing.NamedTuple):
 
     Attributes:
         what: completes "--name is for ...".
-        holds: function of the recipe; with `flag`, of the value of that field of the same object.
-        flag: a field, or "" for the recipe.
+        holds: function of the recipe; with `flag`, of that field's value.
     """
 
     what: str
@@ -30,12 +29,11 @@ def option(default, help, *, choices=None, alias=None, rare=False, for_=None, it
 
     Args:
         default: the value when the flag is not given; `REQUIRED` makes the flag mandatory.
-        help: one or two sentences for `--help`.
-        choices: the allowed strings, if there are only some; those of each item of a list.
-        alias: another name of the same flag (an older spelling).
-        rare: whether `--helpfull` alone shows it.
+        choices: the allowed strings.
+        alias: an older name of the same flag.
+        rare: whether only `--helpfull` shows it.
         for_: the `Scope` in which it may be given; None for all.
-        items: type of numbers that the strings of a list stand for, int or float.
+        items: number type of a list's strings, int or float.
         bounds: of the number, or of each item of a list: `least` or `above`, `most` or `below`.
     """
     assert set(bounds) <= set(_BOUNDS), bounds
@@ -54,7 +52,7 @@ def fields_of(config_class) -> list[dataclasses.Field]:
 
 
 def is_required(field) -> bool:
-    """Whether an option must be given."""
+    """Returns whether an option must be given."""
     return (field.default is dataclasses.MISSING
             and field.default_factory is dataclasses.MISSING)
 
@@ -74,11 +72,10 @@ def shown(value) -> str:
 
 
 def check(settings, recipe=None) -> None:
-    """Raises InputError for the first option whose value it can't have, or that does not apply.
+    """Raises InputError for the first option whose value is refused, or that does not apply.
 
     Args:
-        settings: an instance of a dataclass with options.
-        recipe: what options without a `flag` in their `Scope` apply to; None: they are not checked.
+        recipe: decides on options without a `flag` in their `Scope`; None: they are not checked.
     """
     for field in fields_of(settings):
         value = getattr(settings, field.name)
@@ -99,12 +96,13 @@ def check_scope(settings, recipe=None) -> None:
 
 
 def applies(scope, value) -> bool:
-    """Whether the `Scope` includes a recipe, or the value of its flag."""
+    """Returns whether the `Scope` includes a recipe, or the value of its flag."""
     return bool(scope.holds(value))
 
 
 def _says_nothing(field, value, recipe):
-    """Whether a value is the default of an option, of the recipe, or not to use it."""
+    """Returns whether a value is the default of an option, of the recipe, or switches the option
+    off."""
     default = default_of(field)
     return (value in (default, None, "", [], ()) or (value is False and default is None)
             or value == getattr(recipe, "defaults", {}).get(field.name, default))
@@ -131,7 +129,7 @@ def _check_value(field, value):
 
 
 def is_within(number, least=None, above=None, most=None, below=None) -> bool:
-    """Whether a number is within bounds; NaN is not."""
+    """Returns whether a number is within bounds; NaN is not."""
     return (number == number and (least is None or number >= least)
             and (above is None or number > above)
             and (most is None or number <= most) and (below is None or number < below))

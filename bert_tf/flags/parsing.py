@@ -54,10 +54,7 @@ def define(config_class, flag_values):
 
 
 def read(config_class, flag_values):
-    """An instance of `config_class` filled from parsed flags.
-
-    Raises:
-        InputError: a required flag was not given, or a value can't be.
+    """Returns an instance of `config_class` filled from parsed flags; required ones must be given.
     """
     values = {}
     for field in fields_of(config_class):
@@ -82,17 +79,13 @@ def given_in_flags(config_classes, flag_values):
 
 
 def take_defaults(defaults, config_classes, flag_values):
-    """Puts other defaults in the place of the dataclasses' own.
+    """Replaces the dataclasses' own defaults in `flag_values`; returns (source, the values now in
+    effect).
 
     Args:
-        defaults: function of the flags on the command line, a dict of values by name. It returns
-            (source, values): a phrase that names where the defaults come from, and a dict of them
-            by the name of their flag; names that are no flag of `config_classes` are left out.
-        config_classes: the dataclasses.
-        flag_values: the parsed flags, which are changed.
-
-    Returns:
-        (source, taken): the values that are in effect now because no flag gives another.
+        defaults: function of the dict of given flags. It returns (source, values): a phrase that
+            names where the defaults come from, and a dict by flag; names that are no flag of
+            `config_classes` are left out.
     """
     names = given_in(config_classes)
     given = given_in_flags(config_classes, flag_values)

@@ -18,13 +18,12 @@ _filled: list = []          # the dataclasses that it was given
 
 
 def keep(config, folder: str, prefix: str = "") -> None:
-    """Writes the flags that the running program was given to `flags.txt` in a folder.
+    """Writes the flags that the running program was given to `flags.txt`, or PREFIXflags.txt, in a
+    folder.
 
     Args:
-        config: one of the dataclasses that `run` gave to the program's `main`. For others, which
-            Python users and other programs make, nothing is written.
-        folder: where the file is written, which an earlier one is replaced by.
-        prefix: of its name, for folders that hold the output of several jobs.
+        config: a dataclass that `run` gave to the program's `main`. For others, which Python users
+            and other programs make, nothing is written.
     """
     if not any(config is filled for filled in _filled):
         return
@@ -44,7 +43,7 @@ def _report(source, taken):
 
 
 def _parse(argv, config_classes):
-    """What absl leaves of a command line."""
+    """Returns the part of a command line that absl leaves."""
     try:
         return absl_flags.FLAGS(argv)
     except absl_flags.UnrecognizedFlagError as error:
@@ -66,10 +65,9 @@ def run(main, *config_classes, defaults=None, recipe=None):
     where a disk is full.
 
     Args:
-        main: function of one instance of each of `config_classes`.
-        defaults: see `take_defaults`; those taken are printed in one line.
-        recipe: function of the flags on the command line, a dict by name; returns the recipe whose
-            options `--help` shows.
+        defaults: see `take_defaults`; the defaults taken are printed in one line.
+        recipe: function of the dict of given flags; returns the recipe whose options `--help`
+            shows.
     """
     # TensorFlow, which `main` may load, says much on stderr that is of no use there.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

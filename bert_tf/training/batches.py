@@ -1,8 +1,7 @@
-"""Batches for a Trainer: those of a run, and those of a prediction over all examples of a set.
+"""Batches of a training run, and of a prediction over all examples of a set.
 
-A program takes batches of different lengths from one iterator, which compiles nothing for each. A
-TPU must know every shape beforehand: there is one iterator for each length then, and the length of
-every coming batch is known.
+On a TPU, which must know every shape beforehand, there is one iterator for each length of batches.
+Elsewhere one iterator gives batches of all lengths.
 
 Shapes: N examples, B batch, S sequence, L the length of a batch (at most S).
 """
@@ -33,8 +32,7 @@ class Feed:
     """The batches of one run from some record on.
 
     Args:
-        trainer: what takes them.
-        records: `RecordSet` or `ExampleSet`, or what has their `training_batches`.
+        records: has `training_batches`, as `RecordSet` and `ExampleSet`.
         position: the first arguments of `training_batches`: seed, records that were taken before,
             global batch size.
         has_static_shapes: whether shapes must be known beforehand; None asks the devices.
@@ -69,17 +67,16 @@ class Feed:
 
 def predict(trainer: Trainer, examples, batch_size: int,
             measures: bool = True) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """The answers of a model to all examples of a set, in batches of similar length.
+    """Returns a model's answers to all examples of a set, and the loss and the accuracy.
+
+    The answers are arrays by the objective's names, [N, ...] in the order of the examples, or
+    [N, S, ...] where they are about positions.
 
     Args:
-        trainer: a Trainer of one objective, further ones being auxiliary; or of several tasks.
+        trainer: has one objective, further ones being auxiliary; or several tasks.
         examples: `ExampleSet`, or `TaskExamples` of one of the tasks.
         batch_size: examples a step, over all devices.
         measures: whether to measure the loss; the examples must have labels.
-
-    Returns:
-        The arrays that the objective answers, by name, each [N, ...] in the order of the examples
-        and [N, S, ...] where it is about positions; and the loss and the accuracy.
     """
     objectives = {objective.name: objective for objective in trainer.learner.objectives}
     objective = objectives.get(getattr(examples, "task", ""), trainer.learner.objectives[0])
@@ -124,20 +121,18 @@ def answer_rows(forward: Callable[..., Mapping], features: Mapping[str, np.ndarr
                 reads: Sequence[str], max_seq_length: int, batch_size: int,
                 positional: Sequence[str] = (), has_choices: bool = False
                 ) -> dict[str, np.ndarray]:
-    """What a model answers to rows of features, in batches of similar length.
+    """Returns a model's answers to rows of features, [N, ...] by name, in batches of similar
+    length.
 
     Args:
         forward: function of the features `reads`, int32 [B, L] or [B, C, L], in their order;
             returns a dict of tensors [B, ...].
         features: arrays [N, S], or with choices [N, C * S].
-        reads: names of those that are given to `forward`.
+        reads: names of the features that `forward` takes.
         max_seq_length: S.
         batch_size: rows that are given at a time.
         positional: names of the answers about positions; see `put`.
         has_choices: whether rows have C sequences each.
-
-    Returns:
-        dict of arrays [N, ...].
     """
     inputs = {name: features[name].astype("int32") for name in reads}
     if has_choices:
@@ -166,9 +161,8 @@ def put(found: dict[str, np.ndarray], rows: np.ndarray, answers: dict[str, np.nd
         rows: int [B], the places of the batch; ~row fills a batch up and is left out.
         answers: arrays [B, ...]; [B, L, ...] where they are about positions.
         lengths: int [N], the tokens of each example.
-        max_seq_length: S.
-        positional: names of the answers about positions: they become [N, S, ...], and those to
-            padding get a constant, so that they do not depend on how much of it there is.
+        positional: names of the answers about positions: they become [N, S, ...], and answers to
+            padding become a constant, so that they do not depend on the amount of padding.
     """
     is_real = rows >= 0
     rows = rows[is_real]

@@ -30,8 +30,8 @@ def all_reduce_sum(tensors):
 
 
 def is_strategy_in_use() -> bool:
-    """Whether variables may have parts on several devices; on other backends than TensorFlow, where
-    Keras alone knows, True."""
+    """Returns whether variables may have parts on several devices; on other backends than
+    TensorFlow always True."""
     return keras.config.backend() != "tensorflow" or tf.distribute.has_strategy()
 
 
@@ -44,15 +44,12 @@ def all_reduce_max(x):
 
 def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None,
                   gcp_project: str | None = None) -> "tf.distribute.Strategy":
-    """The tf.distribute strategy of a flag.
+    """Makes the tf.distribute strategy of a flag.
 
     Args:
         name: one of `settings.STRATEGIES`. "mirrored" takes all GPUs of this machine (or all
             logical CPUs where there is no GPU); "multi_worker" reads the cluster from TF_CONFIG.
         tpu, tpu_zone, gcp_project: arguments of TPUClusterResolver.
-
-    Raises:
-        InputError: the devices are absent.
     """
     if name == "one_device":
         return tf.distribute.get_strategy()
@@ -81,7 +78,7 @@ def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None
 
 
 def mean_over_workers(strategy: "tf.distribute.Strategy", number: float) -> float:
-    """The mean of a number over all workers, each of which must call this."""
+    """Returns the mean of a number over all workers, each of which must call this."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return float(number)
     return float(_mean_over_workers(strategy)(tf.constant(number, tf.float64)))
@@ -94,17 +91,17 @@ def _mean_over_workers(strategy):
 
 
 def has_accelerator(strategy: "tf.distribute.Strategy") -> bool:
-    """Whether the replicas run where XLA makes the step faster: on GPUs or a TPU."""
+    """Returns whether the replicas run on GPUs or a TPU, where XLA makes the step faster."""
     return (isinstance(strategy, tf.distribute.TPUStrategy)
             or bool(tf.config.list_physical_devices("GPU")))
 
 
 def needs_static_shapes(strategy: "tf.distribute.Strategy") -> bool:
-    """Whether the devices must know every shape beforehand, as TPUs do."""
+    """Returns whether the devices must know every shape beforehand, as TPUs do."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def is_chief(strategy: "tf.distribute.Strategy") -> bool:
-    """Whether this process writes the files of a run: the first worker, or the only one."""
+    """Returns whether this process writes the files of a run: the first worker, or the only one."""
     resolver = strategy.cluster_resolver
     return not (resolver and resolver.task_type == "worker" and resolver.task_id)

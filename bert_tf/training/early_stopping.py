@@ -11,15 +11,13 @@ from bert_tf.training.trials import rank
 
 
 class BestWeights:
-    """Keeps the weights of the best evaluation of a run, in its folder; for `Run`.
+    """Keeps the weights of the best evaluation of a run in the run's folder.
 
     An evaluation in which all examples get one answer (`degenerate` in its metrics) is never better
-    than one in which they do not. The state is the file of the weights: a run that is started
-    again goes on with it.
+    than one with several answers. The file of the weights is the whole state: a run that is resumed
+    continues with it.
 
     Args:
-        trainer: what is trained.
-        folder: of the run.
         headline: the metric that counts; more is better.
         patience: evaluations without a better one after which training ends.
         eval_steps: steps between evaluations.
@@ -48,7 +46,8 @@ class BestWeights:
             checksummed.write(self._path, tensors, self._best)
 
     def is_over(self, step: int) -> bool:
-        """Whether training is to end at this step: the best ones are too long ago."""
+        """Returns whether training ends at this step because `patience` evaluations were no better.
+        """
         return self._best is not None and step - self._best["step"] >= self._patience_steps
 
     def restore(self) -> tuple[int, dict]:

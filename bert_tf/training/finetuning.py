@@ -1,4 +1,4 @@
-"""Fine-tuning: trials of one goal with several seeds or settings, of which the best is kept."""
+"""Fine-tuning: trials of one goal with several seeds or settings; the best trial is kept."""
 
 import contextlib
 import dataclasses
@@ -31,21 +31,21 @@ from bert_tf.training.trainer import Trainer
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What to learn, and how it is judged.
+    """An objective, and the metric that judges it.
 
     Attributes:
-        make_objective: function (config, dtype) -> the objective, or a list of those of several
-            tasks.
-        evaluate: function of `predict` that returns a dict of metrics, in which `degenerate` is 1
-            if all answers are the same. `predict` is a function of an `ExampleSet` and of whether
-            to measure the loss, which returns what `batches.predict` does. None where there is
-            nothing to evaluate on.
+        make_objective: function (config, dtype) -> the objective, or a list of the tasks'
+            objectives.
+        evaluate: function (predict) -> dict of metrics, in which `degenerate` is 1 if all answers
+            are the same. `predict` takes an `ExampleSet` and whether to measure the loss, and
+            returns the result of `batches.predict`. None where there is nothing to evaluate on.
         headline: the metric that decides between trials; more is better.
-        defaults: `bert_tf.tasks.task.Defaults`.
-        options: what else makes the objective, by flag; a run that goes on must have the same.
-        scored_on: JSON value of what `evaluate` looks at, such as identities of its examples.
-        learner: function of a network and a list of objectives that returns the Learner of both;
-            auxiliary objectives are there in training alone.
+        options: further settings that make the objective, by flag; a resumed run must have the
+            same.
+        scored_on: JSON value that identifies the data of `evaluate`, such as identities of its
+            examples.
+        learner: function (network, objectives) -> Learner; auxiliary objectives are there in
+            training alone.
     """
 
     make_objective: Callable
@@ -122,10 +122,7 @@ class _Models:
         transfer.reinitialize_top(trainer.learner.encoder, settings.reinit_layers)
 
     def load(self, path: str) -> Trainer:
-        """A Trainer with the weights at `path`, head included, to evaluate and to predict.
-
-        Raises:
-            InputError: they are of another model, or there is no head.
+        """Returns a Trainer with the weights at `path`, head included, to evaluate and to predict.
         """
         keras.backend.clear_session()
         settings = self._settings.resolve(self._goal.defaults, 1)
@@ -146,30 +143,19 @@ class _Models:
 class FineTuning(_Models):
     """Trains, evaluates and predicts under an output folder.
 
-    A trial has a folder of its own, where its curves and its `result.json` stay; the weights of the
-    best one are the `model.keras` of the output folder.
+    A trial has a folder of its own, where its curves and its `result.json` stay. The best trial's
+    weights are the `model.keras` of the output folder.
 
     Args:
-        settings: how to fine-tune.
-        strategy: of `open_strategy`.
-        config: of the network.
-        goal: what to learn.
-        init_checkpoint: where training begins, of any format; "" for random weights.
-        keep_head: whether training goes on with the head of that checkpoint.
+        init_checkpoint: weights to begin with, of any format; "" for random ones.
+        keep_head: whether to begin with that checkpoint's head, too.
     """
 
     def check(self, examples) -> tuple[dict, dict]:
-        """Checks that the trials fit the devices, and what the output folder holds.
+        """Checks that the trials fit the devices and the contents of the output folder.
 
-        Args:
-            examples: `ExampleSet` to train on.
-
-        Returns:
-            The settings of all trials, and the results of those that are finished, in the order in
-            which they ran: two dicts by the trial's name.
-
-        Raises:
-            InputError: a trial does not fit, or the folder is that of other trials.
+        Returns the settings of all trials, and the results of the finished ones in the order in
+        which they ran: two dicts by the trial's name.
         """
         settings = {name: trial.resolve(self._goal.defaults, examples.size)
                     for name, trial in self._settings.trials().items()}
@@ -183,16 +169,9 @@ class FineTuning(_Models):
         return settings, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
 
     def train(self, examples) -> dict | None:
-        """Runs all trials that are not finished, and prints how they went.
+        """Runs all trials that are not finished, prints the results and writes `results.json`.
 
-        Args:
-            examples: `ExampleSet` to train on.
-
-        Returns:
-            What it writes to `results.json`; None if it stopped at `stop_at_step`.
-
-        Raises:
-            InputError: see `check`; another process trains in the folder; training can't go on.
+        Returns the content of that file; None if training stopped at `stop_at_step`.
         """
         self.check(examples)
         with self.sole_writer():

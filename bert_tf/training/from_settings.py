@@ -20,14 +20,10 @@ def _is_of_use(record):
 
 def open_strategy(settings: SharedSettings, trains: bool = True,
                   evaluates: bool = True) -> tf.distribute.Strategy:
-    """The strategy of the settings, whose devices can share their batches.
+    """Returns the strategy of the settings after a check that its devices can share the batches.
 
     Args:
-        settings: how to train.
-        trains, evaluates: which batches will be needed.
-
-    Raises:
-        InputError: the devices are absent, or a batch can't be divided among them.
+        trains, evaluates: the batches that will be needed.
     """
     strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
                                           settings.tpu_zone, settings.gcp_project)
@@ -39,8 +35,8 @@ def open_strategy(settings: SharedSettings, trains: bool = True,
 
 
 def join_options(own: dict, factors: dict) -> dict:
-    """The options of an optimizer that a learner asks for, and those of the settings; of factors
-    the learner's come first."""
+    """Joins an optimizer's options of a learner and of the settings; the learner's factors come
+    first."""
     return {**factors, **own, **{name: (*own[name], *factors[name])
                                  for name in own.keys() & factors.keys()}}
 
@@ -48,14 +44,10 @@ def join_options(own: dict, factors: dict) -> dict:
 def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
                  make_learner: Callable[[str], Learner], sums_losses: bool = False,
                  trains: bool = True, **factors: tuple) -> Trainer:
-    """A Trainer whose weights are drawn from the seed of the settings.
+    """Makes a Trainer whose weights are drawn from the seed of the settings.
 
     Args:
-        strategy: of `open_strategy`.
-        settings: how to train.
-        make_learner: function of the dtype policy that returns the Learner; what it freezes is
-            not trained.
-        sums_losses, trains: see `Trainer`.
+        make_learner: function (dtype policy) -> Learner; weights that it freezes are not trained.
         factors: `rate_factors` or `gradient_factors`, see `AdamWeightDecay`.
     """
     jit_compile = {"auto": distribution.has_accelerator(strategy),

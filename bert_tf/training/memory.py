@@ -1,11 +1,10 @@
-"""What a network carries from step to step, such as XLNet's memory or the state of an LSTM.
+"""State that a network carries from step to step, such as XLNet's memory or an LSTM's state.
 
-How a network declares it: the attribute `carries` is a dict of names and the shapes of one row. Its
-`call` takes `carried` among its inputs, a dict by those names of float32 [B, ...], and without it
-begins at zero; it returns `carried` among its outputs, which gradients must not pass. How an
-objective asks for it: `in_order` is true where row r of a batch goes on where row r of the batch
-before ended. What is carried is zero at step 0, is kept in training checkpoints, and an evaluation
-begins with zeros of its own.
+A network's attribute `carries` is a dict of names and the shapes of one row. Its `call` takes
+`carried` among its inputs, a dict by those names of float32 [B, ...], and without it begins at
+zero. It returns `carried` among its outputs, which gradients must not pass. An objective's
+`in_order` is true where row r of a batch continues row r of the batch before. The state is zero at
+step 0 and is kept in training checkpoints. An evaluation begins with zeros of its own.
 
 Shapes: B batch of a replica, R rows of a global batch; row r of it is row r % B of replica r // B.
 """
@@ -24,10 +23,6 @@ class CarriedState:
     Args:
         shapes: of one row, by name.
         rows: R; not needed where nothing is carried.
-        strategy: the devices.
-
-    Raises:
-        InputError: R is not given, or the replicas can't divide it.
     """
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], rows: int | None,
@@ -54,8 +49,8 @@ class CarriedState:
             variable.assign(values[name])
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """float32 [R, ...] by name, of all replicas of all workers, each of which must call this.
-        """
+        """Returns the rows of all replicas of all workers, float32 [R, ...] by name; each worker
+        must call this."""
         if isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return {name: value.numpy() for name, value in self._gather().items()}
         return {name: np.concatenate([part.numpy() for part in self._parts(variable)])
@@ -71,8 +66,8 @@ class CarriedState:
                 for name, value in self._strategy.run(self.read).items()}
 
     def assign(self, tensors: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `tensors` returned, on any number of replicas; begins at zero where that
-        is of batches with another number of rows."""
+        """Takes over the result of `tensors`, on any number of replicas; begins at zero where
+        batches had another number of rows."""
         if self._shapes != {name: value.shape for name, value in tensors.items()}:
             print(f"batches have another number of rows: {', '.join(self._shapes or tensors)} "
                   "begins at zero", flush=True)
@@ -95,6 +90,6 @@ class CarriedState:
 
 def zeros(shapes: Mapping[str, tuple[int, ...]], batch: Mapping[str, tf.Tensor]
           ) -> dict[str, tf.Tensor]:
-    """What is carried into a batch that no other one goes before."""
+    """Returns the state that is carried into a first batch."""
     rows = tf.shape(next(iter(batch.values())))[0]
     return {name: tf.zeros([rows, *shape]) for name, shape in shapes.items()}

@@ -1,4 +1,4 @@
-"""Settings of pre-training that some recipes or runs have beside those of `settings.py`."""
+"""Settings of pre-training that only some recipes or runs have."""
 
 import dataclasses
 import functools

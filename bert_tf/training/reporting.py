@@ -1,4 +1,4 @@
-"""What a run reports while it trains: a console line, TensorBoard curves, and JSON lines."""
+"""Reports of a run while it trains: a console line, TensorBoard curves, and JSON lines."""
 
 import json
 import os
@@ -27,11 +27,9 @@ class Reporter:
     """Writes metrics to the console, `metrics.jsonl` and TensorBoard event files of a folder.
 
     Args:
-        folder: of the run; None writes to the console alone (workers that are not the chief).
-        start_step: where the run goes on. Lines of later steps are removed from `metrics.jsonl`,
-            since a run that was killed takes those steps again.
-        total_steps: of the run, for the time left.
-        sequences_per_step: the global batch size.
+        folder: the run's; None writes to the console alone (workers that are not the chief).
+        start_step: step at which the run is resumed. Lines of later steps are removed from
+            `metrics.jsonl`, since a run that was killed takes those steps again.
     """
 
     def __init__(self, folder: str | None, start_step: int, total_steps: int,
@@ -46,7 +44,7 @@ class Reporter:
             _keep_lines(self._path, lambda line: line["step"] <= start_step)
 
     def start(self, step: int) -> None:
-        """Notes that training goes on from `step` now; evaluating and saving are not timed."""
+        """Notes that training continues at `step` now; evaluating and saving are not timed."""
         self._last = (step, time.monotonic())
 
     def train(self, step: int, metrics: dict[str, float]) -> None:
@@ -87,12 +85,7 @@ class Reporter:
 
 
 def write_eval_results(folder: str, metrics: dict[str, float]) -> None:
-    """Writes `eval_results.txt`, as google-research/bert run_classifier.py does.
-
-    Args:
-        folder: where the file is written.
-        metrics: numbers by name.
-    """
+    """Writes `eval_results.txt`, as google-research/bert run_classifier.py does."""
     with write_aside(os.path.join(folder, "eval_results.txt")) as file:
         file.writelines(f"{name.replace('/', '_')} = {value}\n"
                         for name, value in sorted(metrics.items()))
@@ -106,11 +99,7 @@ def _line(metrics):
 
 def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
     """Removes the lines of a metrics file that `is_kept` does not want, and damaged ones: a process
-    that is killed may leave half a line.
-
-    Raises:
-        InputError: the file can't be read.
-    """
+    that is killed may leave half a line."""
     if not os.path.exists(path):
         return
     kept = []
@@ -131,7 +120,7 @@ def _keep_lines(path: str, is_kept: Callable[[dict], bool]) -> None:
 
 
 def _parse(line):
-    """The dict of a line; raises ValueError if it is none with a kind and a step."""
+    """Parses a line; raises ValueError if it is not a dict with a kind and a step."""
     value = json.loads(line)
     if not isinstance(value, dict) or not {"kind", "step"} <= value.keys():
         raise ValueError
@@ -139,11 +128,7 @@ def _parse(line):
 
 
 def read_metrics(folder: str, kind: str) -> list[dict]:
-    """The JSON lines of one kind ("train" or "eval") of a run.
-
-    Raises:
-        InputError: the folder is not that of a run, or a line is damaged; names it.
-    """
+    """Returns the JSON lines of one kind ("train" or "eval") of a run."""
     path = os.path.join(folder, "metrics.jsonl")
     if not os.path.isfile(path):
         raise InputError(f"{folder} is not the --output_dir of a run: it holds no metrics.jsonl.")

@@ -1,14 +1,12 @@
-"""Training checkpoints, and the one rule of what may differ when a run goes on from one.
+"""Training checkpoints, and the rule that says which settings a resumed run may change.
 
 A checkpoint is a safetensors file, whole or absent, verified when read. It holds a checksum,
-every variable of the Learner and of its optimizer by its path, and the state of the Trainer; what
-the caller adds is kept as JSON.
+every variable of the Learner and of its optimizer by its path, the state of the Trainer, and JSON
+values of the caller.
 
-The rule. Where a run runs and what it reports (`FREE`) may always differ. The network may not: its
-weights would compute something else. All other settings are the recipe of a run. Pre-training goes
-through phases in one folder, so another recipe is reported there and the run goes on. The folder of
-a fine-tuning trial is that of one recipe, by which its result is compared with those of others: it
-is refused there.
+`FREE` settings (devices and reports) may always differ. The network may not. All other settings are
+the recipe of a run. Pre-training may change it from phase to phase in one folder: the change is
+reported. A fine-tuning trial may not: its result is compared with other trials'.
 """
 
 import dataclasses
@@ -44,11 +42,7 @@ _RECIPE_OF_CONFIG = ("hidden_dropout_prob", "attention_probs_dropout_prob", "ini
 
 
 def describe(settings: SharedSettings, learner=None) -> dict:
-    """The JSON values, by flag, that are not free to differ.
-
-    Args:
-        settings: how to train.
-        learner: `Learner`, whose network is then described too.
+    """Returns the JSON values, by flag, that are not free to differ, with the network of `learner`.
     """
     found = {name: value for name, value in dataclasses.asdict(settings).items()
              if not _is_free(name, settings)}
@@ -61,16 +55,12 @@ def _is_free(name, settings):
 
 
 def compare(mine: dict, theirs: dict, settings: SharedSettings) -> tuple[list[str], list[str]]:
-    """The differences of two descriptions of a run.
+    """Returns the differences of two descriptions, first of the network, then of the recipe:
+    phrases such as "--learning_rate (0.0001, now 5e-05)".
 
     Args:
-        mine: of the run that is to go on.
+        mine: description of the run that is to be resumed.
         theirs: on disk, perhaps of an earlier version; a name absent there equals its default.
-        settings: of `mine`.
-
-    Returns:
-        The differences of the network, and those of the recipe: phrases such as "--learning_rate
-        (0.0001, now 5e-05)".
     """
     defaults = {field.name: field.default_factory() if field.default is dataclasses.MISSING
                 else field.default for field in dataclasses.fields(settings)
@@ -116,16 +106,12 @@ def variables(trainer) -> dict:
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether a file has the name of a training checkpoint."""
+    """Returns whether a file has the name of a training checkpoint."""
     return os.path.isfile(path) and _PATTERN.search(path) is not None
 
 
 def checkpoints(folder: str) -> list[str]:
-    """The checkpoint files of a folder, oldest first.
-
-    Raises:
-        InputError: something that is no file has the name of a checkpoint.
-    """
+    """Lists the checkpoint files of a folder, oldest first."""
     paths = glob.glob(os.path.join(glob.escape(folder), "checkpoint-*.safetensors"))
     paths = sorted((p for p in paths if _PATTERN.search(p)),
                    key=lambda p: int(_PATTERN.search(p).group(1)))
@@ -137,17 +123,12 @@ def checkpoints(folder: str) -> list[str]:
 
 def save_checkpoint(folder: str, trainer, extra: dict, keep: int,
                     carried: dict[str, np.ndarray] | None = None) -> str:
-    """Writes the checkpoint of the trainer's step and removes all but the last `keep`.
+    """Writes the checkpoint of the trainer's step, removes all but the last `keep`, and returns its
+    path.
 
     Args:
-        folder: where.
-        trainer: `Trainer`.
-        extra: JSON object to be kept with it; its `run` is what `describe` returned.
-        keep: how many to keep.
+        extra: JSON object to be kept with it; its `run` is a result of `describe`.
         carried: `tensors()` of the trainer's `CarriedState`.
-
-    Returns:
-        The path of the new checkpoint.
 
     Raises:
         InputError: a weight is not a finite number; names it.
@@ -166,15 +147,11 @@ def save_checkpoint(folder: str, trainer, extra: dict, keep: int,
 
 
 def restore(path: str, trainer, weights_only: bool = False) -> dict:
-    """Gives the trainer the state of a checkpoint: all of it, or nothing if anything is wrong.
+    """Gives the trainer the state of a checkpoint, all of it or, after an error, nothing; returns
+    the `extra` of `save_checkpoint`.
 
     Args:
-        path: the checkpoint.
-        trainer: `Trainer`.
         weights_only: take the Learner's weights and leave optimizer and step as they are.
-
-    Returns:
-        What `save_checkpoint` was given as `extra`.
 
     Raises:
         DamagedError: it is not as it was written.
@@ -212,14 +189,10 @@ def restore(path: str, trainer, weights_only: bool = False) -> dict:
 
 
 class Place:
-    """Where in the records a run is: how many it has taken, and in which order.
+    """A run's place in the records: the number it has taken, and their order.
 
-    What identifies records is a dict, in which an absent name equals None, or a list. Earlier
-    versions wrote lists for all of them, of the first values of the dict.
-
-    Args:
-        records: what has an `identity()`, or None.
-        settings: how to train.
+    Records are identified by their `identity()`, a dict, in which an absent name equals None, or a
+    list. Earlier versions wrote lists for all of them, of the first values of the dict.
     """
 
     def __init__(self, records: Any, settings: SharedSettings) -> None:
@@ -233,12 +206,12 @@ class Place:
         return self._taken + (step - self._taken_at) * self._batch_size
 
     def describe(self, step: int) -> dict:
-        """What a checkpoint keeps."""
+        """Returns the values that a checkpoint keeps."""
         return {"order": self._order, "taken": self.taken(step)}
 
     def restore(self, saved: dict, step: int) -> bool:
-        """Goes on from what a checkpoint kept, and returns whether it does; other records, or
-        another order, begin at 0."""
+        """Continues at a checkpoint's place, and returns whether it does; other records, or another
+        order, begin at 0."""
         is_same = self._is_same(saved["order"])
         if saved["taken"] and not is_same:
             print("the records, or their order, are not those of before: they begin at the first",
@@ -258,7 +231,7 @@ class Place:
 
 
 def _without_unknown(mine, theirs):
-    """What identifies records, without checksums that the other side does not have."""
+    """Returns what identifies records, without checksums that the other side lacks."""
     if not (isinstance(mine, dict) and isinstance(theirs, dict)):
         return mine
     return {name: _without_unknown(value, theirs.get(name)) for name, value in mine.items()

@@ -1,4 +1,4 @@
-"""A run in a folder: goes on where it stopped, saves, evaluates, reports, ends with a model."""
+"""A run in a folder: resumes where it stopped, saves, evaluates, reports, ends with a model."""
 
 import contextlib
 import os
@@ -28,14 +28,9 @@ class Run:
     settings and its place in the records.
 
     Args:
-        trainer: a Trainer freshly made.
-        settings: how to train.
-        records: `RecordSet` or `ExampleSet` to train on, or None.
-        evaluate: function that returns a dict of metrics, the total "loss" first; None where there
-            is nothing to evaluate on.
-        best: keeps the best of all evaluations, of which the last step is then one, and may end
-            training.
-        more: further settings, by flag, that are noticed where a run goes on with others.
+        evaluate: function that returns a dict of metrics, the total "loss" first, or None.
+        best: keeps the best evaluation, and may end training. The last step is then evaluated, too.
+        more: further settings, by flag, that are compared when a run is resumed.
     """
 
     def __init__(self, trainer: Trainer, settings: SharedSettings, records,
@@ -57,10 +52,7 @@ class Run:
         return int(self._trainer.step.numpy())
 
     def resume(self) -> bool:
-        """Goes on from the newest intact checkpoint of the folder; False if there is none.
-
-        Raises:
-            InputError: all checkpoints are damaged, or they are of another model.
+        """Resumes from the newest intact checkpoint of the folder; returns False if there is none.
         """
         damaged = None
         for path in reversed(resume.checkpoints(self._settings.output_dir)):
@@ -77,12 +69,7 @@ class Run:
 
     def restore(self, path: str) -> None:
         """Takes over weights, optimizer, step and place in the records from a checkpoint, and
-        reports in which settings this run differs from the one that saved it.
-
-        Raises:
-            DamagedError: it is not as it was written.
-            InputError: it is of another model.
-        """
+        reports the settings that have changed."""
         saved = resume.restore(path, self._trainer)
         if not self._place.restore(saved, self.step):
             self._trainer.state.reset()
@@ -174,36 +161,36 @@ class Run:
 
 
 def _describe_schedule(records):
-    """The steps of each task, where records are of several, as checkpoints keep them."""
+    """Returns the steps of each task, where records are of several, as checkpoints keep them."""
     schedule = getattr(records, "schedule", None)
     return {"task_schedule": dict(zip(schedule.names, map(list, schedule.table)))
             } if schedule else {}
 
 
 class _Timetable:
-    """When a run evaluates, saves and ends; `settings` and `best` are those of `Run`."""
+    """The steps at which a run evaluates, saves and ends."""
 
     def __init__(self, settings, best):
         self._settings, self._best = settings, best
 
     def is_over(self, step):
-        """Whether this invocation has no further step to take."""
+        """Returns whether this invocation has no further step to take."""
         return step >= self._settings.last_step or (
             self._best is not None and self._best.is_over(step))
 
     def is_evaluated(self, step):
-        """Whether training pauses at a step to evaluate; at the end others do."""
+        """Returns whether training pauses at a step to evaluate; the end is evaluated elsewhere."""
         if step == self._settings.num_train_steps:
             return self._best is not None
         return self._settings.eval_steps and step % self._settings.eval_steps == 0
 
     def is_saved(self, step):
-        """Whether a step has a checkpoint."""
+        """Returns whether a step has a checkpoint."""
         return (step >= self._settings.last_step
                 or step % self._settings.save_checkpoints_steps == 0)
 
     def steps_to_pause(self, step):
-        """Steps until something is to be done besides training."""
+        """Returns the number of steps until training pauses."""
         steps = [self._settings.iterations_per_loop, self._settings.last_step - step]
         for every in (self._settings.save_checkpoints_steps, self._settings.eval_steps):
             if every:
@@ -239,12 +226,10 @@ class _Signals:
 
 @contextlib.contextmanager
 def sole_writer(folder: str, strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Within this, no other run writes to the output folder, which is made if it is absent.
+    """Holds the lock of the output folder, which is made if it is absent: no other run writes to
+    it.
 
     Of several workers the chief alone takes the lock, as it alone writes.
-
-    Raises:
-        InputError: another process holds the folder; names it.
     """
     with contextlib.ExitStack() as stack:
         if is_chief(strategy):
@@ -255,8 +240,8 @@ def sole_writer(folder: str, strategy: tf.distribute.Strategy) -> Iterator[None]
 
 @contextlib.contextmanager
 def named_errors(records) -> Iterator[None]:
-    """Within this, an error in reading `records` (None where there are none) names the file and the
-    record, and an error of another worker what to do."""
+    """Names the file and the record in errors of reading `records`, and the remedy in errors of
+    another worker."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
@@ -269,11 +254,7 @@ def named_errors(records) -> Iterator[None]:
 
 
 def wait_for_workers(strategy: tf.distribute.Strategy) -> None:
-    """Waits until all workers are here.
-
-    Raises:
-        InputError: one is gone.
-    """
+    """Waits until all workers are here; InputError if one is gone."""
     with named_errors(None):
         mean_over_workers(strategy, 0)
 
@@ -293,9 +274,7 @@ def save_model(folder: str, learner: Learner, name: str = "model") -> None:
     """Writes a Learner as `model.keras`, whole or not at all, and its `bert_config.json`.
 
     Args:
-        folder: where.
-        learner: the Learner.
-        name: another name of the model, under which its files go into a folder of that name.
+        name: of another model; its files are in a folder of that name.
     """
     if name != "model":
         folder = os.path.join(folder, name)

@@ -193,7 +193,7 @@ class LossSettings:
 
 @dataclasses.dataclass
 class TrialSettings:
-    """Trials, of which the best is kept."""
+    """Trials; the best is kept."""
 
     num_trials: int = option(
         1, "Number of runs, with consecutive seeds from --random_seed; the best one is kept.",
@@ -248,12 +248,8 @@ class FineTuneSettings(TrialSettings, LossSettings, LayerSettings, SharedSetting
                              f"{(1 << 31) - self.num_trials} with --num_trials={self.num_trials}.")
 
     def resolve(self, defaults, examples: int) -> "FineTuneSettings":
-        """These settings, with the number of steps and everything that the task decides.
-
-        Args:
-            defaults: `bert_tf.tasks.task.Defaults`.
-            examples: how many there are to train on.
-        """
+        """Returns these settings with the number of steps for so many training examples and the
+        task's defaults."""
         batch = self.train_batch_size or defaults.train_batch_size
         rate, epochs = (getattr(defaults if getattr(self, name) is None else self, name)
                         for name in ("learning_rate", "num_train_epochs"))
@@ -274,11 +270,7 @@ class FineTuneSettings(TrialSettings, LossSettings, LayerSettings, SharedSetting
         return int(warmup) if is_rounded else warmup
 
     def trials(self) -> dict[str, "FineTuneSettings"]:
-        """The settings of each trial, under a name that no other trial has.
-
-        Raises:
-            InputError: --num_train_steps is given, so that the grid's epochs would not count.
-        """
+        """Returns the settings of each trial, under a name that no other trial has."""
         if self.grid and self.num_train_steps:
             raise InputError("--grid tries several numbers of epochs: leave out --num_train_steps.")
         found = {}

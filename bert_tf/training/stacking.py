@@ -33,10 +33,10 @@ class Stage:
     """One stage.
 
     Attributes:
-        config: of its network.
-        settings: how it is trained; its `output_dir` is the stage's folder.
-        name: a line for reports; none where there is one stage.
-        below: the folder of the stage whose layers it begins with, or None.
+        config: configuration of its network.
+        settings: its `output_dir` is the stage's folder.
+        name: a line for reports; empty where there is one stage.
+        below: folder of the stage whose layers it begins with, or None.
         is_reached: whether this invocation takes any of its steps.
     """
 
@@ -48,11 +48,7 @@ class Stage:
 
 
 def _numbers(stacking, name, kind, count):
-    """Returns the numbers of a flag of `StackingSettings`, None if it is not given.
-
-    Raises:
-        InputError: they are not `count` numbers.
-    """
+    """Returns the numbers of a flag of `StackingSettings`, None if it is not given."""
     given = getattr(stacking, name)
     if given and len(given) != count:
         raise InputError(f"--{name} is {','.join(given)}; with --stack_layers="
@@ -63,16 +59,12 @@ def _numbers(stacking, name, kind, count):
 
 def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
          networks: Callable[[Sizes], list[Sizes]] = lambda config: [config]) -> list[Stage]:
-    """The stages of a run.
+    """Returns the stages of a run.
 
     Args:
-        settings: of all stages together; steps are counted over all of them.
-        stacking: how it is divided.
-        config: of the last stage's network.
-        networks: function of such a configuration: those of all networks that a learner trains.
-
-    Raises:
-        InputError: it can't be divided so; names the flag.
+        settings: settings of all stages together; steps are counted over all of them.
+        stacking: divides the run.
+        networks: function (config) -> configurations of all networks that a learner trains.
     """
     if not stacking.stack_layers:
         return [Stage(config, settings)]
@@ -95,11 +87,7 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
 
 
 def _changes(settings, stacking, count):
-    """For each stage a dict of its own steps and rates.
-
-    Raises:
-        InputError: they can't be divided so.
-    """
+    """Returns a dict of the steps and rates of each stage."""
     steps = _numbers(stacking, "stack_steps", int, count - 1) or []
     steps.append(settings.num_train_steps - sum(steps))
     if len(steps) != count or steps[-1] < 1:
@@ -122,11 +110,7 @@ def _changes(settings, stacking, count):
 
 
 def _check_depths(stacking, config, networks):
-    """The depths of the stages.
-
-    Raises:
-        InputError: the network can't be made of them.
-    """
+    """Returns the depths of the stages, which must divide the network."""
     if not isinstance(config, EncoderConfig) or config.shares_layers:
         raise InputError("--stack_layers is for layers of BERT's kind that each have weights of "
                          f"their own, which this network ({config.model_type}) has not; leave it "
@@ -167,15 +151,10 @@ def newest(stages: list[Stage]) -> int:
 
 
 def sources(wanted: Iterable[str], held: Iterable[str]) -> dict[str, str]:
-    """Where each variable of a deeper network comes from: layer i from layer i mod L, all else from
-    what has the same name.
+    """Returns {wanted name: held name} for the variables of a deeper network: layer i comes from
+    layer i mod L, where the shallower network `held` has L layers, all else from the same name.
 
-    Args:
-        wanted: names of the deeper network's variables.
-        held: names of the shallower one's, which has L layers.
-
-    Returns:
-        {wanted name: held name}; variables without a source are left out.
+    Variables without a source are left out.
     """
     held = set(held)
     layers: dict[str, set[int]] = collections.defaultdict(set)
@@ -193,20 +172,8 @@ def sources(wanted: Iterable[str], held: Iterable[str]) -> dict[str, str]:
 
 
 def grow(folder: str, trainer, stacking: StackingSettings) -> str:
-    """Gives a new trainer the weights of a shallower network's last checkpoint.
-
-    Args:
-        folder: where the checkpoint is.
-        trainer: `Trainer` with its first weights.
-        stacking: what new layers and the optimizer's moments are to be.
-
-    Returns:
-        A sentence on what was done.
-
-    Raises:
-        DamagedError: the checkpoint is not as it was written.
-        InputError: it is of another model.
-    """
+    """Gives a new trainer the weights of a shallower network's last checkpoint in `folder`; returns
+    a sentence that reports it."""
     path = resume.checkpoints(folder)[-1]
     tensors, _ = checksummed.read(path)
     variables = resume.variables(trainer)
@@ -232,10 +199,10 @@ def grow(folder: str, trainer, stacking: StackingSettings) -> str:
 
 
 def _identity(values, variables, origin):
-    """With these values, new layers do not change what the network computes.
+    """Sets new layers so that they do not change what the network computes.
 
     A layer that adds nothing normalises its input twice. So the gain and the bias with which the
-    highest trained layer ended go to the highest new one, and what lies between has neither: a
+    highest trained layer ended go to the highest new one, and the layers between have neither: a
     normalised vector that is normalised again stays as it is.
     """
     found = {}

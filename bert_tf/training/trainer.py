@@ -23,12 +23,7 @@ _GROWTH_STEPS = 2000            # finite steps after which the loss scale double
 
 
 class _Replica:
-    """What one replica computes from its part of a batch. Shapes: M measures.
-
-    Args:
-        learner, optimizer, seed, jit_compile, accumulation, sums_losses: see `Trainer`.
-        state: `CarriedState` of the training.
-    """
+    """One replica's computation on its part of a batch. Shapes: M measures."""
 
     def __init__(self, learner, optimizer, seed, jit_compile, accumulation, sums_losses, state):
         self._learner, self._optimizer, self._state = learner, optimizer, state
@@ -44,7 +39,7 @@ class _Replica:
         self.answer = tf.function(self._answer, jit_compile=jit_compile, autograph=False)
 
     def share_ranges(self, replicas):
-        """Has layers that round their numbers see all replicas' parts of a batch. The parts of an
+        """Makes layers that round their numbers see all replicas' parts of a batch. The parts of an
         accumulation come one after the other, and each moves the ranges."""
         layers = [layer for layer in self._learner._flatten_layers()
                   if isinstance(layer, KeepsRanges)]
@@ -57,8 +52,8 @@ class _Replica:
             self.gradients = self._compute_gradients
 
     def _compute_gradients(self, batch, number, seed, counts, loss_scale):
-        """The measures of a part of a batch, its addend of the gradient, and what it carries on.
-        The learner finds the number of the step among the features, as `step`."""
+        """Returns the measures of a part of a batch, its addend of the gradient, and its carried
+        state. The learner finds the number of the step among the features, as `step`."""
         batch = {**batch, "step": number}
         with tf.GradientTape() as tape:
             logits = self._learner(batch, training=True, dropout_seed=seed)
@@ -92,7 +87,7 @@ class _Replica:
         return {**batch, "carried": state} if self._learner.carries else batch
 
     def begin(self, batch):
-        """What is carried into the first batch."""
+        """Returns the state that is carried into the first batch."""
         return memory.zeros(self._learner.carries, batch)
 
     def step(self, batch, number, loss_scale):
@@ -141,8 +136,8 @@ def _with_values(pairs):
 
 
 class _LossScaling:
-    """What losses are multiplied by, so that their gradients are in the range of float16: half of
-    it after a step whose gradient was not finite, twice of it after many that were.
+    """The factor that keeps gradients of losses in the range of float16: halved after a step whose
+    gradient was not finite, doubled after many finite ones.
 
     Args:
         is_used: whether computation is in float16; if not, the scale stays 1.
@@ -167,8 +162,7 @@ class _LossScaling:
     def end_step(self, scale, norm):
         """Adapts the scale to the gradient's norm in a step that was taken with `scale`.
 
-        Returns:
-            Whether training can go on, and the norm, 0 of a gradient that was not applied.
+        Returns whether training can continue, and the norm, 0 if the gradient was not applied.
         """
         is_finite = tf.math.is_finite(norm)
         if not self._is_used:
@@ -184,20 +178,18 @@ class _LossScaling:
 class Trainer:
     """Trains a Learner with an optimizer under a strategy.
 
-    Both must have been made in the strategy's scope. The state of training is theirs, `step` and
-    `loss_scale`; dropout masks are a function of (seed, step, replica, part of the batch).
+    Both must have been made in the strategy's scope. They and `step` and `loss_scale` are the state
+    of training; dropout masks are a function of (seed, step, replica, part of the batch).
 
     Args:
-        learner: `Learner`, or a subclass of it.
-        optimizer: an optimizer of training/optimizer.py; it is built here, if the trainer trains.
-        strategy: the devices.
-        seed: of dropout.
+        optimizer: of training/optimizers; it is built here, if the trainer trains.
         jit_compile: whether XLA compiles the forward and backward pass.
         accumulation: parts in which a replica takes its batch, one after the other.
-        sums_losses: whether gradients are those of the sum of a batch's losses, not of their mean.
+        sums_losses: whether gradients are of the sum of a batch's losses, not of their mean.
         batch_size: rows of a global batch; not needed where the learner carries nothing from step
             to step.
-        trains: whether it will take steps; one that evaluates and predicts alone needs no moments.
+        trains: whether it will take steps; a trainer that only evaluates and predicts needs no
+            moments.
     """
 
     def __init__(self, learner: Learner, optimizer: keras.optimizers.Optimizer,
@@ -246,11 +238,7 @@ class Trainer:
         return sums, norms / tf.cast(count, tf.float32), bad_step
 
     def train(self, iterator: Iterator, count: int) -> dict[str, float]:
-        """Takes `count` steps.
-
-        Args:
-            iterator: of a distributed dataset.
-            count: how many steps.
+        """Takes `count` steps with batches of a distributed dataset.
 
         Returns:
             Means over the steps of "loss", "grad_norm", each objective's "name/loss" and
@@ -300,15 +288,12 @@ class Trainer:
             lambda values: tf.concat(local(values), 0), answers)
 
     def predict(self, iterator: Iterator, count: int, measures: bool = True) -> Iterator[tuple]:
-        """Yields the answers to each of `count` batches, and sums for `means`.
+        """Yields the answers to each of `count` batches, a dict of dicts of numpy arrays by
+        objective, and sums for `means`, float32 [M, 2].
 
         Args:
             iterator: of a distributed dataset that gives every worker all batches.
-            count: how many batches.
             measures: whether to compute the sums, for which the batches must have labels.
-
-        Yields:
-            A dict, by objective, of dicts of numpy arrays; and float32 [M, 2].
         """
         for _ in range(count):
             sums, answers = self._predict_step(iterator, measures)

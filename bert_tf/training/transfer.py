@@ -12,17 +12,7 @@ from bert_tf.errors import InputError
 
 def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
           layer_decay: float = 1.0) -> None:
-    """Checks that a network has the layers that are to be changed, each with weights of its own.
-
-    Args:
-        config: of the network.
-        frozen_layers: see `freeze`.
-        reinit_layers: see `reinitialize_top`.
-        layer_decay: see `layer_decay_factors`.
-
-    Raises:
-        InputError: it does not have them, or the decay is out of range; names the flag.
-    """
+    """Checks that a network has the layers that are to be changed, each with weights of its own."""
     most = config.depth
     for name, value, plain in (("frozen_layers", frozen_layers, (0, -1)),
                                ("reinit_layers", reinit_layers, (0,)),
@@ -42,7 +32,8 @@ def check(config: EncoderConfig, frozen_layers: int = 0, reinit_layers: int = 0,
 
 def layer_decay_factors(config: EncoderConfig, decay: float, top: int = 1,
                         of: str = "rate") -> tuple[tuple[str, float], ...]:
-    """`rate_factors` of an optimizer with which each layer learns slower than the one above it.
+    """Returns `rate_factors` of an optimizer with which each layer learns slower than the one above
+    it, pairs of a regular expression and a factor; empty if `decay` is 1.
 
     Layer i of L, counted from 0, learns at decay**(L - i) times the learning rate, the embeddings
     and their projection at decay**(L + 1), the pooler and the heads at the full rate
@@ -50,17 +41,9 @@ def layer_decay_factors(config: EncoderConfig, decay: float, top: int = 1,
     the pooler, which it lacks, as a layer: its `top` is 2, and all of these have one power more.
 
     Args:
-        config: of the network.
-        decay: above 0, at most 1.
         top: the power of `decay` at which the top layer learns.
         of: "rate"; or "gradient", for `gradient_factors` as zihangdai/xlnet has them: without the
-            embeddings, and without what it keeps for all layers in one tensor.
-
-    Returns:
-        Pairs of a regular expression and a factor; none if `decay` is 1.
-
-    Raises:
-        InputError: `decay` is out of this range.
+            embeddings, and without the tensors that it shares among all layers.
     """
     check(config, layer_decay=decay)
     if decay == 1:
@@ -80,12 +63,8 @@ def freeze(encoder, layers: int) -> None:
     that is frozen in part.
 
     Args:
-        encoder: the network.
-        layers: how many layers to freeze, and the embeddings with them; 0 for nothing, -1 for the
-            whole encoder, with its pooler.
-
-    Raises:
-        InputError: there are fewer layers.
+        layers: number of layers to freeze, with the embeddings; 0 for nothing, -1 for the whole
+            encoder, with its pooler.
     """
     check(encoder.config, frozen_layers=layers)
     if layers < 0:
@@ -98,16 +77,10 @@ def freeze(encoder, layers: int) -> None:
 
 
 def reinitialize_top(encoder, layers: int) -> None:
-    """Draws new random weights for the pooler and the top layers (arXiv:2006.05987, section 5).
+    """Draws new random weights for the pooler and the top `layers` layers; 0 for nothing
+    (arXiv:2006.05987, section 5).
 
     The values are a function of the seed of `keras.utils.set_random_seed`.
-
-    Args:
-        encoder: the network.
-        layers: how many layers to draw, and the pooler with them; 0 for nothing.
-
-    Raises:
-        InputError: there are fewer layers.
     """
     check(encoder.config, reinit_layers=layers)
     if not layers:
@@ -122,20 +95,12 @@ def reinitialize_top(encoder, layers: int) -> None:
 
 
 def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = False) -> None:
-    """Gives a network the embeddings and some layers of another, and its masked LM the bias of the
-    other's (transformers examples/research_projects/distillation, scripts/extract_distilbert.py).
+    """Gives a network the embeddings and the `layers` (from 0) of another, and its masked LM the
+    bias of the other's (transformers examples/research_projects/distillation,
+    scripts/extract_distilbert.py).
 
-    Weights that the network has not, such as those of segments, are dropped; others keep their
-    values.
-
-    Args:
-        learner: with the network, of as many layers as `layers`.
-        teacher: a Learner.
-        layers: of the teacher, from 0.
-        vocab_transform: whether the masked LM's hidden layer is taken, too.
-
-    Raises:
-        InputError: the teacher has no such layers, or they have other sizes.
+    Weights that the network lacks, such as segment embeddings, are dropped; others keep their
+    values. `vocab_transform` takes the masked LM's hidden layer, too.
     """
     mine, theirs = learner.encoder.config, teacher.encoder.config
     if len(layers) != mine.depth or not all(0 <= layer < theirs.depth for layer in layers):
@@ -155,7 +120,7 @@ def begin_with(learner, teacher, layers: Sequence[int], vocab_transform: bool = 
 
 
 def renumbered(name: str, layers: Sequence[int]) -> str:
-    """The name of a weight in a network of which layer i is layer `layers[i]` of another: its name
-    there."""
+    """Returns the teacher's name of a weight; layer i of the network is layer `layers[i]` of the
+    teacher."""
     return re.sub(r"^encoder/layer_(\d+)/",
                   lambda found: f"encoder/layer_{layers[int(found[1])]}/", name)

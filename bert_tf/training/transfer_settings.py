@@ -1,5 +1,6 @@
-"""The settings of pre-training beside a teacher, under the flag names of google-research's
-mobilebert/run_pretraining.py and of transformers' examples/research_projects/distillation."""
+"""Settings of pre-training with a teacher, under the flag names of google-research's
+mobilebert/run_pretraining.py and of transformers' examples/research_projects/distillation.
+"""
 
 import dataclasses
 import functools

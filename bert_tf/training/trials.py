@@ -1,4 +1,4 @@
-"""Trials of one goal: the folder of each, which result is the best, and what all of them show.
+"""Trials of one goal: the folder of each, the best result, and a summary of all.
 
 A result is a dict: `metrics` by name, whether it is `degenerate`, the `seconds` that it took, and
 the settings in which trials differ.
@@ -23,9 +23,8 @@ class TrialFolder:
     """The folder of one trial: its settings, its curves and, once it has ended, its result.
 
     Args:
-        settings: of the trial; `output_dir` is the folder.
         description: JSON values by flag, on which the trial's numbers depend.
-        scored_on: JSON value of what the trial is scored on.
+        scored_on: JSON value that identifies the data that the trial is scored on.
     """
 
     def __init__(self, settings: FineTuneSettings, description: dict, scored_on) -> None:
@@ -44,11 +43,8 @@ class TrialFolder:
                 "--output_dir, or remove that folder.")
 
     def result(self) -> dict | None:
-        """The result, if the trial has ended.
-
-        Raises:
-            InputError: it was scored on other examples.
-        """
+        """Returns the result, if the trial has ended; InputError if it was scored on other
+        examples."""
         path = os.path.join(self.path, RESULT)
         if not os.path.exists(path):
             return None
@@ -72,16 +68,8 @@ class TrialFolder:
 
 
 def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
-    """Checks what an output folder holds besides the trials that are to be in it.
-
-    Args:
-        output_dir: the folder; its trials are in `trials`.
-        names: of the trials.
-        has_results: whether one of them has ended.
-
-    Raises:
-        InputError: there are other trials, or the best model is missing.
-    """
+    """Checks that an output folder holds no other trials than `names`, and the best model if one of
+    them has ended."""
     folder = os.path.join(output_dir, "trials")
     others = sorted(set(os.listdir(folder)) - set(names)) if os.path.isdir(folder) else []
     if others:
@@ -95,13 +83,12 @@ def check_output(output_dir: str, names: list[str], has_results: bool) -> None:
 
 
 def rank(metrics: dict, headline: str, is_degenerate: bool) -> tuple:
-    """The key by which evaluations are sorted, the best last and those that are degenerate first.
+    """Returns the key by which evaluations are sorted: degenerate ones, which give all examples one
+    answer, come first, the best last.
 
     Args:
-        metrics: numbers by name.
         headline: the metric that counts; more is better. One that is absent or not a number counts
             as the least.
-        is_degenerate: whether the model gives all examples one answer.
     """
     value = metrics.get(headline, -math.inf)
     return not is_degenerate, -math.inf if math.isnan(value) else value

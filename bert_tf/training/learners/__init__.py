@@ -1,4 +1,4 @@
-"""What is trained: a network with objectives, alone, with a teacher or beside a generator."""
+"""Learners: a network with objectives, alone, with a teacher or with a generator."""
 
 import lazy_loader
 

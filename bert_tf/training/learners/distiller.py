@@ -38,20 +38,15 @@ class Distiller(Learner):
     """A Learner whose `TaughtObjective`s compare its network with another one, the teacher.
 
     The teacher applies no dropout, gets no gradient and keeps its bytes. It is an input of
-    training, as records are: nothing that is saved holds it. What is saved is a plain Learner of
-    the network and of the objectives that are not auxiliary.
+    training, as records are: no file holds it. A plain Learner of the network and of the objectives
+    that are not auxiliary is saved.
 
-    Objectives name the tensors that they compare (see `TaughtObjective.internals`). Those of this
-    network are added to the outputs that they read, under the same names, and those of the teacher
-    to the batch, as the features `of_teacher(name)`.
+    Objectives name the tensors that they compare (`TaughtObjective.internals`). The network's own
+    are added to its outputs under the same names, the teacher's to the batch, as the features
+    `of_teacher(name)`.
 
     Args:
-        encoder: the network.
-        objectives: what it learns.
-        teacher: a Learner, whose network has all internals that the objectives name. It is frozen.
-
-    Raises:
-        InputError: there is no teacher.
+        teacher: has all internals that the objectives name. It is frozen.
     """
 
     epsilon = 0.0
@@ -74,11 +69,7 @@ class Distiller(Learner):
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: Any = None) -> "Learner":
-        """See `Learner`.
-
-        Raises:
-            InputError: there is no teacher, or it lacks what terms compare.
-        """
+        """See `Learner`."""
         settings = settings or TransferSettings()
         teacher = cls.open_teacher(config, terms, dtype, settings)
         network, made = networks.build(config, dtype=dtype), []
@@ -136,11 +127,11 @@ class Distiller(Learner):
                 for name, value in found.items()}
 
     def teacher_batch(self, batch: Batch) -> Batch:
-        """What the teacher reads of a batch."""
+        """Returns the batch that the teacher reads."""
         return batch
 
     def see_teacher(self, outputs: dict[str, Any]) -> dict[str, Any]:
-        """What is compared of the outputs of the teacher's network."""
+        """Returns the outputs of the teacher's network that are compared."""
         return outputs
 
     def seen_by(self, objective: Objective, outputs: Any, batch: Batch) -> tuple[Any, Batch]:
@@ -162,14 +153,8 @@ class Distiller(Learner):
 
 def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None,
               settings: TransferSettings | None = None) -> Objective:
-    """Returns the objective of a `recipes.Term` for a network beside a teacher.
-
-    Args:
-        term: see above.
-        config, teacher: of the network and of the teacher's.
-        dtype: a Keras policy.
-        settings: weights and options that come before the term's.
-    """
+    """Returns the objective of a `recipes.Term` for a network with a teacher; weights and options
+    of `settings` come before the term's."""
     kind = getattr(objectives, term.objective)
     options = dict(term.options)
     if issubclass(kind, TaughtObjective):
@@ -181,17 +166,8 @@ def make_term(term: Any, config: Sizes, teacher: Sizes, dtype: str | None = None
 
 
 def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = None) -> Learner:
-    """The teacher at `path`, with a masked LM if terms compare its predictions.
-
-    Args:
-        path: a folder or file of any format that `bert_tf.checkpoints.load` reads.
-        config: of the network that it teaches.
-        terms: `recipes.Term`s.
-        dtype: a Keras policy.
-
-    Raises:
-        InputError: there is no teacher, or it has another vocabulary or no masked LM.
-    """
+    """Reads the teacher of a network of `config` from `path`, with a masked LM if terms compare its
+    predictions."""
     if not path:
         raise InputError("--teacher must be given: this recipe learns from a pre-trained model.")
     theirs = checkpoints.read_config(path)
@@ -205,11 +181,7 @@ def read_teacher(path: str, config: Sizes, terms: Sequence, dtype: str | None = 
 
 
 def load_teacher(path: str, dtype: str | None = None, predicts: bool = True) -> Learner:
-    """The network at `path`, and its masked LM if it `predicts`.
-
-    Raises:
-        InputError: it can't be read, or has no masked LM.
-    """
+    """Reads the network at `path`, and its masked LM if it `predicts`."""
     weights = checkpoints.read(path)
     config = weights.config
     teacher = Learner(networks.build(config, dtype=dtype),
@@ -224,14 +196,11 @@ def load_teacher(path: str, dtype: str | None = None, predicts: bool = True) -> 
 
 def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
                  names: Iterable[str]) -> dict[str, Any]:
-    """Named tensors of a network, beside what it returns.
+    """Returns named tensors of a network that its call does not return.
 
     Args:
-        learner: with the network.
-        outputs: what the network returned.
-        batch: what it had read.
-        names: of the network's outputs, such as "layer_outputs" and "attention_scores"; of the
-            learner's objectives, whose logits are meant; or `TOKEN_LOGITS` or `LAYER_WEIGHTS`.
+        names: internals of the network, such as "layer_outputs" and "attention_scores"; objectives
+            of the learner, which mean their logits; `TOKEN_LOGITS` or `LAYER_WEIGHTS`.
 
     Raises:
         InputError: the network has no such tensor, or the learner no head for it.
@@ -257,7 +226,7 @@ def internals_of(learner: Learner, outputs: Mapping[str, Any], batch: Batch,
 
 
 def digest(learner: Learner) -> str:
-    """Of the bytes of all weights of a learner, in hexadecimal."""
+    """Returns the hexadecimal digest of the bytes of all weights of a learner."""
     found = hashlib.sha256()
     for variable in learner.weights:
         found.update(ops.convert_to_numpy(variable).tobytes())
@@ -265,6 +234,6 @@ def digest(learner: Learner) -> str:
 
 
 def _options(names):
-    """What a network must be called with to return internals."""
+    """Returns the arguments with which a network returns internals."""
     wanted = any(name.startswith("attention_") for name in names)
     return {"return_attention": True} if wanted else {}

@@ -31,16 +31,15 @@ _VECTORS = "word_vectors"
 
 @register
 class DualTraining(Distiller):
-    """A Distiller whose teacher learns, too: the masked LM of texts in which each word is split
-    with its own vocabulary or with the student's. Its table has rows for both, and the vectors of
-    the student's tokens are compared with the student's as the weights of layers are.
+    """A Distiller whose teacher learns, too.
+
+    The teacher's one objective, a `DualMaskedLM`, is among the objectives: the masked LM of texts
+    in which each word is split with the teacher's or the student's vocabulary. The teacher's table
+    has rows for both. The vectors of the student's tokens are compared with the student's, as the
+    weights of layers are.
 
     No gradient of the comparison reaches the teacher. A batch has the teacher's text as
-    `data.batches.two_texts.beside` finds it; one to be scored has none. The student is saved.
-
-    Args:
-        encoder, objectives, teacher: see `Distiller`; the teacher's one objective, a
-            `DualMaskedLM`, is among the objectives.
+    `data.batches.two_texts.beside` finds it; a batch to be scored has none. The student is saved.
     """
 
     one_task_a_batch = True     # the teacher's is not scored
@@ -55,11 +54,7 @@ class DualTraining(Distiller):
     @classmethod
     def open_teacher(cls, config: Sizes, terms: Sequence, dtype: str | None,
                      settings: TransferSettings) -> Learner:
-        """The teacher, with new vectors for the tokens of `config`.
-
-        Raises:
-            InputError: there is none; or no term trains it.
-        """
+        """Reads the teacher and adds vectors for the tokens of `config`."""
         if not any(term.network == "teacher" for term in terms):
             raise InputError("--terms leaves dual_masked_lm out, without which the teacher does "
                              "not learn; give --recipe=small_vocabulary for one that does not.")
@@ -76,7 +71,7 @@ class DualTraining(Distiller):
 
     @property
     def _first(self):
-        """How many tokens the teacher knew before."""
+        """Returns the number of tokens that the teacher knew before."""
         return self.teacher.encoder.config.vocab_size - self.encoder.config.vocab_size
 
     def call(self, batch: Batch, training: bool = False,
@@ -108,11 +103,7 @@ class DualTraining(Distiller):
 
 
 def teacher_config(settings: TransferSettings, config: Sizes) -> Sizes:
-    """The configuration of the teacher with rows for the tokens of `config`, too.
-
-    Raises:
-        InputError: there is no teacher.
-    """
+    """Returns the teacher's configuration with rows for the tokens of `config`, too."""
     if not settings.teacher:
         raise InputError("--teacher must be given: this recipe learns from a pre-trained model.")
     theirs: Any = checkpoints.read_config(settings.teacher)
@@ -120,8 +111,7 @@ def teacher_config(settings: TransferSettings, config: Sizes) -> Sizes:
 
 
 def _with_vectors(values, name, vectors):
-    """`values`, of which the dict `name`, if it is there, also has the vectors of tokens, one after
-    the other."""
+    """Returns `values` with the `vectors` of tokens appended to the dict `name`, if it is there."""
     if name not in values:
         return values
     return {**values, name: {**values[name], _VECTORS: ops.reshape(vectors, (-1,))}}

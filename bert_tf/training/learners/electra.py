@@ -29,11 +29,11 @@ _DISCRIMINATORS: dict[str, tuple[str, dict, float | None]] = {
 
 
 def scatter_update(ids: Tensor, updates: Tensor, positions: Tensor) -> Tensor:
-    """`ids` [B, S] with `updates` written at `positions` [B, P] (pretrain_helpers.py).
+    """Returns `ids` [B, S] with `updates` written at `positions` [B, P] (pretrain_helpers.py).
 
     Nothing is written at position 0, where unused slots are. At a position that comes m times the
-    original writes the sum of its m updates divided by m and rounded down: for different ones
-    another id, unrelated to them.
+    original writes the sum of its m updates divided by m and rounded down, which for different
+    updates is an unrelated id.
     """
     column = ops.arange(ops.shape(ids)[1], dtype="int32")
     hits = ops.equal(ops.cast(positions, "int32")[:, :, None], column)              # [B, P, S]
@@ -45,17 +45,14 @@ def scatter_update(ids: Tensor, updates: Tensor, positions: Tensor) -> Tensor:
 
 def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
            excluded: Tensor | None = None) -> Tensor:
-    """One token for each row of logits, with the probabilities softmax(logits / temperature).
+    """Draws a token for each row of logits with the probabilities softmax(logits / temperature),
+    int32 [B, P].
 
     Args:
         logits: float32 [B, P, V].
         draws: float32 in [0, 1): [B, P], where the cumulative probabilities are cut; or [B, P, V],
             the original's form, which makes them Gumbel noise and takes the largest sum.
-        temperature: see above.
-        excluded: integer [B, P], tokens that are not to be drawn; none if None.
-
-    Returns:
-        int32 [B, P].
+        excluded: integer [B, P], tokens that are not to be drawn.
     """
     logits = ops.stop_gradient(logits) / temperature
     if excluded is not None:
@@ -69,11 +66,7 @@ def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
 
 
 def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> EncoderConfig:
-    """The sizes of the generator beside a network of `config` (`get_generator_config`).
-
-    Raises:
-        InputError: there is no such network.
-    """
+    """Returns the configuration of a network's generator (`get_generator_config`)."""
     if not settings.untied_generator:
         return config
     width = round(config.hidden_size * settings.generator_hidden_size)
@@ -89,21 +82,20 @@ def generator_config(config: EncoderConfig, settings: GeneratorSettings) -> Enco
 
 @register
 class Electra(Learner):
-    """A generator, a network that is the product of training, and an objective of each.
+    """A generator, the network that is the product of training, and an objective of each.
 
-    The generator predicts masked tokens. At their positions tokens are drawn of its predictions,
-    without a gradient, and the network sees the result.
+    The generator predicts masked tokens. At their positions tokens are drawn from its predictions,
+    without a gradient, and the network reads the result.
 
-    A batch holds masks, as for `MaskedLM`. Its `draws`, float32 [B, P] or [B, P, V] in [0, 1), are
-    those of `sample`; without them they are a function of the dropout seed, or fixed where there
-    is none.
+    A batch holds masks, as for `MaskedLM`. It may hold `draws`, float32 [B, P] or [B, P, V] in [0,
+    1), for `sample`; without them the draws are a function of the dropout seed, or fixed where
+    there is none.
 
     Args:
-        encoder: the network.
-        objectives: the generator's, of masked tokens; then the network's. The latter alone if there
-            is no generator.
-        generator: an encoder, which may share its embeddings with the other or be the other; None
-            to draw all tokens with the same probability.
+        objectives: the generator's masked LM, then the network's. The network's alone if there is
+            no generator.
+        generator: an encoder, which may share its embeddings with the network or be the network;
+            None to draw all tokens with the same probability.
         temperature: of the draws.
         disallow_correct: whether the original token is never drawn.
     """
@@ -165,8 +157,8 @@ class Electra(Learner):
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
-        """See `Learner`; the dict also holds `sampled_ids`, int32 [B, P], and `corrupted_ids` and
-        `original_ids`, int32 [B, S]."""
+        """Calls the Learner; the dict also holds `sampled_ids`, int32 [B, P], and `corrupted_ids`
+        and `original_ids`, int32 [B, S]."""
         dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
         *seeds, last = split_seed(dropout_seed, 5)
         found, head = {}, self.objectives[-1]
@@ -205,7 +197,7 @@ class Electra(Learner):
         return measures
 
     def parts(self) -> dict[str, Learner]:
-        """The network with its objective, and the generator with its own, by the names of their
+        """Returns the network and the generator, each with its objective, by the names of their
         files."""
         found = {"model": Learner(self.encoder, self.objectives[-1:])}
         if self.generator not in (None, self.encoder):
@@ -236,8 +228,8 @@ class Electra(Learner):
 
 
 def _generator(encoder, config, shared):
-    """The generator of `config` beside a network, whose embeddings it shares if so; the network
-    itself where the configuration is the same object."""
+    """Makes the generator of `config`, which may share the network's embeddings; returns the
+    network itself where the configuration is the same object."""
     if config is encoder.config:
         return encoder
     return networks.build(config, name="generator", dtype=encoder.dtype_policy,
@@ -245,7 +237,7 @@ def _generator(encoder, config, shared):
 
 
 def _saved_generator(generator, encoder):
-    """What the configuration of `Electra` has of its generator, a JSON value."""
+    """Returns the generator's part of an `Electra` configuration, a JSON value."""
     if generator is None:
         return None
     return "encoder" if generator is encoder else {

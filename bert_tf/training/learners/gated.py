@@ -23,15 +23,14 @@ class GatedLearner(Learner):
     """A Learner one of whose objectives is `HeadGates`; its gates multiply the heads' outputs.
 
     In training the gates of a step are drawn once for the whole batch: their noise is a function of
-    the step's dropout seed, the same on all replicas. What is saved is a plain Learner in whose
-    values the gates are factors: a head whose gate is closed gives nothing, and can be removed
+    the step's dropout seed, the same on all replicas. A plain Learner is saved, in whose values the
+    gates are factors: a head whose gate is closed gives nothing, and can be removed
     (`compression.dead_heads`).
 
     A batch may have `gate_noise`, float [L, N], uniform between 0 and 1.
 
     Args:
-        encoder, objectives: as of `Learner`.
-        rate_factor: of the learning rate of the gates.
+        rate_factor: factor of the gates' learning rate.
     """
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],

@@ -27,7 +27,6 @@ class KnowledgeTransfer(Distiller):
     """A Distiller whose network has no dropout, as in the original.
 
     Args:
-        encoder, objectives, teacher: see `Distiller`.
         temperature: factor of the vectors from which the teacher predicts masked tokens.
         phase_steps: how many steps each layer is trained; 0 for pre-training.
     """
@@ -43,12 +42,8 @@ class KnowledgeTransfer(Distiller):
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: TransferSettings | None = None) -> Learner:
-        """See `Learner`; without a teacher, of that class. The network begins with the teacher's
-        weights outside the layers where they fit.
-
-        Raises:
-            InputError: the teacher can't be read, or is none for this network.
-        """
+        """Makes the Learner; without a teacher, a plain one. The network begins with the teacher's
+        weights outside the layers where they fit."""
         settings = settings or TransferSettings()
         plain = Learner.of_terms(config, terms, dtype)
         if not settings.teacher:
@@ -95,11 +90,7 @@ class KnowledgeTransfer(Distiller):
 
 
 def _phase_steps(config, settings):
-    """Steps of each layer.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Returns the steps of each layer."""
     steps = settings.num_distill_steps // config.num_hidden_layers
     if not steps:
         raise InputError(f"--num_distill_steps is {settings.num_distill_steps}, fewer than the "
@@ -108,11 +99,8 @@ def _phase_steps(config, settings):
 
 
 def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
-    """The teacher in a folder, with its masked LM, for a network of `config`.
-
-    Raises:
-        InputError: it can't be read, has no masked LM, or has another vocabulary, depth or width.
-    """
+    """Reads the teacher of a network of `config`, with its masked LM; vocabulary, depth and width
+    must be the network's."""
     theirs = checkpoints.read_config(path)
     for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"):
         if getattr(theirs, key) != getattr(config, key):
@@ -123,7 +111,7 @@ def read_teacher(path: str, config: Sizes, dtype: str | None = None) -> Learner:
 
 def begin_as(learner: Learner, teacher: Learner) -> None:
     """Gives a network and its heads the teacher's weights outside the layers, where names and
-    shapes are the same: embeddings, and what predicts masked tokens."""
+    shapes are the same: embeddings and masked LM."""
     theirs = variables(teacher)
     norms = {getattr(model.encoder.config, "normalization_type", "") == "no_norm"
              for model in (learner, teacher)}

@@ -21,24 +21,17 @@ _MASKS = ("head_mask", "unit_mask")
 
 @register
 class Learner(keras.Model):
-    """One network and the objectives it is trained on.
+    """One network and the objectives it is trained on, which have different names.
 
     A batch is a dict of features under the names of the records. `compile(optimizer)` and `fit`
-    train it on one device, as a training loop does on several. Every loss is a sum and a count, so
-    that a training loop can add both up over its devices before dividing.
-
-    Args:
-        encoder: the network.
-        objectives: objectives with different names.
+    train it on one device. Every loss is a sum and a count, so that a training loop can add both up
+    over its devices before dividing.
 
     Attributes:
-        settings_class: the dataclass of flags that `of_terms` takes; None if there are none.
-        epsilon: the original's guard against a batch without a single masked position; 0 where
-            the mean of nothing is 0.
-        one_task_a_batch: whether the means of steps are about the objectives that these steps had.
-
-    Raises:
-        InputError: two objectives have one name.
+        settings_class: the dataclass of flags that `of_terms` takes, or None.
+        epsilon: the original's guard against a batch without a masked position; 0 where the mean
+            of nothing is 0.
+        one_task_a_batch: whether the means over steps count only the steps that had the objective.
     """
 
     settings_class: ClassVar[type | None] = None
@@ -60,15 +53,8 @@ class Learner(keras.Model):
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: Any = None) -> "Learner":
-        """The network of a configuration and the objectives of a recipe's terms, with initial
-        weights.
-
-        Args:
-            config: of the network.
-            terms: `recipes.Term`s.
-            dtype: a Keras policy.
-            settings: of `settings_class`, if there is one.
-        """
+        """Makes the network of a configuration and the objectives of a recipe's terms, with initial
+        weights. `settings` is a `settings_class`."""
         del settings
         return cls(networks.build(config, dtype=dtype), [
             getattr(all_objectives, term.objective)(config, loss_weight=term.weight, dtype=dtype,
@@ -93,16 +79,16 @@ class Learner(keras.Model):
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
-        """A dict of each objective's logits, by its name.
+        """Returns the logits of each objective, by its name.
+
+        An encoder without a trainable weight gets no dropout.
 
         Args:
-            batch: dict of features; those the encoder reads are [B, S], or [B, C, S] for C choices
-                that the encoder takes one by one. With `carried`, a dict of what the step before
-                returned as such, the result has it too. `head_mask` and `unit_mask` are passed on
-                to the network.
-            training: whether to apply dropout; an encoder without a trainable weight gets none.
-            dropout_seed: integer [2], of which all dropout masks are a pure function; drawn from
-                the encoder's generator if None.
+            batch: dict of features; the encoder reads [B, S], or [B, C, S] for C choices, one by
+                one. `carried` is the last step's result of that name, which the result then has
+                too. `head_mask` and `unit_mask` are passed on to the network.
+            dropout_seed: integer [2] that determines all dropout masks; drawn from the encoder's
+                generator if None.
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.encoder.seed_generator)
         encoder_seed, *seeds = split_seed(dropout_seed, 1 + len(self.objectives))
@@ -112,10 +98,9 @@ class Learner(keras.Model):
 
     def run_network(self, batch: Batch, training: bool = False, dropout_seed: Tensor | None = None,
                     options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The network's outputs for a batch, by name.
+        """Returns the network's outputs for a batch, by name.
 
         Args:
-            batch, training, dropout_seed: see `call`.
             options: further arguments of the network's `call`.
         """
         rows = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1]))    # [B * C, S]
@@ -133,13 +118,8 @@ class Learner(keras.Model):
         return {}
 
     def read_outputs(self, outputs: Any, batch: Batch, seeds: Sequence) -> dict[str, Tensor]:
-        """A dict of each objective's logits, by its name.
-
-        Args:
-            outputs: of the network.
-            batch: see `call`.
-            seeds: of the dropout of each objective.
-        """
+        """Returns the logits of each objective by its name, from the network's outputs; `seeds` are
+        the objectives' dropout seeds."""
         return {objective.name: objective(*self.seen_by(objective, outputs, batch),
                                           self.encoder.embedding_table, seed)
                 for objective, seed in zip(self.objectives, seeds)}
@@ -174,18 +154,14 @@ class Learner(keras.Model):
                 for objective in self.objectives}
 
     def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
-        """What `measure` returns, from what `call` returned."""
+        """Returns the measures of the logits of `call`."""
         targets = self.targets(batch)
         return {objective.name: objective.measure(logits[objective.name], *targets[objective.name])
                 for objective in self.objectives}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The mean losses, each times its objective's weight, added up (float32 scalar).
-
-        Args:
-            measures: what `measure` returns.
-            counts: a dict of other counts to divide by, such as those of all devices.
-        """
+        """Returns the sum of the mean losses, each times its objective's weight (float32 scalar).
+        `counts` are other counts to divide by, such as the sums over all devices."""
         total: Tensor = 0.0
         for objective in self.objectives:
             loss, count = measures[objective.name]["loss"]
@@ -197,7 +173,7 @@ class Learner(keras.Model):
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
                      sample_weight: Any = None, training: bool = True) -> Tensor:
-        """For `fit`: labels and weights are among the features `x`."""
+        """Computes the loss for `fit`: labels and weights are among the features `x`."""
         return self.total_loss(self.measure_logits(y_pred, x))
 
     def parts(self) -> dict[str, "Learner"]:
@@ -207,7 +183,7 @@ class Learner(keras.Model):
             self.encoder, kept)}
 
     def describe(self) -> dict[str, Any]:
-        """The JSON values by which another run's learner is recognised as the same."""
+        """Returns the JSON values that identify the learner when a run is resumed."""
         return {"bert_config_file": self.encoder.config.to_dict(),
                 "terms": {objective.name: objective.loss_weight for objective in self.objectives}}
 

@@ -1,4 +1,4 @@
-"""One network with a head for each task, of which every batch trains one (MT-DNN,
+"""One network with a head for each task; every batch trains one task (MT-DNN,
 arXiv:1901.11504, algorithm 1).
 
 Shapes: B examples of a batch, C candidates (1 where the task has none), S sequence, H hidden.
@@ -22,9 +22,9 @@ class MultiTaskLearner(Learner):
     """A Learner whose objectives are tasks, by their names.
 
     A batch has features [B, C, S], `label_ids` float32 [B, 1], `is_real_example` [B, 1], and
-    `task_number` [B, 1], the place of its task among the objectives; where a task is about words,
-    also those of `data.batches.task_batches.of_task`. Heads of other tasks get no
-    gradient from it. What is saved is a plain Learner.
+    `task_number` [B, 1], the place of its task among the objectives; a task about words also has
+    the features of `data.batches.task_batches.of_task`. Heads of other tasks get no gradient from
+    it. A plain Learner is saved.
     """
 
     one_task_a_batch = True
@@ -71,8 +71,8 @@ class MultiTaskLearner(Learner):
                 for objective in self.objectives}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """The mean loss of the batch's task, times its weight; of sums over batches of several
-        tasks, the mean of theirs."""
+        """Returns the mean loss of the batch's task, times its weight; for sums over batches of
+        several tasks, the mean of their losses."""
         total: Tensor = 0.0
         tasks: Tensor = 0.0
         for objective in self.objectives:

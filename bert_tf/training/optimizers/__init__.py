@@ -1,4 +1,4 @@
-"""Optimizers and schedules of the learning rate, those of the originals among them."""
+"""Optimizers and schedules of the learning rate, also as the original systems have them."""
 
 import lazy_loader
 

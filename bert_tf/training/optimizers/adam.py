@@ -24,25 +24,24 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     """Adam with decoupled weight decay (arXiv:1711.05101) and clipping by the global norm.
 
     Args:
-        learning_rate: float or schedule.
         weight_decay: decay per unit of learning rate.
-        beta_1, beta_2, epsilon: of Adam; epsilon is added to the root.
+        beta_1, beta_2, epsilon: Adam's; epsilon is added to the root.
         bias_correction: whether the moments are corrected for starting at 0; False is the update of
             google-research/bert.
         epsilon_hat: whether epsilon is added before the second moment is corrected (the form at the
             end of section 2 in arXiv:1412.6980), as in fairseq.
         clip_norm: largest global norm of the gradient; 0 for no clipping.
-        skip_nonfinite: whether to take no step where the gradient's norm is not finite (needed
-            with a loss scale).
-        not_decayed: regular expressions searched in the variables' paths.
-        not_clipped: such expressions for variables that clipping leaves out, and whose gradients
-            are no part of the norm.
+        skip_nonfinite: whether to take no step where the gradient's norm is not finite (needed with
+            a loss scale).
+        not_decayed: regular expressions searched in the paths of variables without decay.
+        not_clipped: such expressions for variables that are not clipped, and whose gradients are no
+            part of the norm.
         corrects_decay: whether the decay, too, is multiplied by the corrections of both moments.
         per_prediction: whether gradients of mean losses are divided by the number of predictions
             once more, before they are clipped, as by the trainer of SpanBERT; see
             `bert_tf.training.trainer`.
         rate_factors: pairs of such an expression and a factor of the learning rate; the first that
-            is found counts. A variable whose path has none learns at the full rate.
+            is found counts. A variable that none matches learns at the full rate.
         gradient_factors: such pairs for factors of the clipped gradients.
     """
 
@@ -186,17 +185,16 @@ class LayerwiseAdaptiveMoments(AdamWeightDecay):
 
 def reduce_and_clip(grads: list, clip_norm: float, is_clipped: Sequence[bool] = (),
                     rows_apart: bool = False) -> tuple:
-    """Sums dense gradients over the replicas and scales them to a norm of at most `clip_norm`.
+    """Sums dense gradients over the replicas and scales them to a norm of at most `clip_norm`, 0
+    for no clipping.
+
+    Returns the gradients (all NaN if their norm is not finite) and the norm before clipping.
 
     Args:
-        grads: of this replica.
         clip_norm: 0 for no clipping.
-        is_clipped: which of them make the norm and are scaled; all if empty.
+        is_clipped: whether each makes part of the norm and is scaled; all if empty.
         rows_apart: whether, in the norm, the gradients of a row that was looked up repeatedly count
             one by one, as in `tf.clip_by_global_norm`. A `Trainer` has added them up before.
-
-    Returns:
-        The gradients (all NaN if their norm is not finite) and the norm before clipping.
     """
     given, is_clipped = grads, is_clipped or [True] * len(grads)
     grads = distribution.all_reduce_sum([distribution.dense(g) for g in given])
@@ -214,7 +212,7 @@ def reduce_and_clip(grads: list, clip_norm: float, is_clipped: Sequence[bool] = 
 
 def make_optimizer(name: str, learning_rate: float | WarmupLinearDecay,
                    **options) -> AdamWeightDecay:
-    """The optimizer `name` of the table; `options` come before those of its row."""
+    """Makes the optimizer `name` of the table; `options` come before the row's."""
     row = OPTIMIZERS[name]
     module, kind = row.kind.split(".")
     variant = getattr(importlib.import_module(f"bert_tf.training.optimizers.{module}"), kind)

@@ -10,8 +10,8 @@ from bert_tf.training.optimizers.adam import AdamWeightDecay
 
 @register
 class Adadelta(AdamWeightDecay):
-    """Adadelta (arXiv:1212.5701) as PyTorch has it: steps are as long as those before them, times
-    the learning rate. `beta_2` is its rho. Nothing is decayed."""
+    """Adadelta (arXiv:1212.5701) as PyTorch has it: the length of a step follows the steps before
+    it, times the learning rate. `beta_2` is its rho. It has no decay."""
 
     def __init__(self, *args: Any, name: str = "adadelta", **kwargs: Any):
         super().__init__(*args, name=name, **{"beta_2": 0.95, "epsilon": 1e-6, **kwargs})
@@ -35,17 +35,16 @@ class Adadelta(AdamWeightDecay):
 class Adafactor(AdamWeightDecay):
     """Adafactor as T5 was trained with it (arXiv:1804.04235; tensorflow/mesh, optimize.py).
 
-    Second moments of large matrices are kept as the means of their rows and columns, and a step is
-    as long as the weights themselves. There is neither weight decay nor clipping of the norm of all
-    gradients. Keras's own Adafactor factors every matrix, over its last two axes.
+    Second moments of large matrices are kept as the means of their rows and columns, and a step's
+    size is relative to the weights. It has neither weight decay nor clipping of the global norm.
+    Keras's own Adafactor factors every matrix, over its last two axes.
 
     Args:
         decay_exponent: moments decay by 1 - step^-exponent.
-        momentum: decay of the first moment; 0 for none.
         clipping_threshold: largest root mean square of a variable's update; 0 for no bound.
-        factored: whether moments are factored.
-        min_dim_size_to_factor: what the second largest axis of a variable must have for that.
-        multiply_by_parameter_scale: whether a step is as long as the weights.
+        min_dim_size_to_factor: smallest second largest axis of a variable whose moments are
+            factored.
+        multiply_by_parameter_scale: whether a step's size is relative to the weights.
     """
 
     _TINY, _LEAST_SCALE = 1e-30, 1e-3
@@ -119,7 +118,7 @@ class Adafactor(AdamWeightDecay):
 
 
 def _rms(x):
-    """The root mean square of a tensor, float32."""
+    """Returns the root mean square of a tensor, float32."""
     return ops.sqrt(ops.mean(ops.square(ops.cast(x, "float32"))))
 
 
@@ -148,7 +147,7 @@ class Adagrad(AdamWeightDecay):
 
 @register
 class Adamax(AdamWeightDecay):
-    """Adamax (arXiv:1412.6980, section 7.1) with decay, of namisan/mt-dnn v0.1, bert_optim.py.
+    """Adamax (arXiv:1412.6980, section 7.1) with decay, as in namisan/mt-dnn v0.1, bert_optim.py.
 
     Every variable counts its own steps, from its first gradient that is not zero: the head of a
     task that first comes at step 10 begins its warm-up there. From then on it is moved and decayed
@@ -191,8 +190,8 @@ class Adamax(AdamWeightDecay):
 
 @register
 class AdamaxWeightDecay(Adamax):
-    """The Adamax of namisan/mt-dnn's later code, mt_dnn/optim.py AdamaxW: the first moment is
-    corrected, the decay comes before the step, and the rate is that of the run's step."""
+    """Adamax of namisan/mt-dnn's later code, mt_dnn/optim.py AdamaxW: the first moment is
+    corrected, the decay comes before the step, and the rate follows the run's step."""
 
     def __init__(self, *args, name="adamaxw", **kwargs):
         super().__init__(*args, **{"epsilon": 1e-8, **kwargs}, name=name)

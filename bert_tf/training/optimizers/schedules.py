@@ -78,26 +78,24 @@ DECAYS = {"line": _bert_decay, "line_from_peak": _roberta_decay, "cosine": _cosi
 
 @register
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """From `start` up to the peak, and down to `end`; both are 0 but in stages of a run.
+    """Rises from `start` to the peak, and falls to `end`; both are 0 but in stages of a run.
 
-    At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as
-    the row of `SCHEDULES` has it: "bert" and those with its line fall as
-    peak * (1 - t / total_steps), "roberta" as
-    peak * (1 - (t - warmup_steps) / (total_steps - warmup_steps)).
+    At step t the rate is peak * t / warmup_steps while t < warmup_steps. After that it falls as the
+    row of `SCHEDULES` has it: "bert" falls as peak * (1 - t / total_steps), "roberta" as peak * (1
+    - (t - warmup_steps) / (total_steps - warmup_steps)).
 
-    "electra": the rate is that line times min(1, t / warmup_steps) (google-research/electra
+    "electra": the rate is bert's line times min(1, t / warmup_steps) (google-research/electra
     model/optimization.py). "gpt" is one step later: its code counts a step before it takes it.
-    "spanbert" is "bert" but for two steps, in which it is the peak: the first, before which
-    SpanBERT's code sets no rate, and the last of the warm-up. "model_garden": the warm-up leads to
-    where bert's line is at its end (tensorflow/models
-    official/modeling/optimization/lr_schedule.py).
+    "spanbert" is "bert" except in two steps at the peak: the first, before which SpanBERT's code
+    sets no rate, and the last of the warm-up. "model_garden": the warm-up ends at bert's line
+    (tensorflow/models official/modeling/optimization/lr_schedule.py).
 
     With a start and an end the warm-up is start + (peak - start) * t / warmup_steps, and a factor f
     of the peak becomes end + (peak - end) * f.
 
-    google-research/albert optimization.py has two numbers more. The factor of the peak that falls
-    is taken to a power, and the warm-up begins at a step of its own, before which rates are below
-    0: it is there for a warm-up in the middle of a run.
+    google-research/albert optimization.py adds two numbers: the power of the factor that falls, and
+    the step at which the warm-up begins, for a warm-up in the middle of a run. Rates before that
+    step are below 0.
     """
 
     def __init__(self, peak: float, total_steps: int, warmup_steps: float = 0, form: str = "bert",

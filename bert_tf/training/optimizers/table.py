@@ -13,13 +13,8 @@ PROGRESSIVE = "progressive_lamb"
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
-    """An optimizer of a flag.
-
-    Attributes:
-        kind: its class, with the module of this package.
-        help: what distinguishes it, for the help of the flag.
-        options: of the class.
-    """
+    """A row of `OPTIMIZERS`: a class with its module of this package, what distinguishes it (the
+    help of the flag), and options."""
 
     kind: str
     help: str
@@ -89,11 +84,9 @@ class Schedule:
     """A form of the learning rate.
 
     Attributes:
-        help: how the rate falls, for the help of the flag.
-        decay: the function of schedules.py by which it falls, one of its `DECAYS`.
-        warmup: what the warm-up leads to: "peak"; "line", the decay at its end; "product", the
-            decay at each step, which it is multiplied with; or "own", as the decay's function has
-            it.
+        decay: function of schedules.py by which it falls, one of its `DECAYS`.
+        warmup: end of the warm-up: "peak"; "line", the decay there; "product", the warm-up is a
+            factor of the decay; or "own", the decay's function has it.
         outlasts: whether the warm-up may be longer than the run.
     """
 

@@ -12,11 +12,11 @@ from bert_tf.training.optimizers.adam import AdamWeightDecay, LayerwiseAdaptiveM
 
 @register
 class AveragedAdam(AdamWeightDecay):
-    """Adam that keeps averages of the weights, which are what is evaluated and saved
-    (tensorflow/models research/adversarial_text, layers.py).
+    """Adam that evaluates and saves averages of the weights (tensorflow/models
+    research/adversarial_text, layers.py).
 
-    At step s their decay is min(0.999, (1 + s) / (10 + s)). The weights that go in are those of
-    before the update.
+    At step s their decay is min(0.999, (1 + s) / (10 + s)). The averages take the weights before
+    the update.
     """
 
     MOST = 0.999
@@ -75,7 +75,7 @@ class CountedAdam(AdamWeightDecay):
 
     Every variable counts its own steps for the correction of its moments, from its first gradient
     that is not zero; before that it neither moves nor decays. Epsilon is added before the
-    correction, and the decay is of the variable after its step.
+    correction, and the decay is applied after the step.
     """
 
     def __init__(self, *args: Any, name: str = "counted_adam", **kwargs: Any):
@@ -114,12 +114,9 @@ class ProgressiveLamb(LayerwiseAdaptiveMoments):
     """LAMB of MobileBERT's first stage, in which one layer after the other is trained
     (google-research mobilebert/lamb_optimizer.py and distill_util.py).
 
-    The rate differs by layer: 0 before a layer's phase, in it three times that of the
-    schedule, after it a tenth of that. It also rises at the beginning of each phase and falls a
-    little until its end. Everything outside the layers keeps its weights.
-
-    Args:
-        phase_steps: how many steps each layer is trained.
+    A layer's rate is 0 before its phase of `phase_steps` steps, three times the schedule's in it,
+    and a tenth after it. The rate also rises at the beginning of each phase and falls a little
+    until its end. Everything outside the layers keeps its weights.
     """
 
     def __init__(self, *args: Any, phase_steps: int = 1, name: str = "progressive_lamb",
