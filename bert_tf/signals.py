@@ -19,8 +19,20 @@ class Terminated(BaseException):
     """SIGTERM arrived. As with KeyboardInterrupt, `finally` blocks run and the program ends."""
 
 
-def _raise(number: int, _: FrameType | None) -> None:
+def _raise(number: int, frame: FrameType | None) -> None:
+    while frame:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            _send_again(number)     # modules in C drop exceptions while they are imported
+            return
+        frame = frame.f_back
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def _send_again(number: int) -> None:
+    """Has a signal arrive once more, a little later."""
+    timer = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
 
 
 def _number(error: BaseException | None) -> signal.Signals | None:
@@ -39,11 +51,8 @@ def _lost_signals_come_again() -> Iterator[None]:
         number = _number(unraisable.exc_value)
         if number is None:
             before(unraisable)
-            return
-        # Later and from another thread: here the exception would be dropped again.
-        timer = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), number))
-        timer.daemon = True
-        timer.start()
+        else:
+            _send_again(number)
 
     sys.unraisablehook = send_again
     try:

@@ -1,5 +1,6 @@
 """Programs end in one line; those who import their packages keep their own handlers."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -67,5 +68,27 @@ def test_a_signal_that_a_destructor_drops_ends_the_block_too(number, capsys):
         Dying(number)
         threading.Event().wait(10)
     assert error.value.code == 128 + number
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    signal.signal(number, before)
+
+
+@pytest.mark.parametrize("number", signals.STATUS)
+def test_a_signal_waits_for_the_end_of_an_import(number, tmp_path, monkeypatch, capsys):
+    name = f"drops_{number.name}"
+    (tmp_path / f"{name}.py").write_text(f"""import os
+dropped = False
+try:
+    os.kill(os.getpid(), {int(number)})
+    for _ in range(1000):
+        pass
+except BaseException:
+    dropped = True
+""")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as error, signals.ending():
+        importlib.import_module(name)
+        threading.Event().wait(10)
+    assert error.value.code == 128 + number and not sys.modules[name].dropped
     assert len(capsys.readouterr().err.splitlines()) == 1
     signal.signal(number, before)
