@@ -13,6 +13,8 @@ from types import FrameType
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 _AGAIN_SECONDS = 0.05
+# The signal that will arrive once more, and what sends it.
+_late: list[tuple[int, threading.Timer]] = []
 
 
 class Terminated(BaseException):
@@ -25,6 +27,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
             _send_again(number)     # modules in C drop exceptions while they are imported
             return
         frame = frame.f_back
+    _late.clear()
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
@@ -32,6 +35,7 @@ def _send_again(number: int) -> None:
     """Has a signal arrive once more, a little later."""
     timer = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), number))
     timer.daemon = True
+    _late[:] = [(number, timer)]
     timer.start()
 
 
@@ -70,10 +74,15 @@ def ending() -> Iterator[None]:
         return
     before = {number: signal.signal(number, _raise) for number in STATUS}
     try:
-        with _lost_signals_come_again():
-            yield
+        try:
+            with _lost_signals_come_again():
+                yield
+        finally:
+            for number, timer in _late:     # the block has ended before that
+                timer.cancel()
+                _raise(number, None)
     except (KeyboardInterrupt, Terminated) as error:
-        number = _number(error)
+        number = _number(error) or signal.SIGINT
         # A second signal ends what is left of the program at once.
         before = dict.fromkeys(STATUS, signal.SIG_DFL)
         print("terminated" if number == signal.SIGTERM else "interrupted", file=sys.stderr)

@@ -265,9 +265,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     fingerprint = fingerprint_of(job, recipe, options, vocabulary, _scan(job, recipe), folder)
     writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases,
                          target_length, options.get("bsz_per_host", 0))
-    flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
-    record, was_there = make_shards(
-        path, fingerprint, _read_pieces(job, recipe), writer,
+    record, was_there = _make_shards(
+        job, path, fingerprint, _read_pieces(job, recipe), writer,
         job.num_workers, functools.partial(describe, job, recipe, vocabulary, options),
         defaults=defaults_of(PretrainingDataFlags))
     _report(path, record, was_there, statistics.report)
@@ -281,13 +280,24 @@ def _make_streams(made, path, options):
     fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": made.checksums(),
                    "output_file": [os.path.relpath(name, folder) for name in job.output_file],
                    "recipe": made.recipe.describe()}
-    flags.keep(job, folder, os.path.basename(path).removesuffix("manifest.json"))
-    record, was_there = make_shards(
-        path, fingerprint, made.pieces(),
+    record, was_there = _make_shards(
+        job, path, fingerprint, made.pieces(),
         made.writer(folder, functools.partial(_piece_seed, job.random_seed)), job.num_workers,
         functools.partial(made.describe, describe_all(job, made.recipe, vocabulary, options)),
         defaults=defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags))
     _report(path, record, was_there, stream_job.report)
+
+
+def _make_shards(job, path, *arguments, **options):
+    """See `make_shards`; the flags are kept beside records that are made now."""
+    keep = functools.partial(flags.keep, job, os.path.dirname(os.path.abspath(path)),
+                             os.path.basename(path).removesuffix("manifest.json"))
+    if not os.path.exists(path):
+        keep()
+    record, was_there = make_shards(path, *arguments, **options)
+    if not was_there:
+        keep()
+    return record, was_there
 
 
 def _report(path, record, was_there, report):
