@@ -20,155 +20,23 @@ Example:
 """
 
 import functools
-import hashlib
 import os
 from typing import Any
 
-import google_crc32c
-import numpy as np
-
 from bert_tf import flags, recipes
 from bert_tf.data import masking
-from bert_tf.data.denoising.text_pairs import create_pairs
-from bert_tf.data.instances import statistics
-from bert_tf.data.instances.pretraining import create_instances
 from bert_tf.data.records import manifest
 from bert_tf.data.records.shards import make_shards
-from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.data.segments.pairing import PAIRINGS
-from bert_tf.data.text import corpus
 from bert_tf.data.text.python_random import PythonRandom
-from bert_tf.data.text.token_labels import capitals
-from bert_tf.data.text.units import BOUNDARY, PhraseList, TaggedText, make_marker
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
-from bert_tf.options import defaults_of
 from bert_tf.tokenization.base import check_sentinels, open_tokenizer
 from bert_tf.tokenization.dual import DualTokenizer
-from data_prep import stream_job
 from data_prep.denoising_flags import DenoisingFlags
-from data_prep.pretraining_flags import PretrainingDataFlags, needs_tags, recipe_defaults
-from data_prep.pretraining_manifest import (
-    describe,
-    describe_all,
-    draws_of_corpus,
-    fingerprint_of,
-    options_of,
-)
+from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from data_prep.stream_job import StreamFlags, StreamJob
-
-_ROWS = 8192            # instances made into bytes at a time
-_SEEDS = 1 << 62        # what seeds of data sets are below
-
-
-class PieceWriter:
-    """Makes the shards of one piece; every worker process has one.
-
-    Args:
-        job: `PretrainingDataFlags`.
-        recipe: `Recipe`.
-        tokenizer: `WordpieceTokenizer`.
-        count: number of pieces.
-        folder: of the manifest; shards are named from there.
-        phrases: units of the text, or None.
-        target_length: of records that are inputs and targets.
-        rows: of a batch, for recipes whose sequences go on from batch to batch.
-    """
-
-    def __init__(self, job: PretrainingDataFlags, recipe: recipes.Recipe, tokenizer, count: int,
-                 folder: str, phrases: PhraseList | None = None, target_length: int = 0,
-                 rows: int = 0) -> None:
-        self._rows = rows
-        self._job, self._recipe, self._tokenizer = job, recipe, tokenizer
-        self._count, self._folder, self._phrases = count, folder, phrases
-        self._target_length = target_length
-
-    def __call__(self, index: int, piece: bytes) -> dict[str, Any]:
-        """Writes the shards of piece `index`; returns their entries and counts for the manifest."""
-        lines = corpus.decode(piece, self._job.input_file)
-        tokenize = (corpus.tokenize_sentences if self._recipe.segments.sentence_ends
-                    else corpus.tokenize_documents)
-        text = None
-        if self._job.input_format == "columns":
-            tags = needs_tags(self._recipe)
-            text = TaggedText(lines, self._tokenizer, self._job.tag_column if tags else None,
-                              self._job.input_file)
-            lines = text.lines
-        documents = tokenize(lines, self._tokenizer, self._job.blanks_separate_docs,
-                             make_marker(text, self._phrases, self._label))
-        vocabulary = self._tokenizer.vocabulary
-        counts, sample = statistics.count_text(
-            lines, documents, vocabulary.unk_id,
-            self._recipe.segments.pairing == "doc_blocks")
-        del lines
-        instances, more = self._make(documents, _piece_seed(self._job.random_seed, index))
-        counts.update(more)
-        try:
-            shards = self._write(index, instances)
-        except OSError as error:
-            raise InputError(
-                f"--output_file: piece {index + 1} can't be written ({error}); make room and start "
-                "the command again, finished pieces are kept.") from error
-        result = {"shards": shards, "counts": counts, "line_sample": sample}
-        if draws_of_corpus(self._recipe):
-            # DistilBERT's code counts lines that it leaves out, too.
-            is_whole = masking.find(self._recipe.corruption).by_rarity
-            result["token_counts"] = np.bincount(
-                documents.tokens if is_whole else instances.counted_tokens,
-                minlength=vocabulary.size).tolist()
-        return result
-
-    def _make(self, documents, seed):
-        """The instances of the piece, and counts of them."""
-        vocabulary, size = self._tokenizer.vocabulary, self._job.max_seq_length
-        if self._recipe.denoising:
-            pairs = create_pairs(documents, vocabulary, seed % _SEEDS, self._recipe.denoising, size,
-                                 self._target_length, self._job.dupe_factor)
-            return pairs, pairs.counts()
-        instances = create_instances(documents, vocabulary, seed, self._recipe, self._job,
-                                     self._rows)
-        return instances, statistics.count_instances(instances, size, instances.layout)
-
-    @property
-    def _label(self):
-        """What gives labels to the tokens of a text, if the task has such."""
-        task = self._recipe.tasks[self._recipe.task] if self._recipe.task else None
-        if task and task.token_labels == "capitalization":
-            return functools.partial(capitals, tokenizer=self._tokenizer)
-        return None
-
-    def _write(self, index, instances):
-        """Spreads the instances over the output files in turn, as the original does."""
-        names = [manifest.shard_name(name, index, self._count) for name in self._job.output_file]
-        shards = []
-        # One file at a time: each takes every len(names)-th instance.
-        for turn, name in enumerate(names):
-            order = instances.order[turn::len(names)]
-            blocks = (instances.features(order[start:start + _ROWS], self._job.max_seq_length,
-                                         self._tokenizer.vocabulary)
-                      for start in range(0, len(order), _ROWS))
-            shards.append(write_shard(name, self._folder, blocks))
-        return shards
-
-
-def _piece_seed(seed, index):
-    """The first piece has the seed itself, so that a text of one piece equals the original's."""
-    if index == 0:
-        return seed
-    return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
-
-
-def _scan(job, recipe):
-    """Reads the text once: its pieces' checksums.
-
-    Raises:
-        InputError: it is not UTF-8.
-    """
-    checksums = []
-    for piece in _read_pieces(job, recipe):
-        corpus.decode(piece, job.input_file)
-        checksums.append(google_crc32c.value(piece))
-    return checksums
+from data_prep.text_job import TextJob
 
 
 def _check_vocabulary(job, recipe, vocabulary):
@@ -197,14 +65,6 @@ def _check_output(job):
         make_folder(os.path.dirname(path), "output_file")
 
 
-def _read_pieces(job, recipe):
-    """The text in pieces."""
-    by_column = job.input_format == "columns"
-    return corpus.read_pieces(job.input_file, job.piece_bytes, by_file=by_column or (
-        PAIRINGS[recipe.segments.pairing].in_order),
-        boundary=BOUNDARY if by_column else corpus.BLANK_LINE)
-
-
 def _open_tokenizer(job, recipe):
     """The tokenizer of the flags.
 
@@ -230,79 +90,33 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
         flags.check(given, recipe)
     recipe, target_length = denoising.resolve(recipe, job)
     pairing = PAIRINGS[recipe.segments.pairing]
-    in_streams = pairing.in_streams
     masking.find(recipe.corruption).check_slots(job.max_predictions_per_seq, job.max_seq_length,
                                                 job.masked_lm_prob)
     tokenizer = _open_tokenizer(job, recipe)
     recipe = recipe.vary(tokenizer=tokenizer.name, tokenizer_settings=tokenizer.settings)
-    vocabulary = tokenizer.vocabulary
-    _check_vocabulary(job, recipe, vocabulary)
+    _check_vocabulary(job, recipe, tokenizer.vocabulary)
     if recipe.denoising:
         check_sentinels(tokenizer, f"--vocab_file={job.vocab_file}")
     job.input_file = find_files(job.input_file, "input_file")
-    if PAIRINGS[recipe.segments.pairing].in_order:
+    if pairing.in_order:
         PythonRandom(job.random_seed).shuffle(job.input_file)
     _check_output(job)
     path = manifest.manifest_path(job.output_file[0])
     folder = os.path.dirname(os.path.abspath(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
-    options = options_of(job)
-    if in_streams:
-        _make_streams(StreamJob(job, stream, recipe, tokenizer), path, options)
-        return
-    if target_length:
-        options["max_target_length"] = target_length
-    if pairing.in_rows:
-        options["bsz_per_host"] = stream.bsz_per_host
-        if len(job.output_file) > 1:
-            raise InputError("--output_file: the records of rows are in order; name one file.")
-    options["do_whole_word_mask"] = recipe.corruption.units == "words"
-    phrases = None
-    if job.phrase_file:
-        phrases = PhraseList.read(job.phrase_file, tokenizer)
-        options["phrase_file"] = phrases.hash
-    fingerprint = fingerprint_of(job, recipe, options, vocabulary, _scan(job, recipe), folder)
-    writer = PieceWriter(job, recipe, tokenizer, len(fingerprint["pieces"]), folder, phrases,
-                         target_length, options.get("bsz_per_host", 0))
-    record, was_there = _make_shards(
-        job, path, fingerprint, _read_pieces(job, recipe), writer,
-        job.num_workers, functools.partial(describe, job, recipe, vocabulary, options),
-        defaults=defaults_of(PretrainingDataFlags))
-    _report(path, record, was_there, statistics.report)
-
-
-def _make_streams(made, path, options):
-    """Makes the records of a `StreamJob`."""
-    job, vocabulary = made.job, made.tokenizer.vocabulary
-    options |= made.options()
-    folder = os.path.dirname(os.path.abspath(path))
-    fingerprint = {"options": options, "vocabulary": vocabulary.hash, "pieces": made.checksums(),
-                   "output_file": [os.path.relpath(name, folder) for name in job.output_file],
-                   "recipe": made.recipe.describe()}
-    record, was_there = _make_shards(
-        job, path, fingerprint, made.pieces(),
-        made.writer(folder, functools.partial(_piece_seed, job.random_seed)), job.num_workers,
-        functools.partial(made.describe, describe_all(job, made.recipe, vocabulary, options)),
-        defaults=defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags))
-    _report(path, record, was_there, stream_job.report)
-
-
-def _make_shards(job, path, *arguments, **options):
-    """See `make_shards`; the flags are kept beside records that are made now."""
-    keep = functools.partial(flags.keep, job, os.path.dirname(os.path.abspath(path)),
+    made: Any = StreamJob(job, recipe, tokenizer, folder, stream) if pairing.in_streams else (
+        TextJob(job, recipe, tokenizer, folder, target_length,
+                stream.bsz_per_host if pairing.in_rows else 0))
+    keep = functools.partial(flags.keep, job, folder,
                              os.path.basename(path).removesuffix("manifest.json"))
     if not os.path.exists(path):
         keep()
-    record, was_there = make_shards(path, *arguments, **options)
-    if not was_there:
+    record, was_there = make_shards(path, made.fingerprint, made.pieces(), made, job.num_workers,
+                                    made.describe, defaults=made.defaults)
+    if not was_there:       # beside records that are made now
         keep()
-    return record, was_there
-
-
-def _report(path, record, was_there, report):
-    """Prints what was made."""
-    print(report(record))
+    print(made.report(record))
     if was_there:
         print(f"{path} and its shards are there already, made from this text with these flags")
         return

@@ -73,7 +73,7 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
 
     Args:
         job, recipe, vocabulary, options: see `describe_all`.
-        results: what `PieceWriter` returned of each piece.
+        results: what `TextJob` returned of each piece.
 
     Raises:
         InputError: there was no text.

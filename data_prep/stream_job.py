@@ -4,6 +4,7 @@ pass. A task is every --num_task-th input file, as in the original, and a piece 
 import collections
 import dataclasses
 import functools
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,11 @@ from bert_tf.data.text import corpus
 from bert_tf.errors import InputError
 from bert_tf.files import open_unpacked
 from bert_tf.flags import Scope, option
+from bert_tf.options import defaults_of
 from bert_tf.recipes import Recipe
+from data_prep.pretraining_flags import PretrainingDataFlags
+from data_prep.pretraining_manifest import describe_all, options_of
+from data_prep.text_job import piece_seed
 
 _ROWS = Scope("recipes that read rows side by side, such as xlnet and elmo", lambda recipe: (
     PAIRINGS[recipe.segments.pairing].in_streams or PAIRINGS[recipe.segments.pairing].in_rows))
@@ -107,31 +112,108 @@ class StreamFlags:
         return [(task, self.pass_id + turn) for turn in range(job.dupe_factor) for task in tasks]
 
 
+def _read_lines(path):
+    with open_unpacked(path) as file:
+        lines = corpus.decode(file.read(), [path])
+    return lines if lines[-1] else lines[:-1]       # what follows the last newline is no line
+
+
+def _checksum(path):
+    digest = google_crc32c.Checksum()
+    with open_unpacked(path) as file:
+        for _ in digest.consume(file, 1 << 20):
+            pass
+    return digest.digest().hex()
+
+
+def _report(record: dict[str, Any]) -> str:
+    """Returns the text of the report on a manifest."""
+    counts, options = record["counts"], record["options"]
+    passes = len(record["shards"])
+    kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
+        1 + options["bi_data"])
+    lines = [
+        f"{counts['documents']:,} documents, {counts['lines']:,} sentences, {counts['tokens']:,} "
+        f"tokens, {counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} <unk>, in {passes} "
+        f"stream{'s' * (passes > 1)}",
+        f"{counts['instances']:,} records of {options['max_seq_length']} tokens in "
+        f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
+        f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "
+        f"{counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]
+    if counts["unknown_tokens"] > 0.01 * counts["tokens"]:
+        lines.append("warning: much of the text is <unk>: the vocabulary or --do_lower_case does "
+                     "not fit it.")
+    if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
+        lines.append("warning: many lines are repeated: the model will learn them by heart; "
+                     "remove them first.")
+    if kept < 0.7 * counts["tokens"]:
+        lines.append(f"warning: {1 - kept / counts['tokens']:.0%} of the tokens are left out, at "
+                     "the ends of rows that are short: give more text, or fewer rows "
+                     "(--bsz_per_host).")
+    return "\n".join(lines)
+
+
 @dataclasses.dataclass
-class StreamWriter:
-    """Makes the shard of one task in one pass; every worker process has one.
+class StreamJob:
+    """Makes the shard of one task in one pass at a call, for `make_shards`; every worker process
+    has a copy.
+
+    The original does not seed Python's generator; its seed here is the piece's. numpy's has the
+    original's seed, 100 * task + pass.
 
     Attributes:
-        job, stream: the flags.
-        tokenizer: `Tokenizer`.
-        seeds: of Python's generator, by shard; the original does not seed it. That of numpy is, as
-            in the original, 100 * task + pass.
-        folder: of the manifest.
+        folder: the manifest's; shards are named from there.
+        fingerprint: what the shards depend on.
+        defaults: of the fingerprint's options.
+
+    Raises:
+        InputError: flags do not go together, or a task has no file.
     """
 
-    job: Any
-    stream: StreamFlags
+    job: PretrainingDataFlags
+    recipe: Recipe
     tokenizer: Any
-    seeds: list[int]
     folder: str
+    stream: StreamFlags
+    report = staticmethod(_report)
+
+    def __post_init__(self):
+        self.stream.shape(self.job)
+        if len(self.job.output_file) > 1:
+            raise InputError("--output_file: the records of a stream are in order; name one file.")
+        self._parts = self.stream.parts(self.job)
+        if self.stream.use_eod and "eod" not in self.tokenizer.vocabulary.special:
+            raise InputError(f"--vocab_file: {self.job.vocab_file} has no <eod>; give a "
+                             "SentencePiece model of XLNet, or --nouse_eod.")
+        for task, _ in self._parts:
+            if not self._files(task):
+                raise InputError(f"--num_task={self.stream.num_task}: task {task} has no file, "
+                                 f"there are {len(self.job.input_file)}.")
+        self.options = {**options_of(self.job), **dataclasses.asdict(self.stream),
+                        "reuse_len": self.stream.shape(self.job).reuse_len, "task": self.job.task}
+        self.fingerprint = {
+            "options": self.options, "vocabulary": self.tokenizer.vocabulary.hash,
+            "pieces": self._checksums(), "output_file": [
+                os.path.relpath(name, self.folder) for name in self.job.output_file],
+            "recipe": self.recipe.describe()}
+        self.defaults = defaults_of(PretrainingDataFlags) | defaults_of(StreamFlags)
+
+    def _files(self, task):
+        return sorted(self.job.input_file)[task::self.stream.num_task]
+
+    def pieces(self) -> Iterator[tuple[int, int, list[str]]]:
+        """Returns the tasks and passes with the files of each."""
+        return ((task, turn, self._files(task)) for task, turn in self._parts)
+
+    def _checksums(self):
+        """Returns the checksums of each piece's files."""
+        known = {path: _checksum(path) for path in self.job.input_file}
+        return [[task, turn, [known[path] for path in self._files(task)]]
+                for task, turn in self._parts]
 
     def __call__(self, index: int, piece: tuple[int, int, list[str]]) -> dict[str, Any]:
-        """Writes shard `index`; returns its entry and counts for the manifest.
-
-        Args:
-            index: of the shard.
-            piece: task, pass, and the files of the task.
-        """
+        """Writes a shard; returns its entry and counts for the manifest. A piece is a task, a pass
+        and the files of the task."""
         task, turn, paths = piece
         vocabulary, shape = self.tokenizer.vocabulary, self.stream.shape(self.job)
         eod_id = vocabulary.ids[vocabulary.special["eod"]] if self.stream.use_eod else None
@@ -158,8 +240,8 @@ class StreamWriter:
             *streams.cut_rows(text, shape.bsz_per_host, shape.num_core_per_host, shape.bi_data),
             shape, vocabulary.cls_id, vocabulary.sep_id,
             stream_records.MaskSampler(shape, self.tokenizer.continues, numpy_draws),
-            random.Random(self.seeds[index]))
-        name = manifest.shard_name(self.job.output_file[0], index, len(self.seeds))
+            random.Random(piece_seed(self.job.random_seed, index)))
+        name = manifest.shard_name(self.job.output_file[0], index, len(self._parts))
         try:
             shard = write_shard(name, self.folder, self._counted(records, counts))
         except OSError as error:
@@ -168,7 +250,7 @@ class StreamWriter:
         return {"shards": [{**shard, "task": task, "pass": turn}], "counts": dict(counts)}
 
     def _counted(self, batches, counts):
-        """The batches, which are counted."""
+        """Yields the batches, and counts them."""
         for batch in batches:
             counts.update(
                 instances=len(batch["input"]), positions=batch["input"].size, batches=1,
@@ -176,79 +258,8 @@ class StreamWriter:
                 in_order=int(batch["label"].sum()))
             yield batch
 
-
-def _read_lines(path):
-    with open_unpacked(path) as file:
-        lines = corpus.decode(file.read(), [path])
-    return lines if lines[-1] else lines[:-1]       # what follows the last newline is no line
-
-
-@dataclasses.dataclass
-class StreamJob:
-    """What `make_shards` needs for the records of streams.
-
-    Attributes:
-        job, stream: the flags.
-        recipe: `Recipe`.
-        tokenizer: `Tokenizer`.
-
-    Raises:
-        InputError: flags do not go together, or a task has no file.
-    """
-
-    job: Any
-    stream: StreamFlags
-    recipe: Recipe
-    tokenizer: Any
-
-    def __post_init__(self):
-        self.stream.shape(self.job)
-        if len(self.job.output_file) > 1:
-            raise InputError("--output_file: the records of a stream are in order; name one file.")
-        self._parts = self.stream.parts(self.job)
-        if self.stream.use_eod and "eod" not in self.tokenizer.vocabulary.special:
-            raise InputError(f"--vocab_file: {self.job.vocab_file} has no <eod>; give a "
-                             "SentencePiece model of XLNet, or --nouse_eod.")
-        for task, _ in self._parts:
-            if not self._files(task):
-                raise InputError(f"--num_task={self.stream.num_task}: task {task} has no file, "
-                                 f"there are {len(self.job.input_file)}.")
-
-    def _files(self, task):
-        return sorted(self.job.input_file)[task::self.stream.num_task]
-
-    def pieces(self) -> Iterator[tuple[int, int, list[str]]]:
-        """The tasks and passes with the files of each."""
-        return ((task, turn, self._files(task)) for task, turn in self._parts)
-
-    def checksums(self) -> list:
-        """What the text of each piece is recognised by."""
-        known = {path: _checksum(path) for path in self.job.input_file}
-        return [[task, turn, [known[path] for path in self._files(task)]]
-                for task, turn in self._parts]
-
-    def writer(self, folder: str, seed) -> StreamWriter:
-        """What makes the shards.
-
-        Args:
-            folder: of the manifest.
-            seed: function of the index of a shard that returns its seed.
-        """
-        return StreamWriter(self.job, self.stream, self.tokenizer,
-                            [seed(index) for index in range(len(self._parts))], folder)
-
-    def options(self) -> dict[str, Any]:
-        """The flags of the stream, for the manifest."""
-        shape = self.stream.shape(self.job)
-        return {**dataclasses.asdict(self.stream), "reuse_len": shape.reuse_len,
-                "task": self.job.task}
-
-    def describe(self, common: dict[str, Any], results: list[dict]) -> dict[str, Any]:
-        """The manifest but for its shards.
-
-        Args:
-            common: what manifests of all recipes hold.
-            results: what the writer returned.
+    def describe(self, results: list[dict]) -> dict[str, Any]:
+        """Returns the manifest but for its shards, given what the calls returned.
 
         Raises:
             InputError: the text is too short for a single batch.
@@ -263,39 +274,5 @@ class StreamJob:
                 f"--input_file: task {empty[0]['task']} is too short for a batch of "
                 f"{self.stream.bsz_per_host} rows of {size} tokens each; give more text, a smaller "
                 "--bsz_per_host, or fewer tasks.")
-        return {**common, "counts": dict(counts)}
-
-
-def _checksum(path):
-    digest = google_crc32c.Checksum()
-    with open_unpacked(path) as file:
-        for _ in digest.consume(file, 1 << 20):
-            pass
-    return digest.digest().hex()
-
-
-def report(record: dict[str, Any]) -> str:
-    """The text of the report on a manifest."""
-    counts, options = record["counts"], record["options"]
-    passes = len(record["shards"])
-    kept = counts["batches"] * options["bsz_per_host"] * options["reuse_len"] / (
-        1 + options["bi_data"])
-    lines = [
-        f"{counts['documents']:,} documents, {counts['lines']:,} sentences, {counts['tokens']:,} "
-        f"tokens, {counts['unknown_tokens'] / max(counts['tokens'], 1):.2%} <unk>, in {passes} "
-        f"stream{'s' * (passes > 1)}",
-        f"{counts['instances']:,} records of {options['max_seq_length']} tokens in "
-        f"{counts['batches']:,} batches of {options['bsz_per_host']}; "
-        f"{counts['in_order'] / counts['instances']:.1%} of the second segments follow the first; "
-        f"{counts['targets'] / counts['positions']:.1%} of the tokens are predicted"]
-    if counts["unknown_tokens"] > 0.01 * counts["tokens"]:
-        lines.append("warning: much of the text is <unk>: the vocabulary or --do_lower_case does "
-                     "not fit it.")
-    if counts.get("repeated_lines", 0) > 0.1 * max(counts["lines"], 1):
-        lines.append("warning: many lines are repeated: the model will learn them by heart; "
-                     "remove them first.")
-    if kept < 0.7 * counts["tokens"]:
-        lines.append(f"warning: {1 - kept / counts['tokens']:.0%} of the tokens are left out, at "
-                     "the ends of rows that are short: give more text, or fewer rows "
-                     "(--bsz_per_host).")
-    return "\n".join(lines)
+        return {**describe_all(self.job, self.recipe, self.tokenizer.vocabulary, self.options),
+                "counts": dict(counts)}
