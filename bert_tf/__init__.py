@@ -25,7 +25,7 @@ _CLASSES = {
     "training.optimizers.schedules": ["WarmupLinearDecay"],
     "training.optimizers.adam": ["AdamWeightDecay", "LayerwiseAdaptiveMoments"],
 }
-# Further classes that a saved model may name.
+# Classes that a saved model may name besides.
 _SAVED = {
     "training.optimizers.other": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
                                   "AdamaxWeightDecay"],

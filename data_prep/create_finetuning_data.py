@@ -44,8 +44,11 @@ class FinetuningDataFlags:
 
 
 def main(task_flags: TaskFlags, job: FinetuningDataFlags) -> list[dict]:
-    """Makes the records of all splits and returns their manifests; nothing is written if any file
-    is bad."""
+    """Makes the records of all splits; nothing is written if any of their files is bad.
+
+    Returns:
+        The manifests.
+    """
     task = task_flags.read_task()
     options = job.options(task)
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)

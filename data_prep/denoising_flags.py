@@ -42,7 +42,14 @@ class DenoisingFlags:
     pack: bool | None = _of_pairs(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
-        """Returns the recipe with these flags, and the length of targets; 0 where there are none.
+        """The recipe as the flags vary it, and the length of targets; 0 where there are none.
+
+        Args:
+            recipe: that of `job`.
+            job: the other flags.
+
+        Raises:
+            InputError: a flag has no use, or a value can't be.
         """
         if recipe.denoising is None:
             return recipe, 0

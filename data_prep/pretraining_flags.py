@@ -33,7 +33,7 @@ _SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
 class PretrainingDataFlags:
     """Text, records, and how sequences and masks are made of it.
 
-    A recipe's flag that is None or empty has the recipe's value.
+    A flag of the recipe that is None or empty has the recipe's value.
     """
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
@@ -155,7 +155,11 @@ class PretrainingDataFlags:
         for_=LINES)
 
     def resolve(self) -> recipes.Recipe:
-        """Returns the recipe with these flags."""
+        """The recipe as the flags vary it.
+
+        Raises:
+            InputError: there is no such recipe, or it has no use for a flag.
+        """
         recipe = recipes.find(self.recipe)
         check(self, recipe)
         if (self.span_upper or 1 << 10) < (self.span_lower or 1):
@@ -182,7 +186,11 @@ MASKING_FLAGS = tuple(field.name for field in dataclasses.fields(PretrainingData
 
 
 def _of_task(recipe, job):
-    """Returns the recipe for the task of the flags."""
+    """The recipe for the task of the flags.
+
+    Raises:
+        InputError: the recipe has other tasks, or other segments than the flags.
+    """
     if not LINES.holds(recipe):
         if job.segments not in (None, "streams"):
             raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
@@ -208,7 +216,11 @@ def _of_task(recipe, job):
 
 
 def _vary(recipe, job):
-    """Returns the recipe with the flags' segments, masks and tokenizer."""
+    """The recipe with what the flags say of its segments, masks and tokenizer.
+
+    Raises:
+        InputError: it has no use for a flag.
+    """
     segments: dict[str, Any] = {}
     if job.segments:
         ends = job.segments == "full_sentences" or (
@@ -254,12 +266,12 @@ def _shares(values):
 
 
 def needs_entities(recipe: recipes.Recipe) -> bool:
-    """Returns whether entities are masked."""
+    """Whether masks are drawn of entities."""
     return "ner_span" in recipe.corruption.settings.get("schemes", ())
 
 
 def needs_tags(recipe: recipes.Recipe) -> bool:
-    """Returns whether masks depend on the tags of words."""
+    """Whether the tags of words decide about masks."""
     return recipe.corruption.units == "tags" or needs_entities(recipe)
 
 

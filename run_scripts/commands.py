@@ -21,8 +21,8 @@ from bert_tf.errors import InputError, choose_from
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
-# The module of each command, whose `run` is the program; or a package of several programs, one of
-# which the first argument names.
+# The module of each command, whose `run` is the program; or that of several programs, of which the
+# first argument names one.
 COMMANDS = {
     # Text and records.
     "bert-extract-text": "data_prep.extract_text",
@@ -85,10 +85,9 @@ OLD_NAMES = {
 
 
 def programs(command: str) -> dict[str, str]:
-    """Returns {name: module} of the programs of a command that is several; {} if they are not
-    there.
+    """{name: module} of the programs of a command that is several; {} if they are not there.
 
-    A package's programs are its files with a function `run`.
+    Those of a package are its files with a function `run`.
     """
     if command == "bert-finetune":
         return {name: f"run_scripts.run_{name.replace('-', '_')}" for name in _FINETUNE}
@@ -119,7 +118,7 @@ def given_flags(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _find_program(command):
-    """Returns the module that the first argument names, which is removed, or that the flags decide;
+    """The module that the first argument names, which is taken away, or that the flags decide;
     prints help, and ends the program, if none does."""
     found = programs(command)
     if not found:

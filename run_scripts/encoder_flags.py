@@ -39,7 +39,11 @@ class EncoderFlags:
 
 
     def open(self) -> Any:
-        """Opens the `bert_tf.models.Model` of the flags, which must have a vocabulary."""
+        """The `bert_tf.models.Model` of the flags.
+
+        Raises:
+            InputError: there is no checkpoint or no vocabulary, or they and the flags don't fit.
+        """
         model = bert_tf.open_model(self.init_checkpoint, self.bert_config_file, self.vocab_file,
                                   self.do_lower_case)
         config = model.config

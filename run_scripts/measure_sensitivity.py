@@ -54,7 +54,11 @@ class SensitivityFlags(KeptComparison):
     free: ClassVar = ("measure_sensitivity", "bits", "sensitive_layers", "samples", "batch_size")
 
     def few_and_many(self) -> tuple[int, int]:
-        """Returns the two numbers of bits."""
+        """The two numbers of bits.
+
+        Raises:
+            InputError: there are no two.
+        """
         try:
             few, many = map(int, self.bits)
         except ValueError:
@@ -93,7 +97,11 @@ def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
 
 
 def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
-    """Measures and prints."""
+    """Measures and prints.
+
+    Raises:
+        InputError: the model or the task can't be used.
+    """
     job.check()
     bits = job.few_and_many()
     results = job.open_results(task_flags)

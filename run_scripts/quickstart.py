@@ -103,7 +103,11 @@ def _train(job, folder, train_records, eval_records, vocab):
 
 
 def main(job: QuickstartFlags) -> None:
-    """Runs all parts and prints what they made."""
+    """Runs all parts and prints what they made.
+
+    Raises:
+        InputError: a part failed, or the model learned nothing.
+    """
     start = time.monotonic()
     os.chdir(job.working_dir)
     if job.input_file:

@@ -53,7 +53,11 @@ class ClassifierFlags:
         None, "Number of stacked LSTMs of --head=attentive (default: 2).", for_=_ATTENTIVE)
 
     def options(self) -> dict:
-        """Returns the flags by name."""
+        """The flags by name.
+
+        Raises:
+            InputError: one is for another head.
+        """
         check(self)
         return dataclasses.asdict(self)
 

@@ -2,21 +2,21 @@
 
 import gc
 import os
-import pathlib
 import types
 
 import pytest
 
-from tests.processes import UNOPTIMIZED
+from tests.goldens import Material
+from tests.processes import PLAIN, UNOPTIMIZED
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # The models are tiny: more threads would only wait for each other. Programs that tests start
 # inherit this; 0 is TensorFlow's own choice.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
-# What `UNOPTIMIZED` is for graphs, for those that XLA compiles.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 "
-                                   "--xla_llvm_disable_expensive_passes=true")
+if not PLAIN:       # what `UNOPTIMIZED` is for graphs, for those that XLA compiles
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 "
+                                       "--xla_llvm_disable_expensive_passes=true")
 
 # The folders whose files take longest.
 _LONG = ("run_scripts", "training", "export", "compatibility", "tokenization", "checkpoints")
@@ -28,12 +28,18 @@ def pytest_configure(config):
     if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
         return
     import tensorflow as tf
-    from keras.src.backend.common import global_state
-    from tensorflow.python import pywrap_tfe
-    from tensorflow.python.framework import ops
     # Two devices to train on, which must be made before TensorFlow does anything.
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+    if not PLAIN:
+        _save_time()
+
+
+def _save_time():
+    """Leaves out of TensorFlow, Keras and Python what takes long and decides no test."""
+    from keras.src.backend.common import global_state
+    from tensorflow.python import pywrap_tfe
+    from tensorflow.python.framework import ops
     tf.config.optimizer.set_experimental_options(UNOPTIMIZED)
     # Seeds and sessions that begin anew forget the kernels of all operations, whose making takes
     # longer than what a test computes with them.
@@ -88,8 +94,5 @@ def as_in_other_processes():
 
 @pytest.fixture(scope="session")
 def test_data():
-    """The folder of real material ($BERT_TF_TEST_DATA); skips the test where there is none."""
-    folder = os.environ.get("BERT_TF_TEST_DATA")
-    if not folder or not os.path.isdir(folder):
-        pytest.skip("BERT_TF_TEST_DATA names no folder of real vocabularies and texts")
-    return pathlib.Path(folder)
+    """The folder of real material and of the originals' outputs; see tests/goldens.py."""
+    return Material()

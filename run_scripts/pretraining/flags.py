@@ -1,4 +1,4 @@
-"""Flags of pre-training: recipe, records, network."""
+"""What to train, from what, on what: the flags of pre-training."""
 
 import contextlib
 import dataclasses
@@ -79,7 +79,11 @@ class PretrainingFlags:
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
-    """Reads the manifest of the first records of --input_file, if there is one."""
+    """The manifest of the first records of --input_file, or None.
+
+    Raises:
+        InputError: there are no files, or a manifest is damaged.
+    """
     found = manifest.find_manifests(find_files(patterns, "input_file"))
     return found[0][0] if found else None
 
@@ -96,7 +100,7 @@ def recipe_of(given: Mapping[str, Any]) -> recipes.Recipe:
 
 
 def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the defaults of the recipe, and of the records that it is trained on (see
+    """Defaults of the recipe, and of the records that it is trained on (see
     `flags.take_defaults`)."""
     record = _first_manifest(given)
     made, recipe = recipes.of_manifest(record), recipe_of(given)

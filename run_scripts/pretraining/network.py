@@ -13,8 +13,11 @@ from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
 
 
 def read_network(job: PretrainingFlags) -> Sizes:
-    """Returns the configuration that --bert_config_file or --model_size gives, which must be of the
-    recipe's network."""
+    """The configuration that --bert_config_file or --model_size gives.
+
+    Raises:
+        InputError: it can't be had, or is of another network than the recipe's.
+    """
     path = job.bert_config_file
     if bool(path) == bool(job.model_size):
         raise InputError("give either --bert_config_file, the file of a configuration, or "
@@ -43,8 +46,11 @@ def read_network(job: PretrainingFlags) -> Sizes:
 
 
 def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
-    """Returns the configuration with the memory that the flags and the records give, if the network
-    has a memory."""
+    """The configuration with the memory that the flags and the records give, if it has any.
+
+    Raises:
+        InputError: it has none, or another than the records are made for.
+    """
     memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
     if job.mem_len is not None:
         config = dataclasses.replace(config, mem_len=job.mem_len)
@@ -58,7 +64,11 @@ def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] 
 
 
 def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderConfig:
-    """Reads the configuration at `path`, and completes it with the recipe's values."""
+    """The configuration in the file at `path`, with what the recipe decides where it says nothing.
+
+    Raises:
+        InputError: it says something else.
+    """
     for key, least in (("model_type", None), ("directionality", EncoderConfig.directionality)):
         wanted, found = recipe.sizes.get(key, least), getattr(config, key)
         if wanted in (None, found):
@@ -72,15 +82,25 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
 
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
                  dtype: str, *settings: Any) -> "training.Learner":
-    """Makes the learner of a recipe, to compute in `dtype`. `settings` are objects of several
-    learners' `settings_class`."""
+    """The learner of a recipe, to compute in `dtype`, a Keras policy.
+
+    Args:
+        config, recipe, terms, dtype: see above.
+        settings: objects of the `settings_class` of several learners.
+
+    Raises:
+        InputError: flags are given for another learner than the recipe's.
+    """
     learner = getattr(training, recipe.learner)
     return learner.of_terms(config, terms, dtype, own_settings(recipe, *settings))
 
 
 def own_settings(recipe: recipes.Recipe, *settings: Any) -> Any:
-    """Returns the object of `settings` that the recipe's learner takes, or None; the others must
-    be at their defaults."""
+    """Returns what the learner of a recipe takes of the `settings`, or None.
+
+    Raises:
+        InputError: others are not at their defaults.
+    """
     wanted = getattr(training, recipe.learner).settings_class
     for given in settings:
         check(given, recipe)

@@ -31,7 +31,7 @@ def test_rows_computed_by_hand():
                 "start": {0: np.array([64, 27, 8, 1]) / 100}}
     for name, rows in expected.items():
         for row, weights in rows.items():
-            np.testing.assert_allclose(maps[name][row], [*weights, 0, 0], atol=1e-7)
+            np.testing.assert_allclose(maps[name][row], [*weights, 0, 0], rtol=1e-7, atol=1e-7)
         assert not maps[name][4:].any() and not maps[name][:, 4:].any()
     empty = np.array(fixed_patterns(masks([4], 6), ("previous", "left"), "zero")[0])
     assert not empty[0, 0].any() and not empty[1, :2].any() and empty[1, 2].sum() == 1
@@ -65,11 +65,11 @@ def test_patterns_of_words_by_a_slow_loop(empty_rows):
         for number, pattern in enumerate(PATTERNS):
             expected = np.zeros((9, 9))
             expected[:len(words), :len(words)] = slow_word_map(pattern, words, empty_rows)
-            np.testing.assert_allclose(found[row, number], expected, atol=1e-6)
+            np.testing.assert_allclose(found[row, number], expected, rtol=1e-6, atol=1e-6)
     # Where every token is a word, patterns of words are those of tokens.
     tokens = np.array(fixed_patterns(masks([8, 3, 5], 9), PATTERNS, empty_rows))
     every = fixed_patterns(masks([8, 3, 5], 9), PATTERNS, empty_rows, np.ones((3, 9), "int32"))
-    np.testing.assert_allclose(every, tokens, atol=1e-6)
+    np.testing.assert_allclose(every, tokens, rtol=1e-6, atol=1e-6)
 
 
 def test_maps_and_a_layer_equal_the_golden_ones(test_data):
@@ -102,16 +102,16 @@ def test_learned_heads_are_those_of_bert():
     plain, none_fixed = networks.build(PLAIN), changed(fixed_heads=())
     none_fixed.set_weights(plain.get_weights())
     np.testing.assert_allclose(none_fixed(inputs)["sequence_output"],
-                               plain(inputs)["sequence_output"], atol=1e-5)
+                               plain(inputs)["sequence_output"], rtol=1e-5, atol=1e-5)
     encoder = changed(empty_rows="zero")
     assert plain.count_params() - encoder.count_params() == 2 * 2 * (32 + 1) * 28
     maps = np.array(encoder(inputs, return_attention=True)["attention_probs"][1])
     np.testing.assert_allclose(maps[:, :7], fixed_patterns(inputs["input_mask"], PATTERNS, "zero"),
-                               atol=1e-6)
-    np.testing.assert_allclose(maps[0, 7].sum(-1), 1, atol=1e-5)
+                               rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(maps[0, 7].sum(-1), 1, rtol=1e-5, atol=1e-5)
     with analysis.disabled(encoder, [(0, 7)]):
         found = np.array(encoder(inputs, return_attention=True)["attention_probs"][0])
-        np.testing.assert_allclose(found[0, 7], 0.1, atol=1e-6)
+        np.testing.assert_allclose(found[0, 7], 0.1, rtol=1e-6, atol=1e-6)
     with pytest.raises(InputError, match="head 3 is fixed"), analysis.disabled(encoder, [(0, 2)]):
         pass
     all_fixed = changed(fixed_heads=(*PATTERNS, "end"))
@@ -122,7 +122,7 @@ def test_learned_heads_are_those_of_bert():
                     for boundary in (np.ones((2, 10), "int32"), np.eye(2, 10, dtype="int32")))
     words_off = changed()
     words_off.set_weights(words.get_weights())
-    np.testing.assert_allclose(found, words_off(inputs)["sequence_output"], atol=1e-5)
+    np.testing.assert_allclose(found, words_off(inputs)["sequence_output"], rtol=1e-5, atol=1e-5)
     assert np.abs(np.array(found) - np.array(other)).max() > 1e-3
     with pytest.raises(InputError, match="token_boundary"):
         words(inputs)

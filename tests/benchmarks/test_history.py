@@ -1,5 +1,8 @@
 """The table of history at small size: its tasks, how long systems train, and its lines."""
 
+import json
+import os
+
 import pytest
 
 from benchmarks import history as compare
@@ -10,6 +13,7 @@ from run_scripts.kept_results import KeptResults
 
 PAIRS = [("entailment", "a", "One."), ("neutral", "b", "Two."), ("contradiction", "c", "Three."),
          ("-", "d", "Four.")]
+TUNED = ("run_classifier", "run_tagger")
 NAMES = "-DOCSTART- O\n\nRome I-LOC\nfell O\n\n" + "Word O\n" * 41 + "\nBob I-PER\n\n"
 
 
@@ -42,39 +46,74 @@ def test_all_systems_learn_the_same_rows(job):
     assert read("names", "eng.testa") == "Rome B-LOC\nfell O\n\nBob B-PER\n\n"
 
 
-@pytest.mark.parametrize("a_step, steps", [(0.5, 40), (3.0, 7)])
-def test_each_system_trains_for_the_same_cpu_seconds(job, monkeypatch, a_step, steps):
+@pytest.fixture(name="started")
+def fixture_started(monkeypatch):
+    """The (program, flags) of all processes, which are not started: what each would write is."""
     asked = []
 
     def start(job, program, log, values):
-        asked.append(values["num_train_steps"])
-        return 12.0 + a_step * values["num_train_steps"]
+        asked.append((program, values))
+        if program == "data_prep.build_vocab":
+            write(values["output_file"], "".join(
+                f"{token}\n" for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "one")))
+        elif program == "run_pretraining":
+            write(os.path.join(values["output_dir"], "model.keras"), "")
+        elif program != "data_prep.create_pretraining_data":
+            score = sum(name in TUNED for name, _ in asked) / 10
+            write(os.path.join(values["output_dir"], "metrics.json"), json.dumps(
+                {"metrics": {"dev/accuracy": score, "dev/entity_f1": score}}))
+        return 12.0 + start.a_step * values.get("num_train_steps", 0)
 
-    job.cpu_seconds = 20.0
-    monkeypatch.setattr(compare, "prepare", lambda job, name: ("text.tfrecord", "config.json"))
+    def write(path, content):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+
+    start.a_step = 0.5
     monkeypatch.setattr(compare, "start", start)
+    return asked, start
+
+
+@pytest.mark.parametrize("a_step, steps", [(0.5, 40), (3.0, 7)])
+def test_each_system_trains_for_the_same_cpu_seconds(job, started, a_step, steps):
+    asked, start = started
+    job.cpu_seconds, start.a_step = 20.0, a_step
     compare.make_folder(job.output_dir, "output_dir")
     results = KeptResults(job.path("results.json"), job.settings())
+    model = compare.pretrain(job, "BERT", results)
+    assert compare.pretrain(job, "BERT", results) == model      # which is there
+    assert [name for name, _ in asked] == [
+        "data_prep.build_vocab", "data_prep.create_pretraining_data", *["run_pretraining"] * 3]
+    assert [values["num_train_steps"] for _, values in asked[2:]] == [20, 60, steps]
+    with open(asked[-1][1]["bert_config_file"], encoding="utf-8") as file:
+        assert json.load(file)["vocab_size"] == 6
+    assert asked[1][1]["output_file"] == asked[-1][1]["input_file"]
+    os.remove(model)        # what was measured is kept
     compare.pretrain(job, "BERT", results)
-    compare.pretrain(job, "BERT", results)      # what was measured is kept
-    assert asked == [20, 60, steps, steps]
+    assert [values.get("num_train_steps") for _, values in asked[5:]] == [None, steps]
 
 
-def test_what_was_measured_is_not_measured_again(job, monkeypatch, capsys):
-    asked = []
+def test_what_was_measured_is_not_measured_again(job, started, monkeypatch, capsys):
+    asked, start = started
 
-    def fine_tune(job, system, task, seed, results):
-        asked.append((system, task, seed))
-        if len(asked) == 4:
+    def break_off(job, program, log, values):
+        found = start(job, program, log, values)
+        if len(tuned()) == 4:
             raise KeyboardInterrupt
-        return 10.0 * len(asked)
+        return found
 
-    monkeypatch.setattr(compare, "fine_tune", fine_tune)
-    job.systems = ["BERT", "T5"]
+    def tuned():
+        return [(name, values["data_dir"]) for name, values in asked if name in TUNED]
+
+    monkeypatch.setattr(compare, "start", break_off)
+    job.systems = ["BERT", "left to right"]
     with pytest.raises(KeyboardInterrupt):
         compare.main(job)
+    monkeypatch.setattr(compare, "start", start)
     compare.main(job)
-    assert asked[3] == asked[4] and len(set(asked)) == 6 and len(asked) == 7
+    each = [("run_classifier", job.path("sentence")), ("run_classifier", job.path("pair")),
+            ("run_tagger", job.path("names"))]
+    assert tuned() == [*each, each[0], *each]
     lines = capsys.readouterr().out.splitlines()[-4:]
     assert lines[0].split() == [*compare.TASKS, "published"]
     assert lines[1].split()[:4] == ["BERT", "10.0", "20.0", "30.0"]

@@ -23,6 +23,7 @@ from bert_tf.objectives.conditional_span import ConditionalSpan
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
 from tests import original_checkpoint
+from tests.goldens import at_hand
 from tests.original_checkpoint import part
 
 CASES = ("shared", "groups2_inner2", "unshared_nomapping")
@@ -47,7 +48,7 @@ def assert_same(found, wanted):
         assert np.array_equal(found[name], value), name
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", at_hand("golden/albert/forward_{}.npz", CASES))
 def test_the_original(case, test_data, tmp_path):
     golden = dict(np.load(test_data / "golden" / "albert" / f"forward_{case}.npz"))
     original_checkpoint.write(tmp_path / "google", str(golden["config"]), part(golden, "weights/"))
@@ -94,9 +95,9 @@ def tensors(folder):
     return ((name, reader.get_tensor(name)) for name in reader.get_variable_to_shape_map())
 
 
-@pytest.mark.parametrize("case, make", [
+@pytest.mark.parametrize("case, make", at_hand("golden/albert/head_{}.npz", [
     ("mnli", lambda config: Classification(config, 3)), ("sts-b", Regression),
-    ("squad_v1", AnswerSpan), ("squad_v2", ConditionalSpan)])
+    ("squad_v1", AnswerSpan), ("squad_v2", ConditionalSpan)]))
 def test_tasks_of_the_original(case, make, test_data, tmp_path):
     golden = dict(np.load(test_data / "golden" / "albert" / f"head_{case}.npz"))
     weights = part(golden, "weights/")

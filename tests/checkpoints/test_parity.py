@@ -13,10 +13,10 @@ from bert_tf.checkpoints import load, read_config, tensor_bundle
 from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
+from tests.rounding import ROUNDED, off
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 FOLDERS = sorted(path.parent.name for path in GOLDEN.glob("*/expected.npz"))
-TOLERANCE = 1e-5
 
 
 def make_learner(config):
@@ -27,7 +27,7 @@ def compare(outputs, expected):
     for name in outputs.keys() & expected.keys():
         ours = np.array([keras.ops.convert_to_numpy(x) for x in outputs[name]])
         assert ours.shape == expected[name].shape, name
-        assert np.abs(ours - expected[name]).max() <= TOLERANCE, name
+        assert off(ours, expected[name]) < ROUNDED, name
     return outputs.keys() & expected.keys()
 
 

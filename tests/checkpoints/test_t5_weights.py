@@ -15,6 +15,7 @@ from bert_tf.errors import InputError
 from bert_tf.networks.t5 import T5
 from bert_tf.objectives.sequence import SequenceLM
 from bert_tf.training.learners.learner import Learner
+from tests.goldens import at_hand
 from tests.original_t5 import config_of, our_weights
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -33,7 +34,7 @@ def arrays_of(prefix):
     return {name: tensor.read() for name, tensor in tensor_bundle.tensors(str(prefix)).items()}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", at_hand("golden/t5/{}_seed1.npz", VERSIONS))
 def test_a_checkpoint_of_the_original_comes_in_and_out(version, test_data, tmp_path):
     golden = np.load(test_data / "golden" / "t5" / f"{version}_seed1.npz")
     theirs = {name[8:]: golden[name] for name in golden.files if name.startswith("weights/")}

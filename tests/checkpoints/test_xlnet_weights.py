@@ -14,6 +14,7 @@ from bert_tf.errors import InputError
 from bert_tf.networks.xlnet import XLNet
 from bert_tf.objectives.permutation import PermutationLM
 from bert_tf.training.learners.learner import Learner
+from tests.goldens import at_hand
 from tests.original_xlnet import config_of, weights_of, write_checkpoint
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -25,10 +26,10 @@ def arrays_of(folder):
         str(folder / "xlnet_model.ckpt")).items()}
 
 
-@pytest.mark.parametrize("name, forms", (
+@pytest.mark.parametrize("name, forms", at_hand("golden/xlnet/{}_seed1.npz", (
     ("forward_bi_mem", ("huggingface", "keras", "google")),
     ("finetune_qa_train", ("huggingface", "google")), ("finetune_race", ("huggingface", "google")),
-    ("forward_uni_plain", ("keras", "google")), ("finetune_classify_attn", ("keras", "google"))))
+    ("forward_uni_plain", ("keras", "google")), ("finetune_classify_attn", ("keras", "google")))))
 def test_a_checkpoint_of_the_original_comes_in_and_out(name, forms, test_data, tmp_path):
     golden = np.load(test_data / "golden" / "xlnet" / f"{name}_seed1.npz")
     theirs, source = weights_of(golden), tmp_path / "original"

@@ -162,13 +162,14 @@ def hessian(test_data):
     return values, learner
 
 
-def test_eigenvalues_of_layers_equal_pyhessians(hessian):
+@pytest.mark.parametrize("layer", range(3))
+def test_eigenvalues_of_layers_equal_pyhessians(layer, hessian):
     values, learner = hessian
-    layer = 2
     block = LayerHessian(learner, layer)
     found = [block.eigenvalue([{name: tf.constant(values[f"batch{i}/{name}"]) for name in (
         "input_ids", "input_mask", "label_ids")}], tolerance=1e-7, most=300) for i in range(5)]
     np.testing.assert_allclose(found, values["top_eigenvalue_f64"][layer], rtol=1e-5)
+    np.testing.assert_allclose(found[0], values["exact_largest_of_batch0_f64"][layer], rtol=1e-5)
     np.testing.assert_allclose(sensitivity(found), values["sensitivity_f64"][layer], rtol=1e-5)
 
 

@@ -21,6 +21,7 @@ from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer
 from run_scripts import run_theseus
+from tests.rounding import ROUNDED, off
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 SCC = "bert.encoder.scc_layer."
@@ -84,8 +85,8 @@ def features(arrays):
         "input_ids", "input_mask", "segment_ids", "label_ids") if name in arrays}
 
 
-def close(found, wanted, off=1e-5):
-    assert np.abs(np.array(found) - wanted).max() < off
+def close(found, wanted, most=ROUNDED):
+    assert off(np.array(found), wanted) < most
 
 
 def test_every_pattern_of_coins_computes_what_the_original_does(golden, make):

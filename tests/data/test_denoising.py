@@ -3,8 +3,6 @@
 import dataclasses
 import gzip
 import json
-import os
-import pathlib
 
 import numpy as np
 import pytest
@@ -15,10 +13,10 @@ from bert_tf.data.denoising import text_pairs
 from bert_tf.data.denoising.noise import NOISE_FUNCTIONS
 from bert_tf.errors import InputError
 from bert_tf.recipes.denoising import OBJECTIVES, Denoising, spans_lengths
+from tests.goldens import Material
 
-GOLDEN = pathlib.Path(os.environ.get("BERT_TF_TEST_DATA", ".")) / "golden" / "t5"
+GOLDEN = Material("golden/t5")
 V, EOS = 32100, 1
-golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no reference outputs of T5")
 
 
 def read(name):
@@ -26,7 +24,6 @@ def read(name):
         return list(map(json.loads, file))
 
 
-@golden
 def test_masks_and_functions_equal_the_original():
     rows = read("noise_masks_seed1")
     for row in rows:
@@ -74,7 +71,6 @@ PIPELINES = {
     "concat_fixed": (OBJECTIVES["fixed_length"], 32)}
 
 
-@golden
 def test_pipelines_equal_the_original():
     documents = [np.array(tokens, np.int32) for tokens in json.loads(
         (GOLDEN / "objectives_documents.json").read_text())]
@@ -92,7 +88,6 @@ def test_pipelines_equal_the_original():
                 source.tolist(), target[:len(target) - bare].tolist()), row["objective"]
 
 
-@golden
 def test_rows_equal_the_original():
     for row in read("features_packed_seed1"):
         inputs, targets = (denoising.Runs.join(np.array(pair[side], np.int32)

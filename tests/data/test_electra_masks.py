@@ -10,6 +10,7 @@ from bert_tf import recipes
 from bert_tf.data.masking import find
 from bert_tf.data.masking.dynamic import draw_uniforms
 from bert_tf.data.masking.electra import RepeatedMasks, hide_with_repeats
+from tests.goldens import at_hand
 
 CLS, SEP, MASK, VOCAB = 2, 3, 4, 50
 SIZE, PROB = 40, 0.15
@@ -91,9 +92,9 @@ def test_a_blank_record_has_no_predictions():
     assert not any(np.asarray(value).any() for name, value in after.items() if name != "draws")
 
 
-@pytest.mark.parametrize("name", [
+@pytest.mark.parametrize("name", at_hand("golden/electra/pretraining_{}.npz", [
     "small_generator", "embedding_is_generator_width", "no_projection_half_depth",
-    "untied_embeddings", "all_tied", "uniform_generator", "masked_lm_only"])
+    "untied_embeddings", "all_tied", "uniform_generator", "masked_lm_only"]))
 def test_the_original_masks(test_data, name):
     golden = np.load(test_data / f"golden/electra/pretraining_{name}.npz")
     options = json.loads(str(golden["options"]))

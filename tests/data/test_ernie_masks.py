@@ -1,6 +1,7 @@
 """ERNIE's masks and reader: numbers of PaddlePaddle/ERNIE, a slow account, and distributions."""
 
 import gzip
+import json
 import types
 
 import numpy as np
@@ -42,18 +43,27 @@ def flat_places(chosen, lengths):
     ("word", "units"), ("word", "tokens"), ("phrase", "units"), ("entity", "units")])
 def test_masks_are_those_of_the_original(folder, level, kind):
     golden = np.load(folder / "masks_seed1.npz")
+    figures = json.loads((folder / "mask_figures_seed1.json").read_text())[f"{level}_{kind}"]
     lengths, ids = golden[f"{level}_lengths"], golden[f"{level}_ids"]
     labels = golden[f"{level}_seg_labels"].astype(int)
     first = np.zeros(len(ids), bool)
     first[np.cumsum(lengths) - lengths] = True
-    for seed in (1, 2):
+    counts = {"tokens": figures["draws"] * int((labels >= 0).sum()), "chosen": 0, "mask": 0,
+              "kept": 0}
+    for seed in range(1, figures["draws"] + 1):
         chosen, shown = ernie.draw_coins(
             np.random.RandomState(seed), labels, first, np.full(len(ids), kind == "units"),
             VOCAB_SIZE)
+        for name, values in (("chosen", chosen), ("mask", chosen & (shown == MASK)),
+                             ("kept", chosen & (shown == KEEP))):
+            counts[name] += int(values.sum())
+        if seed > 2:
+            continue
         name = f"{level}_{kind}_seed{seed}"
         assert np.array_equal(seen(ids, shown), golden[f"{name}_masked_ids"])
         assert np.array_equal(ids[chosen], golden[f"{name}_mask_label"])
         assert np.array_equal(flat_places(chosen, lengths), golden[f"{name}_mask_pos"])
+    assert counts == {name: figures[name] for name in counts}
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -16,6 +16,7 @@ from bert_tf.data.records import manifest, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.recipes.corruption import MaskTokens
+from tests.goldens import at_hand
 
 LENGTH, PREDICTIONS, VOCAB = 8, 2, 1000
 GOLDEN = {"sample_s128_d10_seed12345.tfrecord": (128, 20),
@@ -168,7 +169,7 @@ def test_compressed_records_are_read_alike(tmp_path, records):
     assert order(open_records(*packed)) == order(records)
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", at_hand("golden/{}", GOLDEN))
 def test_the_originals_records_load(test_data, name):
     path = str(test_data / "golden" / name)
     records = open_records(path).check("input_file", *GOLDEN[name], 30522)

@@ -1,5 +1,6 @@
 """RoBERTa's blocks and masks: fairseq's own, and the distributions that they are drawn from."""
 
+import json
 
 import numpy as np
 import pytest
@@ -68,9 +69,13 @@ def test_blocks_are_cut_as_fairseq_cuts_them(golden, mode):
         assert list(found) == list(map(tuple, slices[f"{case}_{mode}"])), case
     packing = golden("packing")
     for size in (64, 128, 512):
-        found = cut_blocks(packing["sentence_sizes"].tolist(), size - 1, mode)
+        found = list(cut_blocks(packing["sentence_sizes"].tolist(), size - 1, mode))
         assert [1 + end - start for start, end in found] == packing[
             f"{mode}_{size}_lengths"].tolist()
+        # Without <s>, whose id is 0.
+        sums = [packing["sentence_tokens"][start:end].astype(int) @ np.arange(2, end - start + 2)
+                for start, end in found]
+        assert sums == packing[f"{mode}_{size}_checksum"].tolist()
 
 
 def test_sentences_are_those_of_fairseq(golden, documents):
@@ -109,6 +114,8 @@ def test_static_masks_are_fairseqs_bit_for_bit(golden, tokenizer, kind):
         assert [block_seed(1, epoch, i) for i in range(120)] == masks[
             f"rng_seeds_epoch{epoch}"].tolist()
         for prefix, generator in (("head", "default_rng"), ("v090", "random_state")):
+            if f"{prefix}_{kind}_epoch{epoch}_source" not in masks:
+                continue
             found = [mask_block(
                 block, 1, epoch, index, limits=limits, mask_id=50264, generator=generator,
                 begins=~tokenizer.continues[block] if words else None, **settings)
@@ -116,6 +123,28 @@ def test_static_masks_are_fairseqs_bit_for_bit(golden, tokenizer, kind):
             for side, values in zip(("source", "target"), zip(*found)):
                 assert np.array_equal(np.concatenate(values),
                                       masks[f"{prefix}_{kind}_epoch{epoch}_{side}"])
+
+
+def test_figures_of_eight_epochs_are_fairseqs(golden, test_data):
+    packing = golden("packing")
+    counts = dict.fromkeys(("tokens", "chosen", "mask", "kept", "special", "special_chosen"), 0)
+    for index, (start, end) in enumerate(cut_blocks(
+            packing["sentence_sizes"].tolist(), 511, "complete")):
+        block = np.concatenate([[BOS], packing["sentence_tokens"][start:end].astype(int)])
+        special = np.isin(block, [BOS, EOS])
+        for epoch in range(1, 9):
+            source, target = mask_block(
+                block, 1, epoch, index, limits=drawable(50265, [BOS, PAD, EOS, UNK, 50264]),
+                mask_id=50264, generator="default_rng", begins=None)
+            chosen = target != PAD
+            for name, which in (("tokens", block >= 0), ("chosen", chosen), ("special", special),
+                                ("mask", chosen & (source == 50264)),
+                                ("kept", chosen & (source == block)),
+                                ("special_chosen", chosen & special)):
+                counts[name] += int(which.sum())
+    wanted = json.loads((test_data / "golden/roberta/masking_figures_seed1.json").read_text())
+    assert counts == {name: wanted[name] for name in counts}
+    assert counts["chosen"] - counts["mask"] - counts["kept"] == wanted["random"]
 
 
 @pytest.mark.parametrize("units", ["subwords", "words"])

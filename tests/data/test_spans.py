@@ -1,5 +1,6 @@
 """SpanBERT's blocks and spans: equal to its code's, and drawn alike while training."""
 
+import json
 import types
 
 import numpy as np
@@ -100,6 +101,30 @@ def test_masks_are_those_of_the_original(run, golden, text):
     assert np.array_equal(targets(found)[shown], golden[f"{run}_target"])
     most = masking.find(recipe_of(**RUNS[run]).corruption).max_pair_targets
     assert np.array_equal(pairs(found, most), golden[f"{run}_pairs"])
+
+
+@pytest.mark.parametrize("size, times", [(512, 4), (128, 2)])
+def test_figures_are_those_of_the_original(size, times, text, test_data):
+    vocabulary, documents = text
+    made = instances(documents, vocabulary, size, dupe_factor=times)
+    found = made.features(np.arange(len(made.slices)), size, vocabulary)
+    shown, target = found["input_mask"], targets(found)
+    chosen = target > 0
+    begins = chosen & ~np.pad(chosen, ((0, 0), (1, 0)))[:, :-1]
+    spans = (np.cumsum(begins).reshape(begins.shape) * chosen).ravel()
+
+    def wholly(which):
+        """How many spans are such at each of their tokens."""
+        return int((np.bincount(spans, (which & chosen).ravel()) == np.bincount(spans))[1:].sum())
+
+    wanted = json.loads((test_data / "golden/spanbert/mask_figures_seed1.json").read_text())
+    wanted = wanted[str(size)]
+    counts = {"tokens": int(shown.sum()) - 2 * len(shown), "chosen": int(chosen.sum()),
+              "budget": int(chosen.sum()), "spans": int(begins.sum()),
+              "masked spans": wholly(found["input_ids"] == vocabulary.mask_id),
+              "kept spans": wholly(found["input_ids"] == target),
+              "pairs": int((pairs(found, 15)[:, 3:] > 0).any(1).sum())}
+    assert counts == {name: wanted[name] for name in counts}
 
 
 def test_the_command_writes_them(golden, vocab_path, test_data, tmp_path):

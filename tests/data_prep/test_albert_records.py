@@ -13,6 +13,7 @@ from bert_tf.data.text import python_random
 from bert_tf.errors import InputError
 from data_prep import verify_records
 from tests.data_prep.conftest import TOKENS, WORDS
+from tests.goldens import at_hand
 
 FLAGS = {"recipe": "albert", "ngram": 3, "favor_shorter_ngram": True, "do_permutation": False,
          "random_next_sentence": False, "do_whole_word_mask": True}
@@ -40,7 +41,7 @@ def read(path):
             for message in tfrecord.read_records(str(path))]
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", at_hand("golden/albert/{}.tfrecord.gz", GOLDEN))
 def test_golden_records_of_the_original(test_data, prepare, name):
     source, flags = GOLDEN[name]
     with open(test_data / (source if isinstance(source, str) else "text/books_sent.txt"),

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.data.records import features
 from bert_tf.data.text import python_random
+from tests.goldens import at_hand
 
 GOLDEN = {
     "sample_s128_d10_seed12345": {},
@@ -64,7 +65,7 @@ def expected(job):
     return reference_pretraining.features(files, tokenize, vocab, job)
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", at_hand("golden/{}.tfrecord", GOLDEN))
 def test_golden_records_of_the_original(test_data, prepare, name):
     source = "sample_text" if name.startswith("sample") else "books_sent"
     with open(test_data / f"text/{source}.txt", "rb") as file:

@@ -11,12 +11,14 @@ from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from data_prep import create_pretraining_data, verify_records
 from data_prep.create_pretraining_data import PretrainingDataFlags, StreamFlags
+from tests.goldens import at_hand
 
 RUNS = ("bi_s128", "uni_s64_all", "bi_2core_pass3", "ids_task1")
 STREAM = {"num_core_per_host": 2, "bsz_per_host": 8, "use_eod": False}
 
 
-@pytest.mark.parametrize("run", [f"records_{run}" for run in RUNS])
+@pytest.mark.parametrize("run", at_hand("golden/xlnet/{}.tfrecord.gz", [
+    f"records_{run}" for run in RUNS]))
 def test_golden_records(test_data, tmp_path, run):
     golden = test_data / "golden" / "xlnet"
     with open(golden / "records.json", encoding="utf-8") as file:

@@ -39,7 +39,7 @@ def test_rounded_tensors_and_gradients_are_tensorflows(bits, low, high, is_narro
             tape.watch(x)
             y = function(x)
         found.append((y, tape.gradient(y, x, upstream)))
-    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-6)
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6, atol=1e-6)
     if high > low:
         np.testing.assert_array_equal(found[0][1], found[1][1])
         assert 0 < np.mean(found[0][1] == 0) < 0.8
@@ -95,7 +95,7 @@ def test_dense_layers_and_norms_round_where_the_original_does():
         x = (1 + step) * random(4, 6, 5, seed=step)
         expected = reference("x", x, training) @ kernel + layer.bias.value
         found = layer(x, training=training)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
         inner, beta, gamma = (reference(name, value, training) for name, value in (
             ("input", found), ("beta", norm.beta.value), ("gamma", norm.gamma.value)))
         expected = reference("product", inner * gamma, training) + beta
@@ -126,7 +126,7 @@ def test_attention_rounds_where_the_original_does():
         np.testing.assert_allclose(maps["attention_scores"], scores, rtol=1e-5, atol=1e-5)
         context = reference("context", tf.nn.softmax(scores) @ value)
         np.testing.assert_allclose(
-            found, tf.reshape(tf.transpose(context, (0, 2, 1, 3)), (2, 5, 8)), atol=1e-5)
+            found, tf.reshape(tf.transpose(context, (0, 2, 1, 3)), (2, 5, 8)), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("sizes, how, message", [

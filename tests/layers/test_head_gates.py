@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("eagerly")
 def test_gates_and_gradients_as_in_the_original(test_data):
     golden = np.load(test_data / "golden/pruning/gates_seed1.npz")
     log_a, noise = tf.Variable(golden["log_a"]), golden["noise"]
-    np.testing.assert_allclose(gates(log_a), golden["eval/gates"], atol=1e-6)
+    np.testing.assert_allclose(gates(log_a), golden["eval/gates"], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(draw_gates(log_a, noise, hard=True), golden["hard/gates"])
     with tf.GradientTape(persistent=True) as tape:
         drawn, penalty = draw_gates(log_a, noise), open_gates(log_a)
@@ -31,7 +31,7 @@ def test_gates_and_gradients_as_in_the_original(test_data):
                         (tape.gradient(penalty, log_a), "grad/penalty"),
                         (tape.gradient(task, log_a)[0], "grad/task"),
                         (tape.gradient(both, log_a)[0], "grad/both")):
-        np.testing.assert_allclose(found, golden[name], atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(found, golden[name], rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 def test_gated_learner_leaves_a_plain_model():
@@ -44,7 +44,7 @@ def test_gated_learner_leaves_a_plain_model():
     batch = {"input_ids": np.arange(10).reshape(2, 5), "label_ids": np.array([0, 1])}
     plain = learner.parts()["model"]
     np.testing.assert_allclose(plain(batch)["classification"], learner(batch)["classification"],
-                               atol=1e-6)
+                               rtol=1e-6, atol=1e-6)
     assert dead_heads(plain.encoder) == [(0, 1)]
     assert not dead_heads(learner.encoder)
     penalty = learner.measure(batch)["head_gates"]["loss"]

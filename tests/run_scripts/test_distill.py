@@ -102,7 +102,7 @@ def test_models_that_answer_together_give_the_mean_of_their_probabilities(data, 
     for found, *own in zip(predictions(tmp_path), first, second, strict=True):
         expected = {label: np.mean([one["probabilities"][label] for one in own])
                     for label in ("no", "yes")}
-        assert found["probabilities"] == pytest.approx(expected, abs=2e-6)
+        assert found["probabilities"] == pytest.approx(expected, rel=2e-6, abs=2e-6)
         assert found["label"] == max(expected, key=expected.get)
     metrics = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
     right = np.mean([found["label"] == ("yes" if "good" in text else "no")

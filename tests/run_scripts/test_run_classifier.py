@@ -151,7 +151,7 @@ def test_own_csv_is_learned_and_scored(data, model):
         {name: scores["metrics"][f"dev/{name}"] for name in ("accuracy", "matthews")})
     for line in found:
         assert list(line["probabilities"]) == ["ham", "spam"]
-        assert sum(line["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+        assert sum(line["probabilities"].values()) == pytest.approx(1, rel=1e-5, abs=1e-5)
         assert line["probabilities"][line["label"]] >= 0.5
     assert set(read_json(model / "results.json")["trials"]) == {"seed12345"}
     said = (model / "eval_results.txt").read_text().splitlines()
@@ -181,13 +181,13 @@ def test_prediction_in_a_later_command(eagerly, data, model, flags, tmp_path):
     assert [line["label"] == "spam" for line in found] == [good for _, good in sentences(3, 7)]
     table = np.loadtxt(tmp_path / "out" / "test_results.tsv", delimiter="\t")
     likely = np.array([list(line["probabilities"].values()) for line in found])
-    assert table == pytest.approx(likely, abs=1e-6)
+    assert table == pytest.approx(likely, rel=1e-6, abs=1e-6)
     assert "model.keras" not in os.listdir(tmp_path / "out")
     # With other batches, lengths and padding they are the same.
     main(common | {"max_seq_length": 20, "eval_batch_size": 3, "pad_to_max_length": True,
                    "init_checkpoint": str(model / "model.keras")})
     again = np.loadtxt(tmp_path / "out" / "test_results.tsv", delimiter="\t")
-    assert again == pytest.approx(table, abs=1e-5)
+    assert again == pytest.approx(table, rel=1e-5, abs=1e-5)
 
 
 def test_several_labels(data, flags, tmp_path):
@@ -278,7 +278,7 @@ def test_a_head_is_kept_with_its_labels_or_refused(
     main(flags(**kept, num_train_steps=1, learning_rate=1e-9, do_eval=True))
     scores = [read_json(folder / "metrics.json")["metrics"]
               for folder in (tmp_path / "out", model)]
-    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert scores[0] == pytest.approx(scores[1], rel=1e-4, abs=1e-4)
     write_lines(tmp_path / "other.csv", ["folder,body", "x,a", "y,b"])
     write_lines(tmp_path / "plain" / "vocab.txt", (data / "vocab.txt").read_text().splitlines())
     refusal(flags(**kept, data_dir=str(tmp_path), train_file="other.csv", dev_file=None,

@@ -103,11 +103,11 @@ def test_learns_official_files(trained):
     for line in dev + test:
         assert len(line["probabilities"]) == 4
         assert np.argmax(line["probabilities"]) == line["choice"]
-        assert sum(line["probabilities"]) == pytest.approx(1, abs=1e-5)
+        assert sum(line["probabilities"]) == pytest.approx(1, rel=1e-5, abs=1e-5)
     # The sentences to test are the first ones to choose on.
     assert [line["choice"] for line in test] == [line["choice"] for line in dev[:7]]
     for found, line in zip(np.loadtxt(trained / "test_results.tsv"), test):
-        np.testing.assert_allclose(found, line["probabilities"], atol=1e-6)
+        np.testing.assert_allclose(found, line["probabilities"], rtol=1e-6, atol=1e-6)
 
 
 def test_the_saved_model_scores_as_at_the_end_of_training(eagerly, trained, choose, tmp_path):

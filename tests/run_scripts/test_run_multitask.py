@@ -120,7 +120,7 @@ def test_tasks_are_learned_together(
     run("whole_again", do_train=False, init_checkpoint=str(whole), bert_config_file="",
         vocab_file="", max_seq_length=None, tasks=["same", "rating"])
     again = json.loads((tmp_path / "whole_again" / "metrics.json").read_text())["metrics"]
-    assert all(found["metrics"][name] == pytest.approx(value, abs=1e-6)
+    assert all(found["metrics"][name] == pytest.approx(value, rel=1e-6, abs=1e-6)
                for name, value in again.items() if name != "average")
     check_parts(whole, first)
     check_going_on(whole, folder, tmp_path)

@@ -57,14 +57,18 @@ def test_entities_of_conll_2003(test_data):
         assert [labels.count(index) for index in begins] == counts
 
 
-def test_swag(test_data, tmp_path):
-    (tmp_path / "val.csv").write_bytes((test_data / "swag/val_first500.csv").read_bytes())
+def test_swag(tmp_path):
+    (tmp_path / "val.csv").write_text(
+        ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,"
+        "label\n"
+        '0,v1,7,"He waits, and. She","He waits, and.",She,gold,"sits, then stands.",""" runs.",'
+        "falls.,sings.,2\n"
+        "1,v2,8,It rains. A dog,It rains.,A dog,gen,barks.,sleeps.,eats.,digs.,0\n")
     examples = read(TASKS["swag"], tmp_path, "dev")
-    assert len(examples) == 500 and {len(e.texts) for e in examples} == {5}
-    assert examples[0].texts[:2] == [
-        "Students lower their eyes nervously.",
-        "She pats her shoulder, then saunters toward someone."]
-    assert [e.label for e in examples[:2]] == [2, 2]
+    assert [(e.texts, e.label) for e in examples] == [
+        (["He waits, and.", "She sits, then stands.", 'She " runs.', "She falls.", "She sings."],
+         2),
+        (["It rains.", "A dog barks.", "A dog sleeps.", "A dog eats.", "A dog digs."], 0)]
 
 
 NLI = ("index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"

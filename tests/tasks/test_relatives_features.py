@@ -2,6 +2,8 @@
 words in the tokens of other tokenizers.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,10 @@ from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 
 NAMES = ("input_ids", "input_mask", "segment_ids")
+SENTENCES = (
+    "Straße D'Artagnan 1996-08-22 U.S. 1,234.5 naïve -- ( AC/DC ) ...", "a", "!",
+    "O'Neill 's re-election ,", "SOCCER-JAPAN GET LUCKY WIN",
+    "% 12 1/2 $100m cafe\u0301s Łódź 3-0", "\u4e2d\u6587 x\u4e2dy")
 
 
 @pytest.mark.parametrize("task, folder, name", [("mrpc", "MRPC", "mrpc"), ("cola", "CoLA", "cola"),
@@ -49,10 +55,15 @@ def test_texts_are_packed_as_by_electra(test_data, task, name, length, both_orde
 
 @pytest.mark.parametrize("path, lower", [("roberta-base/vocab.json", False),
                                          ("albert/spiece.model", True)])
-def test_a_tag_stands_at_the_first_token_of_its_word(test_data, path, lower):
+def test_a_tag_stands_at_the_first_token_of_its_word(test_data, tmp_path, path, lower):
     tokenizer = open_tokenizer(str(test_data / "vocabs" / path), lower)
     task = find_task("conll2003")
-    examples = list(read_examples(task, "dev", str(test_data / "conll2003" / "eng.testa")))[:200]
+    (tmp_path / "eng.testa").write_text("-DOCSTART- -X- O O\n\n" + "\n".join(
+        "".join(f"{word} NN I-NP {tag}\n" for word, tag in zip(
+            sentence.split(), itertools.cycle(("O", "I-ORG", "I-ORG", "B-ORG", "I-PER"))))
+        for sentence in SENTENCES))
+    examples = list(read_examples(task, "dev", str(tmp_path / "eng.testa")))
+    assert len(examples) == len(SENTENCES)
     shift = len(tokenizer.word_prefix)
     for example in examples:
         ids, offsets = tokenizer.encode_with_offsets(tokenizer.word_prefix

@@ -3,8 +3,6 @@
 import collections
 import gzip
 import json
-import os
-import pathlib
 
 import pytest
 
@@ -20,10 +18,9 @@ from bert_tf.tasks.text_tasks import (
     write_question,
 )
 from bert_tf.tokenization import open_tokenizer
+from tests.goldens import Material
 
-DATA = pathlib.Path(os.environ.get("BERT_TF_TEST_DATA", "."))
-GOLDEN = DATA / "golden" / "t5"
-golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no reference outputs of T5")
+GOLDEN = Material("golden/t5")
 # Where the labels of tensorflow_datasets are in another order than those of the official files.
 ORDERS = {"mnli": ("entailment", "neutral", "contradiction")}
 SCORES = {"matthews": "matthews_corrcoef", "pearson": "pearson_corrcoef", "trivia_em": "em",
@@ -35,9 +32,8 @@ def read(name):
         return list(map(json.loads, file))
 
 
-@golden
 def test_glue_and_squad_as_text_equal_the_original():
-    tokenizer = open_tokenizer(str(DATA / "vocabs" / "t5" / "spiece.model"))
+    tokenizer = open_tokenizer(str(Material("vocabs/t5/spiece.model")))
     for row in read("glue_text_seed1"):
         task, texts = TEXT_TASKS[row["task"]], dict(row["source"])
         label = texts.pop("label")
@@ -59,7 +55,6 @@ def test_glue_and_squad_as_text_equal_the_original():
         assert tokenizer.decode(row["some_ids"]) == row["decoded"]
 
 
-@golden
 def test_scores_equal_the_original():
     for row in read("scores_seed1"):
         task = TEXT_TASKS[{"trivia_qa": "squad_trivia"}.get(row["task"], row["task"])]

@@ -66,7 +66,7 @@ def test_golden_lines_of_the_original(test_data, name, lower):
         records = [json.loads(line) for line in file]
     # A lone surrogate, which JSON can hold, is no UTF-8.
     records = [r for r in records if r["text"].encode("utf-8", "ignore").decode() == r["text"]]
-    assert len(records) > 2900
+    assert len(records) >= 400
     assert graph([r["text"] for r in records]).to_list() == [r[name] for r in records]
 
 
@@ -85,7 +85,7 @@ def test_golden_lines_of_electra(test_data, name, vocabulary, settings):
         [r["text"] for r in records]).numpy()
     assert [ids for ids, bad in zip(found, unsure) if not bad] == [
         r[name] for r, bad in zip(records, unsure) if not bad]
-    assert len(records) > 900 and unsure.mean() < 0.3
+    assert len(records) >= 200 and unsure.mean() < 0.3
 
 
 def test_hard_and_random_lines(pair):

@@ -13,12 +13,13 @@ from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
 from tests import original_checkpoint
+from tests.goldens import at_hand
 from tests.original_checkpoint import part
 
 OPTIMIZERS = {"lamb": "albert_lamb", "adamw": "bert_adamw"}
 
 
-@pytest.mark.parametrize("case", OPTIMIZERS)
+@pytest.mark.parametrize("case", at_hand("golden/albert/steps_{}.npz", OPTIMIZERS))
 def test_steps_are_those_of_the_original(case, test_data, tmp_path):
     golden = dict(np.load(test_data / "golden" / "albert" / f"steps_{case}.npz"))
     settings = json.loads(str(golden["settings"]))

@@ -6,13 +6,17 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf import checkpoints, objectives, recipes
+from bert_tf.checkpoints import paddle
+from bert_tf.checkpoints.weights import variables
 from bert_tf.training.optimizers.adam import WarmupLinearDecay, make_optimizer
+from tests.goldens import at_hand
+from tests.rounding import ROUNDED, off
 from tests.training import tiny
 
 TASKS = ("Capitalization", "TokenDocument", "SentenceReordering", "SentenceDistance")
 
 
-@pytest.mark.parametrize("version", (1, 2))
+@pytest.mark.parametrize("version", at_hand("golden/ernie/forward_v{}_seed1.npz", (1, 2)))
 def test_steps_are_those_of_paddle(test_data, version):
     folder = test_data / "golden" / "ernie"
     golden = np.load(folder / f"forward_v{version}_seed1.npz")
@@ -40,16 +44,42 @@ def test_steps_are_those_of_paddle(test_data, version):
     batch = {**rows, "masked_lm_positions": masks[0], "masked_lm_ids": masks[1],
              "masked_lm_weights": masks[2].astype("float32"), "next_sentence_labels": labels}
     batch = {name: tf.constant(value) for name, value in batch.items()}
+    check_layers_and_gradients(learner, batch, golden, sentence.name)
     optimizer = make_optimizer("ernie_adam", WarmupLinearDecay(0.01, 6, 2))
     optimizer.build(learner.trainable_variables)
     for step, (loss, rate) in enumerate(zip(golden["step_losses"], golden["step_rates"])):
         with tf.GradientTape() as tape:
             mine = learner.total_loss(learner.measure(batch))
-        assert abs(float(mine) - loss) < 1e-5, step
+        assert float(mine) == pytest.approx(float(np.ravel(loss)[0]), rel=ROUNDED), step
         assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-6)
         optimizer.apply(tape.gradient(
             mine, [v.value for v in learner.trainable_variables], unconnected_gradients="zero"),
             learner.trainable_variables)
+
+
+def check_layers_and_gradients(learner, batch, golden, task):
+    """At real tokens; of all weights that the file has gradients of."""
+    tokens = batch["input_mask"].numpy() > 0
+    outputs = learner.encoder(batch)
+    found = {"embedding_output": outputs["embedding_output"], **{
+        f"layer_{i}": layer for i, layer in enumerate(outputs["layer_outputs"], 1)}}
+    for name in found.keys() & golden:
+        wanted = golden[name].reshape(found[name].shape)
+        assert off(found[name].numpy()[tokens], wanted[tokens]) < ROUNDED, name
+    with tf.GradientTape() as tape:
+        loss = learner.total_loss(learner.measure(batch))
+    named = variables(learner)
+    grads = dict(zip(named, tape.gradient(loss, [v.value for v in named.values()],
+                                          unconnected_gradients="zero")))
+    compared = 0
+    heads = [] if task == "next_sentence" else [task]
+    for rule in paddle._table("", heads).rules(learner.encoder.config):
+        if f"gradient/{rule.theirs}" in golden and rule.ours in grads:
+            mine = tf.convert_to_tensor(grads[rule.ours])
+            wanted = golden[f"gradient/{rule.theirs}"].reshape(mine.shape)
+            assert off(mine, wanted) < ROUNDED, rule.ours
+            compared += 1
+    assert compared == (len(named) if "gradient/word_embedding" in golden else 0)
 
 
 def test_a_task_learns_from_its_own_records():

@@ -453,7 +453,7 @@ def test_prediction_is_that_of_each_example_alone(
         for row, logits in enumerate(expected):
             length = examples.lengths[row]
             mine = found["logits"][row][:length] if kind == "tagging" else found["logits"][row]
-            assert mine == pytest.approx(logits, abs=1e-5)
+            assert mine == pytest.approx(logits, rel=1e-5, abs=1e-5)
         labels, weight = (examples.padded(name) for name in (
             "label_ids", "label_weights" if kind == "tagging" else "is_real_example"))
         given = np.maximum(found["probabilities"], 1e-30).reshape(len(labels), -1, 2)

@@ -1,0 +1,23 @@
+"""How far rounding may take two computations of the same thing from each other."""
+
+import numpy as np
+
+# A number that a network of a few layers, some ten wide, computes has been rounded some hundred
+# times on its way, each time by at most half an ulp of float32, which is this share of a number.
+HALF_ULP = 2.0**-24
+ROUNDED = 256 * HALF_ULP
+
+
+def off(found, wanted):
+    """The largest difference, as a share of the largest value (of 1, if all are smaller): sums
+    are rounded by what their addends measure, whatever is left of them."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    assert wanted.size == 1 or found.shape == wanted.shape
+    return np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max())
+
+
+def off_steps(rate, steps):
+    """What weights may differ by after some steps of Adam or a relative, whose length the rate
+    bounds: rounding changes directions by a thousandth, since it decides those of gradients near 0.
+    """
+    return 1e-3 * rate * steps
