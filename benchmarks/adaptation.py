@@ -137,7 +137,7 @@ def _cell(found, start, size):
 
 
 def _difference(found, size):
-    """By how many points MT-DNN is ahead of BERT, seed by seed."""
+    """MT-DNN's lead over BERT in points, seed by seed."""
     if (BERT, size) not in found:
         return ""
     values = [100 * (two - one) for one, two in zip(*(found[start, size] for start in STARTS))]
@@ -186,7 +186,6 @@ def main(job: AdaptationFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, AdaptationFlags)
 
 

@@ -163,7 +163,6 @@ def main(task_flags: TaskFlags, job: CompressionFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, TaskFlags, CompressionFlags)
 
 

@@ -92,7 +92,6 @@ def main(job):
 
 
 def run():
-    """The console entry point."""
     flags.run(main, DataBenchmarkFlags)
 
 

@@ -198,7 +198,6 @@ def main(job: DirectionsFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, DirectionsFlags)
 
 

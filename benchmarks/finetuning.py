@@ -222,7 +222,6 @@ def main(job):
 
 
 def run():
-    """The console entry point."""
     flags.run(main, FinetuningComparisonFlags)
 
 

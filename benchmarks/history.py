@@ -236,7 +236,6 @@ def main(job: HistoryFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, HistoryFlags)
 
 

@@ -184,7 +184,7 @@ def _print_row(seed, name, cells):
 
 
 def judge(losses):
-    """(ours - peer, the most that it may be) from a dict of the losses of each program."""
+    """Returns (ours - peer, its upper bound) from a dict of the losses of each program."""
     spread = sum(np.var(values, ddof=1) / len(values) for values in losses.values())
     return np.mean(losses[OURS]) - np.mean(losses[PEER]), 2 * math.sqrt(spread)
 
@@ -219,7 +219,6 @@ def main(job):
 
 
 def run():
-    """The console entry point."""
     flags.run(main, LearningComparisonFlags)
 
 

@@ -209,7 +209,6 @@ def main(job: MultitaskComparisonFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, MultitaskComparisonFlags)
 
 

@@ -26,7 +26,7 @@ _KINDS = {"in batches of similar length": False, "padded to the longest": True}
 
 
 def _timed(examples, work):
-    """(The result of `work`, how many examples a CPU second it processed)."""
+    """Returns (the result of `work`, the examples that it processed a CPU second)."""
     start = time.process_time()
     result = work()
     return result, examples / (time.process_time() - start)
@@ -72,7 +72,6 @@ def main(task_flags, model_flags, settings):
 
 
 def run():
-    """The console entry point."""
     flags.run(main, TaskFlags, ModelFlags, FineTuneSettings)
 
 

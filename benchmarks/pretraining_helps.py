@@ -224,7 +224,6 @@ def main(job):
 
 
 def run():
-    """The console entry point."""
     flags.run(main, CheckFlags)
 
 

@@ -52,7 +52,7 @@ class RuntimesFlags(KeptComparison):
 
 
 def _open_tensorflow(job, model, length):
-    """The file of the model, and what answers features."""
+    """The file of the model, and the function that answers features."""
     import tensorflow as tf
 
     from bert_tf import export
@@ -148,7 +148,6 @@ def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-benchmark runtimes."""
     flags.run(main, TaskFlags, RuntimesFlags)
 
 

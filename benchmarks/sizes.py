@@ -106,7 +106,6 @@ def main(job: SizesFlags) -> None:
 
 
 def run():
-    """The console entry point."""
     flags.run(main, SizesFlags)
 
 

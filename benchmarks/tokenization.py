@@ -79,7 +79,6 @@ def main(job):
 
 
 def run():
-    """The console entry point."""
     flags.run(main, TokenizationBenchmarkFlags)
 
 

@@ -137,7 +137,7 @@ def write_json(path, value):
 
 
 def digest(*paths: str) -> str:
-    """The SHA-256 of what files hold, in their order, in hexadecimal."""
+    """Returns the SHA-256 of the files' bytes, in their order, in hexadecimal."""
     found = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as file:

@@ -86,7 +86,7 @@ def count_entities(labels: list, predictions: list) -> dict[str, collections.Cou
 
 
 def entity_scores(counts: collections.Counter) -> tuple[float, float, float]:
-    """(precision, recall, F1) of a Counter of `count_entities`; 0 where there is nothing."""
+    """(precision, recall, F1) of a Counter of `count_entities`; 0 where there are no entities."""
     correct, predicted, labelled = (counts[key] for key in ("correct", "predicted", "labelled"))
     return (correct / max(predicted, 1), correct / max(labelled, 1),
             2 * correct / max(predicted + labelled, 1))

@@ -65,7 +65,7 @@ def differing_options(mine: dict, theirs: dict, defaults: dict) -> list[str]:
     """Returns the names of the options in which two descriptions of a job differ, in the order of
     `mine`.
 
-    Jobs keep on disk what their results depend on, so that the next start can tell whether it
+    Jobs keep on disk what their results depend on, so that the next start can decide whether it
     continues the same work. A later version may know more options than the one that wrote the file,
     or fewer. An absent name therefore means its default on either side, or None without a default.
     """

@@ -117,7 +117,7 @@ class Predictor:
         return found
 
     def _example(self, given, number, where):
-        """The `Example` that a string or a tuple is."""
+        """Makes the `Example` of a string or a tuple."""
         least, most, wanted = self._kind.texts
         for text in given if isinstance(given, tuple) else (given,):
             if not isinstance(text, str):

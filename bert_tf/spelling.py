@@ -29,7 +29,7 @@ def spell(word: str, max_characters: int) -> list[int]:
 
 
 def pack_spelling(char_ids: np.ndarray) -> list[np.ndarray]:
-    """From integer [..., W] to K int32 arrays [...]."""
+    """Packs integer [..., W] into K int32 arrays [...]."""
     short = -char_ids.shape[-1] % EACH
     padded = np.concatenate([char_ids, np.zeros((*char_ids.shape[:-1], short), char_ids.dtype)], -1)
     parts = padded.astype(np.int32).reshape(*char_ids.shape[:-1], -1, EACH)

@@ -333,7 +333,6 @@ def main(job: BuildVocabFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-build-vocab."""
     flags.run(main, BuildVocabFlags)
 
 

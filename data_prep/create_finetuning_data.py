@@ -65,7 +65,6 @@ def main(task_flags: TaskFlags, job: FinetuningDataFlags) -> list[dict]:
 
 
 def run():
-    """The console entry point."""
     flags.run(main, TaskFlags, FinetuningDataFlags)
 
 

@@ -126,7 +126,6 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, PretrainingDataFlags, StreamFlags, DenoisingFlags, defaults=recipe_defaults,
               recipe=lambda given: recipes.find(given.get("recipe", "bert")))
 

@@ -107,7 +107,6 @@ def main(job):
 
 
 def run():
-    """The console entry point."""
     flags.run(main, ExtendVocabFlags)
 
 

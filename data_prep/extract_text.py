@@ -233,7 +233,6 @@ class _Output:
 
 
 def run():
-    """The command bert-extract-text."""
     flags.run(main, ExtractTextFlags)
 
 

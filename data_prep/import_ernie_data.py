@@ -205,7 +205,6 @@ def main(job: ImportErnieDataFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, ImportErnieDataFlags)
 
 

@@ -267,7 +267,6 @@ def main(job: VerifyRecordsFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, VerifyRecordsFlags)
 
 

@@ -68,7 +68,6 @@ def main(job: ConvertFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-convert-checkpoint."""
     flags.run(main, ConvertFlags)
 
 

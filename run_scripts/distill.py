@@ -160,7 +160,7 @@ def _saved(job: DistillFlags) -> SavedTask:
 
 
 def _task_flags(task_flags: TaskFlags, saved: SavedTask) -> TaskFlags | SquadFlags:
-    """The flags with what the teacher knows of files of one's own."""
+    """The flags, completed from the teacher's description of the user's own files."""
     kind = saved.task.kind
     if kind.name == "span":
         path = functools.partial(os.path.join, task_flags.data_dir)
@@ -227,7 +227,6 @@ def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, DistillFlags, TaskFlags, FineTuneSettings,
               defaults=_defaults)
 

@@ -220,7 +220,6 @@ def main(job: ExportFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-export-model."""
     flags.run(main, ExportFlags)
 
 

@@ -274,7 +274,6 @@ def main(job: ExtractFeaturesFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-extract-features."""
     flags.run(main, ExtractFeaturesFlags)
 
 

@@ -119,7 +119,6 @@ def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, TaskFlags, SensitivityFlags)
 
 

@@ -136,7 +136,6 @@ def main(task_flags: TaskFlags, job: PruneFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, TaskFlags, PruneFlags)
 
 

@@ -53,7 +53,6 @@ def main(job: QuantiseFlags) -> None:
 
 
 def run() -> None:
-    """The command bert-quantise-model."""
     flags.run(main, QuantiseFlags)
 
 

@@ -152,7 +152,6 @@ def main(job: QuickstartFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, QuickstartFlags)
 
 

@@ -74,7 +74,6 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSetti
 
 
 def run():
-    """The console entry point."""
     flags.run(main, TaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags,
               defaults=defaults_for(named_task))
 

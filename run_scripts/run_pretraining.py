@@ -171,7 +171,6 @@ def _noticed(job, stack, records):
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, PretrainingFlags, TrainSettings, GeneratorSettings, StackingSettings,
               TransferSettings, defaults=recipe_defaults, recipe=recipe_of)
 

@@ -37,7 +37,6 @@ def main(squad_flags: SquadFlags, model_flags: ModelFlags, settings: FineTuneSet
 
 
 def run():
-    """The console entry point."""
     flags.run(main, SquadFlags, ModelFlags, FineTuneSettings, defaults=defaults_for(squad_task))
 
 

@@ -61,7 +61,6 @@ def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: HeadFlags,
 
 
 def run():
-    """The console entry point."""
     flags.run(main, TaskFlags, ModelFlags, HeadFlags, FineTuneSettings,
               defaults=defaults_for(named_task))
 

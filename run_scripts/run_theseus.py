@@ -117,7 +117,6 @@ def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, TheseusFlags, TaskFlags, FineTuneSettings,
               defaults=_defaults)
 

@@ -166,7 +166,7 @@ def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str) 
 
 
 def titles(name: str) -> tuple[str, str, str]:
-    """An objective's title, and what the baselines of its loss and its accuracy are."""
+    """An objective's title, and the names of the baselines of its loss and its accuracy."""
     return _TITLES.get(name, (name.replace("_", " "), "shares", "majority class"))
 
 
@@ -253,13 +253,12 @@ def _print_guesses(learner, tokenizer, lines):
 
 
 def main(job: ShowPretrainingFlags) -> None:
-    """`show`, as a program."""
+    """Runs `show` as a program."""
     show(job.output_dir, job.vocab_file, job.input_file, job.eval_input_file, job.eval_text,
          job.picture)
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, ShowPretrainingFlags)
 
 

@@ -37,11 +37,10 @@ class BiLstmConfig(Sizes):
 
     @property
     def read_width(self) -> int:
-        """The width of what is read of a text or of two."""
+        """The width of the vector read from one text or two."""
         return 2 * self.lstm_size * (4 if self.pairs else 1)
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         return {"embeddings/word_embeddings": "VE", "pooler/dense": "dense FH",
                 **{f"encoder/{way}/{name}": LSTM[name] for way in ("forward", "backward")
                    for name in ("kernel", "bias")}}

@@ -139,7 +139,7 @@ class EncoderConfig(BertSizes):
             + (width if self.projects else 0) + (hidden if self.has_pooler else 0)))
 
     def kept_heads(self, number: int) -> list[int]:
-        """The heads of the attention `number` that were not cut, by their original numbers."""
+        """The remaining heads of the attention `number`, by their original numbers."""
         pruned = dict(self.pruned_heads).get(number, ())
         return [head for head in range(self.num_attention_heads) if head not in pruned]
 
@@ -196,7 +196,6 @@ class EncoderConfig(BertSizes):
         return pairs if self.shared_parts == "attention" else [(b, a) for a, b in pairs]
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         layer = {
             **({"attention/self/query": "dense HA", "attention/self/key": "dense HA"}
                if self.learned_heads else {}),

@@ -44,7 +44,6 @@ class GPTConfig(Sizes):
         check_sizes(self)
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         kept = ("embeddings/word", "embeddings/position", "encoder/")
         found = EncoderConfig.weights(self)     # type: ignore[arg-type]
         return {name: shape for name, shape in found.items() if name.startswith(kept)}

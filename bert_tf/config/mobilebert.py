@@ -91,13 +91,13 @@ class MobileBertConfig(BertSizes):
 
     @property
     def query_size(self) -> int:
-        """The width of what queries and keys read."""
+        """The width of the input of queries and keys."""
         shares = self.use_bottleneck_attention or self.key_query_shared_bottleneck
         return self.inner_size if shares else self.hidden_size
 
     @property
     def value_size(self) -> int:
-        """The width of what values read."""
+        """The width of the input of values."""
         return self.inner_size if self.use_bottleneck_attention else self.hidden_size
 
     @property
@@ -141,7 +141,6 @@ class MobileBertConfig(BertSizes):
                 + self.num_hidden_layers * layer + pooler)
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         query, value = ("A" if size == self.inner_size else "H"
                         for size in (self.query_size, self.value_size))
         normed = {"attention/output": "AA", "output": "IA"}

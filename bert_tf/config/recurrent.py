@@ -114,7 +114,6 @@ class ElmoConfig(Sizes):
         return self.projection_dim < self.dim
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         if self.filters:
             found = {"embeddings/char_embeddings": "QB"}
             for i in range(len(self.filters)):
@@ -170,7 +169,6 @@ class SequenceLstmConfig(Sizes):
     model_type: str = "sequence_lstm"
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         return {"embeddings/word_embeddings": "VE", "embeddings/token_counts": "V",
                 **{f"encoder/lstm_{i}/{name}": LSTM[name] for i in range(self.num_hidden_layers)
                    for name in ("kernel", "bias")}}

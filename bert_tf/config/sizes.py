@@ -285,7 +285,7 @@ class Sizes:
         return [(i, i) for i in range(self.depth)]
 
     def kept_heads(self, number: int) -> list[int]:
-        """The heads of the attention `number` that were not cut, by their original numbers."""
+        """The remaining heads of the attention `number`, by their original numbers."""
         return list(range(self.num_attention_heads))
 
     def feed_forward_size(self, number: int) -> int:

@@ -169,7 +169,6 @@ class T5Config(Sizes):
         return [(i, i) for i in range(max(self.num_layers, self.decoder_layers))]
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         attention = {"layer_norm/scale": "H", "query/kernel": "HA", "key/kernel": "HA",
                      "value/kernel": "HA", "output/kernel": "AH"}
         hidden = ("wi_0", "wi_1") if self.is_gated else ("wi",)

@@ -93,7 +93,6 @@ class UniversalConfig(Sizes):
         return [(0, 0)] * self.depth
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         layer = {
             "attention/LayerNorm": "norm H",
             **{f"attention/{part}/kernel": "HH"

@@ -80,7 +80,7 @@ class XLNetConfig(Sizes):
 
     @property
     def num_weights(self) -> int:
-        """The number of weights of the network, without what summarises a sequence."""
+        """The number of weights of the network, without its summary of a sequence."""
         width, attention = self.d_model, self.attention_width
         layer = (5 * width * attention + 2 * attention + 4 * width
                  + 2 * width * self.d_inner + self.d_inner + width)
@@ -104,7 +104,6 @@ class XLNetConfig(Sizes):
                                   for key, value in values.items()})
 
     def weights(self) -> dict[str, str]:
-        """See `Sizes.weights`."""
         heads, biases = ("query", "key", "value"), ("r_w", "r_r", "r_s")
         layer = {
             **{f"attention/self/{part}/kernel": "HA" for part in (*heads, "position")},

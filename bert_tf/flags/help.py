@@ -89,7 +89,6 @@ def _is_shown(field, known, recipe):
 
 
 def _lines(field, type_, defaults, source):
-    """The lines of an option."""
     choices, text = ",".join(field.metadata["choices"] or ()), field.metadata["help"]
     value = "{" + choices + "}" if choices and type_ is str else {
         list: "a,b,..."}.get(type_, type_.__name__)

@@ -11,7 +11,7 @@ _BOUNDS = ("least", "above", "most", "below")
 
 
 class Scope(typing.NamedTuple):
-    """Where an option applies.
+    """The cases in which an option applies.
 
     Attributes:
         what: completes "--name is for ...".

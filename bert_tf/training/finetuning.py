@@ -131,7 +131,6 @@ class _Models:
         return trainer
 
     def predict(self, trainer: Trainer, examples, measures: bool = True) -> tuple[dict, dict]:
-        """See `batches.predict`."""
         return batches.predict(trainer, examples, self._settings.eval_batch_size, measures)
 
     def evaluate(self, trainer: Trainer) -> dict:
@@ -178,7 +177,7 @@ class FineTuning(_Models):
             return self._train(*self.check(examples), examples)
 
     def sole_writer(self) -> contextlib.AbstractContextManager:
-        """Within this, no other run writes to the output folder; see `run.sole_writer`."""
+        """Holds the lock of the output folder; see `run.sole_writer`."""
         return sole_writer(self._settings.output_dir, self.strategy)
 
     def _train(self, settings, results, examples):

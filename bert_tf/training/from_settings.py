@@ -14,7 +14,7 @@ from bert_tf.training.trainer import Trainer
 
 
 def _is_of_use(record):
-    """Every Trainer traces its own steps, which TensorFlow's log takes for a mistake."""
+    """Returns whether a log line is useful; TensorFlow warns that Trainers trace steps again."""
     return "triggered tf.function retracing" not in record.getMessage()
 
 

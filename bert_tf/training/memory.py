@@ -40,7 +40,7 @@ class CarriedState:
                 aggregation=tf.VariableAggregation.NONE) for name, shape in shapes.items()}
 
     def read(self) -> dict[str, tf.Tensor]:
-        """The rows of this replica, [B, ...]; of a step."""
+        """Returns the rows of this replica in a step, [B, ...]."""
         return {name: variable.read_value() for name, variable in self._variables.items()}
 
     def write(self, values: Mapping[str, tf.Tensor]) -> None:

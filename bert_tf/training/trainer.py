@@ -124,7 +124,7 @@ class _Replica:
 
 @contextlib.contextmanager
 def _with_values(pairs):
-    """Within this, the first variable of each pair has the value of the second."""
+    """Gives the first variable of each pair the second's value in the block."""
     kept = [(variable, variable.numpy()) for variable, _ in pairs]
     for variable, other in pairs:
         variable.assign(other.numpy())
@@ -258,7 +258,7 @@ class Trainer:
                 "learning_rate": float(self.optimizer.learning_rate.numpy())}
 
     def averaged(self) -> contextlib.AbstractContextManager:
-        """Within this, the weights are their averages, if the optimizer keeps such."""
+        """Replaces the weights by their averages in the block, if the optimizer keeps such."""
         averages = self.optimizer.averages if self.step.numpy() else ()     # of no step, else
         return _with_values(list(zip(self.learner.trainable_variables, averages)))
 

@@ -122,7 +122,7 @@ def describe_one(result: dict, headline: str) -> str:
 
 
 def describe(summary: dict) -> str:
-    """The lines about a summary: each metric, the degenerate trials, the best one."""
+    """Lists the lines of a summary: each metric, the degenerate trials, the best one."""
     lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, best "
              f"{m['best']:.4f}" for name, m in summary["metrics"].items()]
     if summary["degenerate"]:

@@ -279,7 +279,6 @@ def _write(folder, title, survey, figures, tokenizer):
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, ModelFlags, AttentionFlags)
 
 

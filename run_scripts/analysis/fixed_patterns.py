@@ -156,7 +156,6 @@ def main(job: PatternsFlags, settings: TrainSettings) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, PatternsFlags, TrainSettings)
 
 

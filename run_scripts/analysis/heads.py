@@ -209,7 +209,6 @@ def main(job: HeadsFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, HeadsFlags)
 
 

@@ -161,7 +161,6 @@ def _write(folder, title, head_size, by_length, identification, attribution):
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, ModelFlags, IdentifiabilityFlags)
 
 

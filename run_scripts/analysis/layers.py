@@ -240,7 +240,6 @@ def main(model: ModelFlags, job: LayersFlags) -> None:
 
 
 def run() -> None:
-    """The console entry point."""
     flags.run(main, ModelFlags, LayersFlags)
 
 

@@ -69,7 +69,6 @@ class Distiller(Learner):
     @classmethod
     def of_terms(cls, config: Sizes, terms: Sequence, dtype: str | None = None,
                  settings: Any = None) -> "Learner":
-        """See `Learner`."""
         settings = settings or TransferSettings()
         teacher = cls.open_teacher(config, terms, dtype, settings)
         network, made = networks.build(config, dtype=dtype), []
@@ -103,7 +102,6 @@ class Distiller(Learner):
 
     @property
     def teacher(self) -> Learner:
-        """The teacher."""
         return self._held.model
 
     @property

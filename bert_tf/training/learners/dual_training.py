@@ -39,7 +39,7 @@ class DualTraining(Distiller):
     weights of layers are.
 
     No gradient of the comparison reaches the teacher. A batch has the teacher's text as
-    `data.batches.two_texts.beside` finds it; a batch to be scored has none. The student is saved.
+    `data.batches.two_texts.beside` finds it; a batch to be scored does not. The student is saved.
     """
 
     one_task_a_batch = True     # the teacher's is not scored

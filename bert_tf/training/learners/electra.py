@@ -144,7 +144,6 @@ class Electra(Learner):
     @classmethod
     def configs(cls, config: EncoderConfig, settings: GeneratorSettings | None = None
                 ) -> list[Sizes]:
-        """See `Learner`."""
         settings = settings or GeneratorSettings()
         has_generator = settings.electra_objective and not settings.uniform_generator
         return [config, *([generator_config(config, settings)] if has_generator else [])]

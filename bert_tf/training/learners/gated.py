@@ -44,12 +44,10 @@ class GatedLearner(Learner):
 
     @property
     def head_gates(self) -> HeadGates:
-        """The objective."""
         return next(one for one in self.objectives if isinstance(one, HeadGates))
 
     def call(self, batch: Batch, training: bool = False,
              dropout_seed: Tensor | None = None) -> dict[str, Tensor]:
-        """See `Learner`."""
         if training and dropout_seed is None:
             dropout_seed = self.encoder.seed_generator.next()
         if training and "gate_noise" not in batch:

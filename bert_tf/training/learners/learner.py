@@ -144,12 +144,12 @@ class Learner(keras.Model):
         return batch
 
     def targets(self, batch: Batch) -> dict[str, tuple[Tensor, ...]]:
-        """A dict of each objective's (labels, weights) and what else it measures by."""
+        """Returns each objective's (labels, weights) and further inputs of its measures."""
         return {objective.name: objective.targets(self.batch_for(objective, batch))
                 for objective in self.objectives}
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """A dict of what each objective's loss is divided by; needs no forward pass."""
+        """Returns the divisor of each objective's loss, by name; needs no forward pass."""
         return {objective.name: objective.count(self.batch_for(objective, batch))
                 for objective in self.objectives}
 
