@@ -1,2 +1,2 @@
-"""Programs that measure: speed beside other implementations, learning beside transformers, and
-whether pre-training helps."""
+"""Programs that compare speed with other implementations and learning with transformers, and check
+that pre-training helps."""

@@ -1,14 +1,14 @@
-"""Compares BERT and MT-DNN by how little of a new task they need.
+"""Compares how many examples of a new task BERT and MT-DNN need.
 
 This is the curve of adaptation to another domain of arXiv:1901.11504, figure 2 and table 5. BERT
 (--init_checkpoint) and MT-DNN (--mtdnn_checkpoint, the --output_dir of bert-finetune multitask) are
 fine-tuned by bert-finetune multitask with a new linear head on shares of the training file. With
-one seed, a smaller share is a part of a larger one; seeds differ in what is drawn, for both in the
-same way. The best epoch of each run counts. The table has mean and standard deviation over the
-seeds, beside published figures; curve.png shows both.
+one seed, a smaller share is a part of a larger one; seeds differ in all random draws, for both in
+the same way. The best epoch of each run counts. The table has mean and standard deviation over the
+seeds, and published figures; curve.png shows both.
 
 Results are kept in results.json as they arrive, and the table in table.md. The same command started
-again goes on where it was stopped, and runs only what is missing.
+again runs only what is missing.
 
 Example:
     bert-benchmark adaptation --task=snli --data_dir=. --init_checkpoint=uncased_L-12_H-768_A-12 \\
@@ -81,11 +81,7 @@ class AdaptationFlags(KeptComparison):
 
     @property
     def fractions(self) -> list[float]:
-        """The shares, the least first.
-
-        Raises:
-            InputError: one is none.
-        """
+        """Returns the shares, the least first."""
         try:
             found = sorted({float(value) for value in self.train_fractions})
         except ValueError:
@@ -97,7 +93,7 @@ class AdaptationFlags(KeptComparison):
 
 
 def adapt(job: AdaptationFlags, start: str, fraction: float, seed: int) -> float:
-    """The accuracy of a starting point after training on a share of the examples."""
+    """Returns the accuracy of a starting point after training on a share of the examples."""
     name = f"{start.lower()}-{fraction:g}-seed{seed}"
     folder, rows = job.path(name), job.path("rows", f"{name}.json")
     make_folder(job.path("rows"), "output_dir")
@@ -119,12 +115,8 @@ def adapt(job: AdaptationFlags, start: str, fraction: float, seed: int) -> float
 
 
 def tabulate(task: Task, found: Mapping[tuple[str, int], Sequence[float]]) -> list[list[str]]:
-    """The rows of the table, the heading first.
-
-    Args:
-        task: the task.
-        found: (start, number of examples) -> the accuracy of each seed.
-    """
+    """Returns the rows of the table, the heading first, from the accuracy of each seed by (start,
+    number of examples)."""
     published = PUBLISHED[task.name]
     sizes = sorted({size for _, size in found} | published[BERT].keys())
     return [["examples", *STARTS, "difference", "published: BERT", "MT-DNN"], *(
@@ -146,7 +138,7 @@ def _difference(found, size):
 
 
 def draw(path: str, task: Task, found: Mapping[tuple[str, int], Sequence[float]]) -> None:
-    """Draws accuracy over the number of examples, beside what was published, as PNG."""
+    """Draws accuracy over the number of examples, with published values, as PNG."""
     from bert_tf.analysis.pictures import picture
     with picture(path, 1, 1, (6, 4)) as (_, axes):
         axis = axes[0, 0]

@@ -1,13 +1,13 @@
-"""Compares fine-tuned models of one task: how small, how fast and how good.
+"""Compares fine-tuned models of one task by size, speed and score.
 
     bert-benchmark compression --task=mrpc --data_dir=glue/MRPC --output_dir=table \\
         --models=teacher=mrpc,distilbert=small_1+small_2+small_3,q8bert=mrpc_int8
 
 Each model is a folder that one of the fine-tuning scripts, bert-distill, bert-prune or
 bert-quantise-model has written; folders with + between are the same method with other seeds. The
-others are compared with the first. CPU time is that of this process, the least of --repeats passes
-over the split, with --batch_size texts at a time. The table also has the figures that Rogers,
-Kovaleva and Rumshisky (arXiv:2002.12327, table 1) report for each method.
+others are compared with the first. CPU time is this process's, the least of --repeats passes over
+the split, with --batch_size texts at a time. The table also has the figures that Rogers, Kovaleva
+and Rumshisky (arXiv:2002.12327, table 1) report for each method.
 
 Writes compression.md and compression.json; a folder whose results are in compression.json is not
 measured again.
@@ -58,11 +58,7 @@ class CompressionFlags:
 
     @property
     def folders(self) -> dict[str, list[str]]:
-        """The folders of each method, by its name.
-
-        Raises:
-            InputError: one is not there, or a name comes twice.
-        """
+        """Returns the folders of each method, by its name."""
         found: dict[str, list[str]] = {}
         for model in self.models:
             name, _, folders = model.partition("=")
@@ -79,9 +75,9 @@ class CompressionFlags:
 
 def measure(name: str, folder: str, job: CompressionFlags, task_flags: TaskFlags
             ) -> dict[str, Any]:
-    """Size, weights, CPU seconds an example and score of one model.
+    """Measures size, weights, CPU seconds an example and score of one model.
 
-    Each method has records of its own: its tokenizer and length may be others than the teacher's.
+    Each method has records of its own: its tokenizer and length may differ from the teacher's.
     """
     model = Measured(folder, task_flags, os.path.join(job.output_dir, "records", name),
                      job.batch_size, "models")
@@ -93,13 +89,8 @@ def measure(name: str, folder: str, job: CompressionFlags, task_flags: TaskFlags
 
 
 def summarise(runs: list[dict[str, Any]], teacher: dict[str, float], name: str) -> dict[str, Any]:
-    """The means over seeds, and how they compare with the teacher's.
-
-    Args:
-        runs: what `measure` returned for each seed.
-        teacher: the means of the teacher; {} for itself.
-        name: of the method.
-    """
+    """Returns the means over the seeds' measures, relative to the teacher's; `teacher` is {} for
+    the teacher."""
     row: dict[str, Any] = {key: float(np.mean([run[key] for run in runs]))
                            for key in ("bytes", "weights", "seconds", "score")}
     row |= {"name": name, "seeds": len(runs), "examples": runs[0]["examples"],

@@ -1,8 +1,8 @@
-"""Measures CPU seconds of bert-create-pretraining-data beside tf-models-official.
+"""Compares CPU seconds of bert-create-pretraining-data with tf-models-official.
 
 Both run as programs of one process on the same text, with the same vocabulary and seed. The time
 that a program needs before it starts work (imports) is measured on one line of text and shown
-apart. The peer needs tf-models-official, which may be in another environment (--peer_python).
+separately. The peer needs tf-models-official, which may be in another environment (--peer_python).
 
 Example:
     bert-benchmark data --input_file=text.txt --vocab_file=vocab.txt
@@ -54,11 +54,7 @@ def _measure(python, module, arguments):
 
 
 def main(job):
-    """Prints a line for each program and dupe factor, and the ratios.
-
-    Args:
-        job: `DataBenchmarkFlags`.
-    """
+    """Prints a line for each program and dupe factor, and the ratios."""
     megabytes = os.path.getsize(job.input_file) / 1e6
     programs = [("bert_tf", sys.executable, OURS, ["--num_workers=1"])]
     if not job.skip_peer:

@@ -1,14 +1,14 @@
-"""Measures what two directions and sentence prediction are worth, at small size.
+"""Measures the effect of two directions and of sentence prediction, at small size.
 
 This is table 5 of BERT's paper. Four systems are trained on the same text, with the same sizes and
 steps: BERT; the same without next sentence prediction; a left-to-right network that predicts every
 next token, without sentence prediction; and that network with a bidirectional LSTM on top in
 fine-tuning. Each is fine-tuned on MRPC, on one sentence at a time (the second ones of SNLI: are
 they entailed or contradicted by a text that the model does not see?) and on questions in the form
-of SQuAD. The published table is shown beside these results; its second task was SST-2. The losses
-of pre-training are not compared: one system predicts 15% of the tokens, the other all.
+of SQuAD. The table also has the published results, whose second task was SST-2. The losses of
+pre-training are not compared: one system predicts 15% of the tokens, the other all.
 
-The same command started again goes on where it was stopped, and runs only what is missing.
+The same command started again runs only what is missing.
 
 Example:
     bert-benchmark directions --input_file=text.txt --mrpc_dir=glue/MRPC --snli_dir=snli \\
@@ -166,11 +166,7 @@ def fine_tune(job: DirectionsFlags, system: str, task: str, seed: int) -> float:
 
 
 def print_table(table: dict[str, dict[str, list[float]]]) -> None:
-    """Prints a line for each system: the means of its scores beside those that were published.
-
-    Args:
-        table: {system: {task: the scores of all seeds}}.
-    """
+    """Prints a line for each system: the means of its scores and the published ones."""
     print(f"\n{'':<16}" + "".join(f"{task:>12}" for task in TASKS)
           + "   published: MRPC, SST-2, SQuAD")
     for system, scores in table.items():

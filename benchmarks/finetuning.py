@@ -1,4 +1,4 @@
-"""Compares fine-tuning with that of transformers: scores and CPU seconds.
+"""Compares fine-tuning with transformers: scores and CPU seconds.
 
 Both train on the same features of the same examples with the same recipe (AdamW with bias
 correction, linear warm-up and decay, dropout as the model has it, batches of similar length), once
@@ -6,9 +6,9 @@ for each seed (of the new head, order of examples and dropout), and predict the 
 scorer scores both. The table has the mean and the standard deviation over the seeds of each metric,
 and of the CPU seconds of the whole program, start-up and prediction included.
 
-The tasks are those of run_classifier and run_tagger. The peer runs under --peer_python. Results are
-kept in results.json as they arrive. The same command started again, even with more tasks or trials,
-runs only what is missing.
+The tasks are any that run_classifier and run_tagger know. The peer runs under --peer_python.
+Results are kept in results.json as they arrive. The same command started again, even with more
+tasks or trials, runs only what is missing.
 
 Example:
     bert-benchmark finetuning --task=mrpc,sts-b --data_dir=glue \\
@@ -74,15 +74,7 @@ class FinetuningComparisonFlags(KeptComparison):
 
 
 class Comparison:
-    """One task: its features for the peer, and the runs of both sides.
-
-    Args:
-        job: `FinetuningComparisonFlags`.
-        task: `Task`.
-
-    Raises:
-        InputError: the peer does not know the task, or a file can't be read.
-    """
+    """One task: its features for the peer, and the runs of both sides."""
 
     def __init__(self, job, task):
         if task.kind.name not in _KINDS or "train" not in task.splits:
@@ -169,11 +161,7 @@ class Comparison:
 
 
 def find_folder(data_dir, task):
-    """The folder of a task's files, whose name may have capitals and lack hyphens.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Finds the folder of a task's files, whose name may have capitals and lack hyphens."""
     def plain(name):
         return name.lower().replace("-", "")
     entries = sorted(os.listdir(data_dir)) if os.path.isdir(data_dir) else []
@@ -191,11 +179,8 @@ def _mean(values):
 
 
 def print_table(table):
-    """Prints a line for each metric of each task, and one for the seconds.
-
-    Args:
-        table: dict of task -> program -> list of a dict of metrics for each seed.
-    """
+    """Prints a line for each metric of each task, and one for the seconds; each seed has a dict of
+    metrics in task -> program -> list."""
     print(f"{'task':<12}{'':<18}{OURS:>24}{PEER:>24}")
     for task, runs in table.items():
         for name in runs[OURS][0]:

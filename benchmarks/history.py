@@ -6,7 +6,7 @@ text that the model does not see?), pairs of sentences (SNLI), and the names in 
 (CoNLL-2003, in lower case but for ELMo and T5). ELMo's network gives features to LSTMs and is not
 trained further; T5 writes labels and tags as text. The table also has published figures.
 
-The same command started again goes on where it was stopped, and runs only what is missing.
+The same command started again runs only what is missing.
 
 Example:
     bert-benchmark history --input_file=text.txt --snli_dir=snli --conll2003_dir=conll2003 \\
@@ -35,7 +35,7 @@ from run_scripts.kept_results import KeptResults
 
 TASKS = ("sentence", "pair", "names")
 _SENTENCE_LABELS = ("contradiction", "entailment")
-# Steps after which CPU time is taken: their difference is free of what starting takes.
+# Steps after which CPU time is taken: the difference leaves out the time of starting.
 _MEASURED = (20, 60)
 _TRAIN = {"sentence": "train_text.tsv", "pair": "train_text.tsv", "names": "eng.train"}
 _MOST_WORDS = 40        # sentences with more are left out
@@ -109,11 +109,8 @@ def vocabulary(job: HistoryFlags, system: System) -> str:
 
 
 def prepare(job: HistoryFlags, name: str) -> tuple[str, str]:
-    """Makes the vocabulary, the records and the configuration of a system.
-
-    Returns:
-        The paths of the records and of the configuration.
-    """
+    """Makes the vocabulary, the records and the configuration of a system, and returns the paths of
+    the last two."""
     system = SYSTEMS[name]
     vocab = vocabulary(job, system)
     folder = job.path("pretrained", system.recipe)
@@ -205,11 +202,7 @@ def _metric(folder, name):
 
 
 def print_table(table: dict[str, dict[str, list[float]]]) -> None:
-    """Prints a line for each system: the means of its scores, and what was published of it.
-
-    Args:
-        table: {system: {task: the scores of all seeds}}.
-    """
+    """Prints a line for each system: the means of its scores, and published ones."""
     print(f"\n{'':<16}" + "".join(f"{task:>10}" for task in TASKS) + "   published")
     for system, scores in table.items():
         print(f"{system:<16}" + "".join(

@@ -51,16 +51,13 @@ class System:
     """A row of the table.
 
     Attributes:
-        recipe: of the pre-training.
-        config: class name of the configuration.
         sizes: function of `HistoryFlags` that returns {key of the configuration: value}.
-        published: what its paper reports.
+        published: scores that its paper reports.
         vocabulary: {flag of `bert-build-vocab`: value}.
         records: the same of `bert-create-pretraining-data`.
         pretraining: the same of `bert-run-pretraining`.
         tuning: the same of the fine-tuning commands.
         classifier, tagger: the same of these kinds of `bert-finetune` alone.
-        is_pretrained: whether it is pre-trained.
     """
 
     recipe: str
@@ -112,7 +109,7 @@ _SENTENCEPIECE = {"tokenizer": "sentencepiece"}
 _WORDS = {"vocabulary": {"tokenizer": "sequence_words"}, "tuning": {"learning_rate": 1e-3}}
 _ADAM = {"learning_rate": 1e-3, "optimizer": "adamw"}
 _TUNED = {"learning_rate": 3e-4}
-# The figures are those of arXiv:1511.01432, 1810.04805 (tables 1 and 7), 1906.08237 (table 3) and
+# The figures are from arXiv:1511.01432, 1810.04805 (tables 1 and 7), 1906.08237 (table 3) and
 # 1910.10683 (table 1).
 SYSTEMS = {
     "LSTM": System("lm_lstm", "SequenceLstmConfig", _lstm, "IMDB: 13.50% wrong",

@@ -1,4 +1,4 @@
-"""Compares pre-training with that of transformers' BertForPreTraining.
+"""Compares pre-training with transformers' BertForPreTraining.
 
 Both train a model of the same size and function on the same batches in the same order, with the
 same optimizer, learning rates and number of steps, once for each seed (of initial weights, order
@@ -13,9 +13,9 @@ The initial weights are the peer's. With --initial_weights=own each draws its ow
 original's, from a normal distribution cut off at two standard deviations, which makes it 12%
 narrower than the peer's. In so short a run this changes the loss.
 
-Both run as programs on the CPU. Seconds are those of the whole program, start-up and evaluation
-included. The peer runs under --peer_python. Results are kept as they arrive: the same
-command started again only runs what is missing.
+Both run as programs on the CPU. Seconds count the whole program, start-up and evaluation included.
+The peer runs under --peer_python. Results are kept as they arrive: the same command started again
+only runs what is missing.
 
 Example:
     bert-benchmark learning --input_file=text.txt --vocab_file=vocab.txt \\

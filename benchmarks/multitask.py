@@ -3,11 +3,11 @@
 These are the four rows of the tables of arXiv:1901.11504. BERT is fine-tuned on each task alone; so
 is ST-DNN, with MT-DNN's heads, losses and optimizer. MT-DNN learns all tasks together; "no
 fine-tuning" is that model, and "MT-DNN" is the same model after fine-tuning on each task alone,
-with the head that it has. All begin with --init_checkpoint, and the epoch with the best score of
-each run counts. The table has mean and standard deviation over the seeds, beside published figures.
+with its own head. All begin with --init_checkpoint, and the epoch with the best score of each run
+counts. The table has mean and standard deviation over the seeds, and published figures.
 
 Results are kept in results.json as they arrive, and the table in table.md. The same command started
-again goes on where it was stopped, and runs only what is missing.
+again runs only what is missing.
 
 Example:
     bert-benchmark multitask --tasks=mnli,cola,mrpc,sts-b --data_dir=glue \\
@@ -81,7 +81,7 @@ class MultitaskComparisonFlags(KeptComparison):
 
     @property
     def limits(self) -> dict[str, int]:
-        """The most training examples by task; by "" that of all others."""
+        """Returns the most training examples by task; by "" for all other tasks."""
         found = {}
         for value in self.max_train_examples:
             name, _, number = value.rpartition("=")
@@ -94,13 +94,7 @@ class MultitaskComparisonFlags(KeptComparison):
 
 @dataclasses.dataclass(frozen=True)
 class Trials:
-    """The runs of one seed.
-
-    Attributes:
-        job: the flags.
-        tasks: the tasks.
-        seed: of all that is drawn in training.
-    """
+    """The runs of one seed."""
 
     job: MultitaskComparisonFlags
     tasks: tuple[Task, ...]
@@ -164,12 +158,8 @@ def _dev(task):
 
 def tabulate(tasks: tuple[Task, ...], found: dict[str, dict[str, list[dict]]]
              ) -> list[list[str]]:
-    """The rows of the table, the heading first.
-
-    Args:
-        tasks: the tasks.
-        found: row -> task -> scores by metric, for each seed.
-    """
+    """Returns the rows of the table, the heading first, from row -> task -> scores by metric, for
+    each seed."""
     table = [["", *ROWS, "published: BERT, ST-DNN, MT-DNN"]]
     for task in tasks:
         for metric in task.metrics:

@@ -37,7 +37,7 @@ from data_prep import extract_text
 from run_scripts import run_classifier
 from run_scripts.finetuning.model import ModelFlags
 
-# The libraries with the most documentation, and by what names a sentence may give them away.
+# The libraries with the most documentation, and the names in a sentence that may give them away.
 LIBRARIES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",
              "matplotlib": "matplotlib|mpl|pyplot", "tensorflow": "tensorflow|tf"}
 _NAMES = re.compile(rf"(?<![a-z])({'|'.join(LIBRARIES.values())})(?![a-z])", re.I)
@@ -54,7 +54,7 @@ _METRIC = "dev/accuracy"
 
 @dataclasses.dataclass
 class CheckFlags:
-    """Where the quickstart is, and what is asked of it."""
+    """The quickstart's folder, and the required margin."""
 
     quickstart_dir: str = option("quickstart_output", "The --output_dir of a finished quickstart.")
     output_dir: str = option(
@@ -80,11 +80,7 @@ class CheckFlags:
 
 
 def gather():
-    """Sentences that may be labelled: dict of library -> documents, which are lists of str.
-
-    Raises:
-        InputError: a library has too little documentation, or is not installed.
-    """
+    """Returns the documents of each library, lists of sentences that may be labelled."""
     found, seen = {}, set()
     # With those that are left over of the last document of a split.
     needed = sum(_SENTENCES.values()) + len(_SENTENCES) * _PER_DOCUMENT
@@ -105,15 +101,8 @@ def gather():
 
 
 def deal(documents, seed):
-    """Examples to train and to score on, of which no document is in both.
-
-    Args:
-        documents: those of `gather`.
-        seed: int, which decides who gets which.
-
-    Returns:
-        dict of "train" and "dev" -> list of {"sentence", "library"}.
-    """
+    """Returns "train" and "dev" lists of {"sentence", "library"}; no document has examples in both.
+    The seed decides."""
     splits = {split: [] for split in _SENTENCES}
     for library, texts in documents.items():
         shuffled = iter(random.Random(seed).sample(texts, len(texts)))
@@ -127,14 +116,12 @@ def deal(documents, seed):
 
 
 def fine_tune(job, folder, seed, rate, model):
-    """The accuracy of a network after fine-tuning, which is done once.
+    """Returns the accuracy of a network after fine-tuning, which is done once.
 
     Args:
-        job: `CheckFlags`.
-        folder: where the trials of the network go.
-        seed: that of what is drawn, and of the examples, which are in the folder data/SEED.
-        rate: the learning rate.
-        model: flags of `ModelFlags` that say where it begins.
+        folder: parent of the network's trials.
+        seed: seed of training, and of the examples, which are in the folder data/SEED.
+        model: flags of `ModelFlags` that say where training begins.
     """
     data = os.path.join(job.output_dir, "data", str(seed))
     folder = os.path.join(folder, f"rate{rate:g}-seed{seed}")
@@ -150,27 +137,15 @@ def fine_tune(job, folder, seed, rate, model):
 
 
 def judge(pretrained, untrained, margin):
-    """Whether pre-training helped.
-
-    Args:
-        pretrained, untrained: accuracies, of the same seeds in the same order.
-        margin: points of accuracy.
-
-    Returns:
-        (by how many points it helped, by how many it must at least).
-    """
+    """Returns the gain of pre-training in points, and the least that is required. Both lists
+    have the accuracies of the same seeds in the same order."""
     gains = [100 * (one - other) for one, other in zip(pretrained, untrained, strict=True)]
     error = statistics.stdev(gains) / math.sqrt(len(gains))
     return statistics.fmean(gains), max(margin, 2 * error)
 
 
 def print_table(seeds, columns):
-    """Prints the accuracies, seed by seed, and their means.
-
-    Args:
-        seeds: list of int.
-        columns: dict of heading -> accuracies.
-    """
+    """Prints the accuracies, seed by seed, and their means."""
     print("\naccuracy on sentences of other documents; by chance it would be "
           f"{1 / len(LIBRARIES):.1%}")
     print("seed " + "".join(f"{heading:>24}" for heading in columns))
@@ -182,11 +157,8 @@ def print_table(seeds, columns):
 
 
 def main(job):
-    """Runs the trials, and prints the table and the verdict.
-
-    Raises:
-        InputError: a flag can't be used, or pre-training does not help.
-    """
+    """Runs the trials, and prints the table and the verdict; InputError if pre-training does not
+    help."""
     job.check()
     job.output_dir = job.output_dir or job.made("pretraining_check")
     make_folder(job.output_dir, "output_dir")

@@ -23,15 +23,8 @@ def check_peer(peer_python):
 
 
 def run_program(command, log, num_threads):
-    """Runs a program on the CPU.
-
-    Args:
-        command: list of str.
-        log: the file for its output.
-        num_threads: how many threads it may compute with.
-
-    Returns:
-        dict of "seconds" and "cpu_seconds".
+    """Runs a program on the CPU with its output in the file `log`; returns "seconds" and
+    "cpu_seconds".
 
     Raises:
         InputError: the program failed; the message ends with the end of its output.
@@ -51,25 +44,15 @@ def run_program(command, log, num_threads):
 
 
 def run_own_program(name, flags, log, num_threads):
-    """Runs a script of run_scripts, or another module by its whole name, with a dict of flags.
-
-    Returns and raises what `run_program` does.
-    """
+    """Runs a script of run_scripts, or another module by its whole name, with a dict of flags, as
+    `run_program`."""
     return run_program([sys.executable, "-m", name if "." in name else f"run_scripts.{name}",
                         *(f"--{flag}={value}" for flag, value in flags.items())], log, num_threads)
 
 
 def run_peer_program(peer_python, function, arguments, log, num_threads):
-    """Runs a function of transformers_peer.py under the peer's interpreter.
-
-    Args:
-        peer_python: the interpreter.
-        function: a name in PROGRAMS of transformers_peer.py.
-        arguments: dict of the function's arguments, which must go into JSON.
-        log, num_threads: see `run_program`.
-
-    Returns and raises what `run_program` does.
-    """
+    """Runs a function of transformers_peer.py, a name in its PROGRAMS, under the peer's
+    interpreter, as `run_program`. The arguments must fit into JSON."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "transformers_peer.py")
     return run_program([peer_python, path, function, json.dumps(arguments)], log, num_threads)
 

@@ -5,10 +5,9 @@
 
 Each runtime answers the same examples, one at a time, all padded to one length, with one thread.
 The table has the bytes of the file, the CPU seconds an example (the least of --repeats), and the
-score. Files stay in --output_dir; so does results.json, and the same command started again runs
-only what is missing. The integers of the runtimes are those of their own dynamic quantisation:
-weights are rounded when the file is written, inputs while it runs. A runtime whose package is not
-installed is left out.
+score. Files and results.json stay in --output_dir: the same command started again runs only what is
+missing. The integers come from each runtime's own dynamic quantisation: weights are rounded when
+the file is written, inputs while it runs. A runtime whose package is not installed is left out.
 """
 
 import contextlib
@@ -116,11 +115,7 @@ def _measure(split: MeasuredSplit, answer: Callable, length: int, repeats: int
 
 
 def main(task_flags: TaskFlags, job: RuntimesFlags) -> None:
-    """Times all runtimes and prints a table.
-
-    Raises:
-        InputError: the model or the task can't be used.
-    """
+    """Times all runtimes and prints a table."""
     job.check()
     results = job.open_results(task_flags)
     import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Measures what a step of pre-training costs networks of several sizes.
+"""Measures the cost of a step of pre-training for networks of several sizes.
 
 Each network is trained for a few steps on random tokens with BERT's two objectives. The command
 prints the number of its weights, with and without the heads, and the CPU seconds per step. They are
@@ -39,11 +39,7 @@ class SizesFlags:
 
 
 def read_model(name: str, vocab_size: int) -> Sizes:
-    """The configuration that an element of --models names.
-
-    Raises:
-        InputError: there is no such recipe, size or file.
-    """
+    """Returns the configuration that an element of --models names."""
     recipe_name, colon, size = name.partition(":")
     if not colon:
         return read_config(name)
@@ -69,8 +65,8 @@ def make_batch(job: SizesFlags, vocab_size: int) -> dict:
 
 
 def measure(job: SizesFlags, config: Sizes) -> tuple[int, int, float]:
-    """The weights of the network, those of the network and its heads, and the CPU seconds a step.
-    """
+    """Measures the weights of the network, of the network with its heads, and the CPU seconds a
+    step."""
     dtype = POLICIES[job.dtype]
     learner = training.Learner(networks.build(config, dtype=dtype), [
         objectives.MaskedLM(config, dtype=dtype),

@@ -21,16 +21,10 @@ _SEED = 0       # of the examples that are kept
 
 
 def cut_files(task: Task, data_dir: str, folder: str, most: Mapping[str, int]) -> None:
-    """Copies the labelled files of a task, of which examples are left out at random.
+    """Copies the labelled files of a task, with examples left out at random.
 
     Args:
-        task: a named task.
-        data_dir: where it has a folder.
-        folder: where the copies go.
         most: by "train" and "dev": the most examples of such a file; 0 for all.
-
-    Raises:
-        InputError: a file is not there, or is no table of one line an example.
     """
     make_folder(folder, "output_dir")
     source = find_folder(data_dir, task)
@@ -63,18 +57,8 @@ def _some(lines, header, count, limit):
 
 def run_trial(main: Callable[..., None], log: str, output_dir: str, *arguments: Any,
               keep: bool = False) -> dict[str, float]:
-    """Runs a script's `main`, with what it prints in a file; returns the metrics that it writes.
-
-    Args:
-        main: of a fine-tuning script.
-        log: path of that file.
-        output_dir: of the script; it is removed afterwards unless it is to be kept.
-        arguments: of `main`.
-        keep: see `output_dir`.
-
-    Raises:
-        InputError: see `main`.
-    """
+    """Runs a fine-tuning script's `main` with its output in the file `log`; returns the metrics
+    that it writes. `output_dir` is removed afterwards unless `keep`."""
     make_folder(os.path.dirname(log), "output_dir")
     with open(log, "a", encoding="utf-8") as file, contextlib.redirect_stdout(file):
         main(*arguments)

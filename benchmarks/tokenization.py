@@ -1,4 +1,4 @@
-"""Measures how fast text becomes ids, beside tf-models-official.
+"""Compares the speed of tokenization with tf-models-official.
 
 The peer is `official.nlp.tools.tokenization.FullTokenizer` of tf-models-official, the original's
 algorithm; both take turns in one process, each with a new tokenizer whose cache is empty.
@@ -53,11 +53,7 @@ def _available():
 
 
 def main(job):
-    """Prints the speeds, their ratio and whether the ids are equal.
-
-    Args:
-        job: `TokenizationBenchmarkFlags`.
-    """
+    """Prints the speeds, their ratio and whether the ids are equal."""
     paths = find_files(job.input_file, "input_file")
     lines = [line for piece in corpus.read_pieces(paths, 1 << 24)
              for line in corpus.decode(piece, paths)]

@@ -104,16 +104,12 @@ def make_pretraining_model(config_file, seed):
 
 
 def pretrain(config_file, seed, weight_decay, batch_size, training, held_out, metrics):
-    """Trains a BertForPreTraining, evaluates it, and writes the metrics.
+    """Trains a BertForPreTraining, evaluates it, and writes the metrics as JSON.
 
     Args:
-        config_file: Google's bert_config.json.
-        seed: int, of initial weights and dropout.
-        weight_decay: float.
-        batch_size: int, of the evaluation.
-        training, held_out: .npz files of features [steps, B, ...] and [N, ...]; the first also
-            has `learning_rates` [steps].
-        metrics: the JSON file to write.
+        batch_size: batch size of the evaluation.
+        training, held_out: .npz files of features [steps, B, ...] and [N, ...]; the first also has
+            `learning_rates` [steps].
     """
     model = make_pretraining_model(config_file, seed)
     print(f"{sum(p.numel() for p in model.parameters()):,} weights", flush=True)
@@ -142,7 +138,7 @@ class Examples:
         self.size, self.seq_length = self._arrays["input_ids"].shape
 
     def batch(self, rows):
-        """(arguments of the model, the features that name the labels), dicts of tensors.
+        """Returns (arguments of the model, the features that name the labels), dicts of tensors.
 
         Sequences are cut to the longest of the batch, rounded up to a multiple of 8.
         """
@@ -234,16 +230,12 @@ def _predict(model, kind, examples, batch_size):
 
 
 def finetune(model_dir, training, dev, logits, metrics, num_labels=0, threads=1, **settings):
-    """Fine-tunes a model, predicts with it, and writes logits and metrics.
+    """Fine-tunes a model, predicts with it, and writes logits (.npz) and metrics.
 
     Args:
-        model_dir: Hugging Face folder of a BERT.
         training, dev: .npz files of features [N, S] and [N, 1].
-        logits: the .npz file to write, see `_predict`.
-        metrics: the JSON file to write, after the logits: seconds of the processor that training
-            and prediction took, steps, and the mean loss of every 50 steps.
-        num_labels: L, 1 in regression.
-        threads: of torch.
+        metrics: the JSON file, written last: CPU seconds of training and prediction, steps, and the
+            mean loss of every 50 steps.
         settings: kind, seed (of head, order and dropout), batch_size, predict_batch_size,
             learning_rate (the peak), num_train_epochs, warmup_proportion, weight_decay.
     """

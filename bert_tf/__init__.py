@@ -25,7 +25,7 @@ _CLASSES = {
     "training.optimizers.schedules": ["WarmupLinearDecay"],
     "training.optimizers.adam": ["AdamWeightDecay", "LayerwiseAdaptiveMoments"],
 }
-# Classes that a saved model may name besides.
+# Further classes that a saved model may name.
 _SAVED = {
     "training.optimizers.other": ["Adadelta", "Adafactor", "Adagrad", "Adamax",
                                   "AdamaxWeightDecay"],

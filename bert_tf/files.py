@@ -19,9 +19,9 @@ from bert_tf.errors import InputError
 
 filelock = lazy_loader.load("filelock")     # most commands lock nothing
 
-# Where jobs keep the flags that they were given; with a prefix and a dot, beside files.
+# File of a job's flags in its folder; next to files, with a prefix and a dot.
 FLAGFILE = "flags.txt"
-# What reading a damaged file raises, plain or gzip.
+# Errors of reading a damaged file, plain or gzip.
 READ_ERRORS = (EOFError, OSError, zlib.error)
 # Stands between the final name and the number of the process that writes the file.
 _ASIDE = ".tmp-bert_tf-"
@@ -30,14 +30,14 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 PATH_FLAGS = re.compile(
     "(?:.*_)?(?:file|filelist|dir|checkpoint|path)|ensemble|eval_text|glove_embs|input|masked_lm|"
     "output|peer_python|picture|predecessor|student|teacher")
-# Time for a process that was stopped to release what it holds.
+# Time for a stopped process to release its locks.
 _LOCK_SECONDS = 1.0
 
 
 def leftovers(path: str, ending: str = "") -> list[str]:
     """Lists the files or folders that killed processes left while they wrote `path` aside.
 
-    Names are only those that this module gives: a user's own `path.tmp-old` is not one.
+    Only names that this module gives count: a user's own `path.tmp-old` stays.
     """
     return [found for found in glob.glob(f"{glob.escape(str(path))}{_ASIDE}*{ending}")
             if found.removeprefix(f"{path}{_ASIDE}").removesuffix(ending).isdecimal()]

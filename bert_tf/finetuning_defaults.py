@@ -18,7 +18,7 @@ def _albert(rate: float, batch: int, dropout: float, steps: int, warmup: int,
             "num_train_steps": steps, "num_warmup_steps": warmup, "max_seq_length": length}
 
 
-# The shared settings are under "", those of a size or a task, which come before them, under its
+# Shared settings are under "", settings of a size or a task, which come before them, under its
 # name. google-research/albert classifier_utils.py, race_utils.py, squad_utils.py; fairseq
 # examples/roberta/config/finetuning and README.race.md, and arXiv:1907.11692, table 10, which has
 # 4 epochs with decay for RACE; google-research/electra

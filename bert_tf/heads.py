@@ -90,7 +90,7 @@ def _task(name, objective, module, outputs="C", **options):
 
 
 HEADS = {head.name: head for head in (
-    # The output matrix is the embedding table, with columns beside it in MobileBERT, unless the
+    # The output matrix is the embedding table, with further columns in MobileBERT, unless the
     # objective has one of its own.
     Head("masked_lm", "MaskedLM", "pretraining",
          {**dense("transform/dense", "H", "X"), **norm("transform/LayerNorm", "X"),
@@ -118,7 +118,7 @@ HEADS = {head.name: head for head in (
                               ("token_document", "TokenDocument"),
                               ("sentence_reordering", "SentenceReordering"),
                               ("sentence_distance", "SentenceDistance"))),
-    # These have no weights beside the network's.
+    # These have no weights of their own.
     Head("tied_lm", "TiedLM", "next_token", {}, task=False, exportable=False, huggingface=""),
     Head("sequence_lm", "SequenceLM", "sequence", {},
          task=False, exportable=False, huggingface=""),

@@ -8,10 +8,9 @@ import threading
 def quiet_imports() -> None:
     """Makes Ctrl-C end a program without a traceback while the program is still importing.
 
-    Packages of programs call this before anything else: it is here, and not in the library, because
-    already the library's own import takes long enough to be interrupted. It changes nothing for
-    those who import such a package into a program of their own. See `bert_tf.signals` for the rest
-    of a program's life.
+    Packages of programs call this before anything else. It is not in the library, whose import
+    takes long enough to be interrupted. It changes nothing for Python users of such a package.
+    `bert_tf.signals` serves the rest of a program's life.
     """
     program = sys.argv[0].rpartition("/")[2] if sys.argv else ""
     if (program == "-m" or program.startswith("bert-")) and (

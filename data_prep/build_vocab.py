@@ -1,12 +1,12 @@
-"""Trains a vocabulary on your own text: of WordPiece, byte-level BPE or SentencePiece.
+"""Trains a WordPiece, byte-level BPE or SentencePiece vocabulary on your own text.
 
 Words are cut exactly as the tokenizer cuts them, so every token can be reached. The same text and
 flags give the same files. Byte-level BPE has the special tokens of RoBERTa, and gpt_bpe is GPT's
-encoding; both write merges.txt beside --output_file. SentencePiece has the special tokens of
+encoding; both write merges.txt next to --output_file. SentencePiece has the special tokens of
 ALBERT, XLNet or T5. elmo_words are words between white space, for the recipe elmo; sequence_words
 are the words of the recipes lm_lstm and sa_lstm. In both the most frequent words come first.
 
-With --init_vocab_file words are added to a vocabulary: bert-build-vocab --init_vocab_file --help.
+With --init_vocab_file it adds words to a vocabulary: bert-build-vocab --init_vocab_file --help.
 
 Example:
     bert-build-vocab --input_file=text.txt --output_file=vocab.txt --vocab_size=8000
@@ -52,18 +52,18 @@ _PIECE_BYTES = 1 << 22
 _REPEATED = 1024        # of a word in one text of the library, which takes much memory for each
 _ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json",
             "elmo_words": "", "sequence_words": ""}
-# Files beside --output_file.
+# Files next to --output_file.
 _BESIDE = {"byte_bpe": [byte_bpe.MERGES_FILE], "gpt_bpe": [gpt_bpe.MERGES_FILE]}
 # The marks that the vocabularies of ALBERT and XLNet hold as pieces of their own.
 _MARKS = list("()\"-.–£€")
 
 
 class _Pieces(typing.NamedTuple):
-    """The pieces that a model that uses SentencePiece needs beside those of the text.
+    """Pieces that a SentencePiece model needs in addition to the text's.
 
     Attributes:
-        style: how it prepares text.
-        reserved: arguments of the library: the ids of <unk> and of others, -1 for none.
+        style: preparation of the text.
+        reserved: the library's arguments for the ids of <unk> and others, -1 for none.
         control: pieces that no text becomes, after these.
         defined: pieces that text becomes wherever they are in it.
     """
@@ -125,11 +125,7 @@ def _prepare(line, job):
 
 
 def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Counter:
-    """How often each word of the tokenizer is in the files.
-
-    Raises:
-        InputError: a file is not UTF-8, is a damaged .gz, or no file has a word.
-    """
+    """Counts the tokenizer's words in the files."""
     parts: collections.Counter = collections.Counter()
     cut = {"wordpiece": split_chunks,
            "byte_bpe": lambda line: [word.group() for word in byte_bpe.find_words(line)],
@@ -154,7 +150,8 @@ def count_words(paths: Sequence[str], job: BuildVocabFlags) -> collections.Count
 
 
 def alphabet(words: Mapping[str, int], limit: int) -> tuple[list[str], list[str]]:
-    """The `limit` most frequent characters of `words`, and those that continue a word."""
+    """Returns the `limit` most frequent characters of `words`, and the characters that
+    continue a word."""
     counts: collections.Counter = collections.Counter()
     inside: set[str] = set()
     for word, count in words.items():
@@ -172,11 +169,7 @@ def _check_room(first, job, what, advice):
 
 
 def train_wordpiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """The content of vocab.txt for `words`: {"": text}.
-
-    Raises:
-        InputError: --vocab_size has no room for the characters alone.
-    """
+    """Returns the content of vocab.txt for `words`: {"": text}."""
     starts, continuations = alphabet(words, job.limit_alphabet)
     first = [PADDING, UNKNOWN, CLS, SEP, MASK, *(f"[unused{i}]" for i in range(job.num_unused)),
              *starts, *(f"##{char}" for char in continuations)]
@@ -192,11 +185,7 @@ def train_wordpiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str,
 
 
 def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """The contents of vocab.json and merges.txt for `words`.
-
-    Raises:
-        InputError: --vocab_size has no room for the bytes alone.
-    """
+    """Returns the contents of vocab.json and merges.txt for `words`."""
     first = [*byte_bpe.ROBERTA_ROLES.values(), *byte_bpe.byte_characters()]
     _check_room(first, job, "special tokens and single bytes", "raise it")
     trained = _train(tokenizers.models.BPE(), tokenizers.trainers.BpeTrainer, first, job,
@@ -209,11 +198,7 @@ def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, 
 
 
 def train_gpt_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """The contents of vocab.json and merges.txt for `words`; the special tokens are not in them.
-
-    Raises:
-        InputError: --vocab_size has no room for the characters alone.
-    """
+    """Returns the contents of vocab.json and merges.txt for `words`, without special tokens."""
     known, _ = alphabet(words, job.limit_alphabet)
     first = ["<unk>", *known, *(char + gpt_bpe.END for char in known)]
     _check_room(first, job, "single characters", "raise it or lower --limit_alphabet")
@@ -244,12 +229,8 @@ def _train(model, trainer, first, job, words):
 
 
 def train_sentencepiece(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, bytes]:
-    """The content of spiece.model for `words`, a unigram model with the special pieces of
-    --sentencepiece_style.
-
-    Raises:
-        InputError: --vocab_size has no room for the characters alone.
-    """
+    """Returns the content of spiece.model for `words`, a unigram model with the special pieces of
+    --sentencepiece_style."""
     pieces, file = _PIECES[job.sentencepiece_style], io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -308,11 +289,7 @@ def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:
 
 
 def main(job: BuildVocabFlags) -> None:
-    """Trains and writes the vocabulary.
-
-    Raises:
-        InputError: a flag, a file or the text can't be used.
-    """
+    """Trains and writes the vocabulary."""
     job.check()
     paths = find_files(job.input_file, "input_file")
     folder = os.path.dirname(job.output_file)

@@ -44,11 +44,8 @@ class FinetuningDataFlags:
 
 
 def main(task_flags: TaskFlags, job: FinetuningDataFlags) -> list[dict]:
-    """Makes the records of all splits; nothing is written if any of their files is bad.
-
-    Returns:
-        The manifests.
-    """
+    """Makes the records of all splits and returns their manifests; nothing is written if any file
+    is bad."""
     task = task_flags.read_task()
     options = job.options(task)
     tokenizer = open_tokenizer(job.vocab_file, job.do_lower_case)

@@ -1,18 +1,18 @@
 """Turns text into pre-training records, as BERT's original code does or by another recipe.
 
 The input has one sentence a line and a blank line between documents. The records of --recipe=bert
-are those of google-research/bert create_pretraining_data.py, value for value, for a text that fits
+equal google-research/bert create_pretraining_data.py's, value for value, for a text that fits
 one piece (--piece_bytes); a larger text is cut into pieces of whole documents, each treated as the
 original would treat a separate file. The same command, started again, continues where it stopped.
 
-With --recipe=xlnet the text is read as a stream, and the records are those of zihangdai/xlnet
-data_utils.py.
+With --recipe=xlnet the text is read as a stream, and the records equal those
+that zihangdai/xlnet data_utils.py writes.
 
 With --masking=dynamic the records hold the text without masks, and bert-run-pretraining draws new
-masks each time that it reads a record.
+masks at each reading.
 
-With --train_filelist it reads ERNIE's own data: bert-create-pretraining-data --train_filelist
---help lists the flags.
+With --train_filelist the command reads ERNIE's own data: bert-create-pretraining-data
+--train_filelist --help lists the flags.
 
 Example:
     bert-create-pretraining-data --input_file=text.txt --output_file=/tmp/text.tfrecord \\
@@ -66,11 +66,7 @@ def _check_output(job):
 
 
 def _open_tokenizer(job, recipe):
-    """The tokenizer of the flags.
-
-    Raises:
-        InputError: the vocabulary can't be read, or two can't be mixed.
-    """
+    """Opens the tokenizer of the flags."""
     if not job.second_vocab_file:
         return open_tokenizer(job.vocab_file, job.do_lower_case, **recipe.tokenizer_settings)
     if recipe.tokenizer_settings:

@@ -42,14 +42,7 @@ class DenoisingFlags:
     pack: bool | None = _of_pairs(None, "Put as many pairs of input and target into a row as fit.")
 
     def resolve(self, recipe: Recipe, job: PretrainingDataFlags) -> tuple[Recipe, int]:
-        """The recipe as the flags vary it, and the length of targets; 0 where there are none.
-
-        Args:
-            recipe: that of `job`.
-            job: the other flags.
-
-        Raises:
-            InputError: a flag has no use, or a value can't be.
+        """Returns the recipe with these flags, and the length of targets; 0 where there are none.
         """
         if recipe.denoising is None:
             return recipe, 0

@@ -40,11 +40,8 @@ class ExtendVocabFlags:
 
 
 def read_words(job):
-    """The words of both flags, as the tokenizer will see them, each once.
-
-    Raises:
-        InputError: a file can't be read, or the tokenizer would never see a word as one.
-    """
+    """Returns the words of both flags, as the tokenizer will see them, each once; the tokenizer
+    must see each as one word."""
     places = [("--words", word) for word in job.words]
     for path in find_files(job.input_file, "input_file") if job.input_file else ():
         with open_unpacked(path) as file:
@@ -69,13 +66,8 @@ def read_words(job):
 
 
 def extend(vocabulary, words, fill_unused):
-    """The tokens of `vocabulary` with those of `words` that it lacks.
-
-    Args:
-        vocabulary: `Vocabulary`.
-        words: list of str.
-        fill_unused: whether [unused...] slots are taken first.
-    """
+    """Returns the tokens of `vocabulary` with the words that it lacks; `fill_unused` takes
+    [unused...] slots first."""
     new = [word for word in words if word not in vocabulary.ids]
     unused = fill_unused * sum(map(is_unused, vocabulary.tokens))
     first, rest = iter(new[:unused]), new[unused:]
@@ -84,11 +76,7 @@ def extend(vocabulary, words, fill_unused):
 
 
 def main(job):
-    """Writes the new vocabulary.
-
-    Raises:
-        InputError: a flag or a file can't be used.
-    """
+    """Writes the new vocabulary."""
     tokenizer = open_tokenizer(job.init_vocab_file, job.do_lower_case)
     if tokenizer.name != "wordpiece":
         raise InputError("--init_vocab_file: words can be added to a vocabulary of WordPiece only, "

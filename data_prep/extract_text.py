@@ -65,14 +65,8 @@ class ExtractTextFlags:
 
 
 def source_files(packages):
-    """(name, path) of the Python files of `packages`, in an order that looks random but is fixed.
-
-    Args:
-        packages: names of packages; none for the standard library and all that is installed.
-
-    Raises:
-        InputError: a package is not installed.
-    """
+    """Lists (name, path) of the Python files of `packages`, or without a name of the standard
+    library and all that is installed, in an order that looks random but is fixed."""
     if packages:
         locations = [pair for package in packages for pair in _locations(package)]
     else:
@@ -110,7 +104,7 @@ def _draw(purpose, name):
 
 
 def docstrings(source, name):
-    """The docstrings (list of str) of a module in the order of its lines.
+    """Lists the docstrings of a module in the order of its lines.
 
     Raises:
         ValueError, SyntaxError, RecursionError: the source can't be parsed.
@@ -131,7 +125,6 @@ def documentation(files, note):
     """Yields (name, sentences) of each document; no sentence comes twice.
 
     Args:
-        files: list of (name, path) of Python files.
         note: called with (name) for every file that can't be read.
     """
     seen = set()
@@ -159,11 +152,7 @@ def _sentences_of(texts):
 
 
 def own_text(paths):
-    """Yields (name, sentences) of each document of plain text files, long ones in parts.
-
-    Raises:
-        InputError: a file is not UTF-8.
-    """
+    """Yields (name, sentences) of each document of plain text files, long ones in parts."""
     for path in paths:
         text = "\n".join(line.strip() for piece in corpus.read_pieces([path], 1 << 24)
                          for line in corpus.decode(piece, [path])).strip()
@@ -182,11 +171,7 @@ def _join_blanks(text):
 
 
 def main(job):
-    """Writes the text and prints what it took.
-
-    Raises:
-        InputError: a flag or a file can't be used, or there is no text.
-    """
+    """Writes the text and prints what it took."""
     job.check()
     unread = []
     if job.input_file:

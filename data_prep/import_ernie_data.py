@@ -2,11 +2,11 @@
 
 The data are gzip files with one sample per line, token_ids;sentence_type_ids;position_ids;
 seg_labels;label, and a list of these files. Each line of the list has a file's name, a tab and the
-probability that units are masked in it, and not single tokens. In the first pass, samples, their
-order, negative pairs and masks are those of PaddlePaddle/ERNIE's reader, number for number; further
-passes (--dupe_factor) have seeds of their own. Each record is one sample, with the masks that it
-has in the original's batch. Label 1 means that the second segment follows the first, the opposite
-of BERT's labels.
+probability that its masks are of units, not of single tokens. In the first pass, samples, their
+order, negative pairs and masks equal PaddlePaddle/ERNIE's reader's, number for number; further
+passes (--dupe_factor) have seeds of their own. Each record is one sample, with its masks of the
+original's batch. Label 1 means that the second segment follows the first, the opposite of BERT's
+labels.
 
 Example:
     bert-create-pretraining-data --train_filelist=filelist --output_file=/tmp/ernie.tfrecord \\
@@ -70,14 +70,7 @@ class ImportErnieDataFlags:
 
 
 class PassWriter:
-    """Writes the records of one pass; every worker process has one.
-
-    Args:
-        job: the flags.
-        recipe: `Recipe`.
-        vocabulary: `Vocabulary`.
-        folder: of the manifest.
-    """
+    """Writes the records of one pass; every worker process has one."""
 
     def __init__(self, job: ImportErnieDataFlags, recipe: recipes.Recipe, vocabulary,
                  folder: str) -> None:
@@ -130,11 +123,7 @@ class PassWriter:
 
 
 def _describe(job, recipe, vocabulary, options, files, results):
-    """The manifest but for its shards.
-
-    Raises:
-        InputError: there are no samples.
-    """
+    """Returns the manifest without its shards."""
     counts: collections.Counter = collections.Counter()
     for result in results:
         counts.update(result["counts"])

@@ -33,7 +33,7 @@ _SPANS = Scope("recipes that mask spans, such as spanbert", lambda recipe: (
 class PretrainingDataFlags:
     """Text, records, and how sequences and masks are made of it.
 
-    A flag of the recipe that is None or empty has the recipe's value.
+    A recipe's flag that is None or empty has the recipe's value.
     """
 
     input_file: list[str] = option(REQUIRED, "Text: files, globs or folders, plain or .gz.")
@@ -155,11 +155,7 @@ class PretrainingDataFlags:
         for_=LINES)
 
     def resolve(self) -> recipes.Recipe:
-        """The recipe as the flags vary it.
-
-        Raises:
-            InputError: there is no such recipe, or it has no use for a flag.
-        """
+        """Returns the recipe with these flags."""
         recipe = recipes.find(self.recipe)
         check(self, recipe)
         if (self.span_upper or 1 << 10) < (self.span_lower or 1):
@@ -186,11 +182,7 @@ MASKING_FLAGS = tuple(field.name for field in dataclasses.fields(PretrainingData
 
 
 def _of_task(recipe, job):
-    """The recipe for the task of the flags.
-
-    Raises:
-        InputError: the recipe has other tasks, or other segments than the flags.
-    """
+    """Returns the recipe for the task of the flags."""
     if not LINES.holds(recipe):
         if job.segments not in (None, "streams"):
             raise InputError(f"--segments={job.segments}: recipe {job.recipe} reads a text as a "
@@ -216,11 +208,7 @@ def _of_task(recipe, job):
 
 
 def _vary(recipe, job):
-    """The recipe with what the flags say of its segments, masks and tokenizer.
-
-    Raises:
-        InputError: it has no use for a flag.
-    """
+    """Returns the recipe with the flags' segments, masks and tokenizer."""
     segments: dict[str, Any] = {}
     if job.segments:
         ends = job.segments == "full_sentences" or (
@@ -266,12 +254,12 @@ def _shares(values):
 
 
 def needs_entities(recipe: recipes.Recipe) -> bool:
-    """Whether masks are drawn of entities."""
+    """Returns whether entities are masked."""
     return "ner_span" in recipe.corruption.settings.get("schemes", ())
 
 
 def needs_tags(recipe: recipes.Recipe) -> bool:
-    """Whether the tags of words decide about masks."""
+    """Returns whether masks depend on the tags of words."""
     return recipe.corruption.units == "tags" or needs_entities(recipe)
 
 

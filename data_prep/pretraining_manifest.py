@@ -1,4 +1,4 @@
-"""What the manifest of pre-training records says of them, and what they depend on."""
+"""The manifest of pre-training records, and the values that they depend on."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ from bert_tf.recipes.corruption import MaskTokens, Segments
 from bert_tf.tokenization.vocabulary import Vocabulary
 from data_prep.pretraining_flags import MASKING_FLAGS, SHARE_FLAGS, PretrainingDataFlags
 
-# Flags that leave the records as they are, and those that the recipe in the manifest describes.
+# Flags that leave the records as they are, and flags that the recipe in the manifest describes.
 _NO_OPTIONS = ("input_file", "output_file", "num_workers", "vocab_file", "second_vocab_file",
                "recipe", "segments",
                "masking", "mask_shares", "random_next_sentence", "shuffle_prob", "masking_units",
@@ -34,7 +34,7 @@ def options_of(job: PretrainingDataFlags) -> dict[str, Any]:
 
 
 def draws_of_corpus(recipe: Recipe) -> bool:
-    """Whether training needs how often the text has each token."""
+    """Returns whether training needs the number of each token in the text."""
     made = recipe.corruption
     return recipe.network == "SequenceLstm" or masking.find(made).by_rarity or (
         made.dynamic and made.replace_from == "corpus")
@@ -42,14 +42,7 @@ def draws_of_corpus(recipe: Recipe) -> bool:
 
 def describe_all(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, options: dict
                  ) -> dict[str, Any]:
-    """What the manifests of all recipes hold.
-
-    Args:
-        job: the flags.
-        recipe: that of the records.
-        vocabulary: of their tokenizer.
-        options: those of `options_of`, and others that the records depend on.
-    """
+    """Returns the part that the manifests of all recipes share."""
     return {
         "format": "bert_tf pre-training records 1",
         "recipe": recipe.describe(),
@@ -69,15 +62,7 @@ def describe_all(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabula
 
 def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, options: dict,
              results: list[dict]) -> dict[str, Any]:
-    """The manifest but for its shards.
-
-    Args:
-        job, recipe, vocabulary, options: see `describe_all`.
-        results: what `TextJob` returned of each piece.
-
-    Raises:
-        InputError: there was no text.
-    """
+    """Returns the manifest without its shards; `results` are `TextJob`'s, one for each piece."""
     counts, rates = statistics.merge(results)
     if not counts.get("instances"):
         raise InputError(f"--input_file: there is no text in {', '.join(job.input_file[:3])}.")
@@ -96,13 +81,8 @@ def describe(job: PretrainingDataFlags, recipe: Recipe, vocabulary: Vocabulary, 
 
 def fingerprint_of(job: PretrainingDataFlags, recipe: Recipe, options: dict, vocabulary: Vocabulary,
                    pieces: list[int], folder: str) -> dict[str, Any]:
-    """What the shards depend on. An earlier version's records of the same flags have an equal one.
-
-    Args:
-        job, recipe, options, vocabulary: see `describe_all`.
-        pieces: the checksums of the text's pieces.
-        folder: of the manifest.
-    """
+    """Returns the values that the shards depend on, with the checksums of the text's pieces. An
+    earlier version's records of the same flags have an equal fingerprint."""
     found = {"options": options, "vocabulary": vocabulary.hash, "pieces": pieces,
              "output_file": [os.path.relpath(name, folder) for name in job.output_file]}
     made = recipe.corruption

@@ -8,7 +8,7 @@ _HEADING_MARK = "\0"
 _ANY = 1 << 16      # deeper than any line
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
 _HEADING = re.compile(r"^(.*)\n[ \t]*([-=~^#*\"'`+])\2{2,}[ \t]*$", re.M)
-# Sections of lists and code, of which nothing is prose; numpy underlines their names.
+# Sections of lists and code, without prose; numpy underlines their names.
 _LISTS = (r"Parameters|Other Parameters|Args|Arguments|Keyword Arguments?|Kwargs|Attributes|Methods"
           r"|Returns?|Yields?|Raises|Warns|Inputs?|Outputs?|Input shape|Output shape|Call arguments"
           r"|Reference|References|Examples?|Usage|Example usage|See Also|Routines|Functions|Classes"
@@ -38,7 +38,7 @@ _COMMON = frozenset("the a an is are of to and in this that for it be by as with
 
 
 def paragraphs(text):
-    """The paragraphs of prose (list of str, one line each) in a docstring.
+    """Lists the paragraphs of prose in a docstring, one line each.
 
     Code, doctests, tables, headings, lists of parameters and directives are left out; an item of a
     list is a paragraph.
@@ -116,7 +116,7 @@ def sentences(paragraph):
 
 
 def is_english(sentence):
-    """Whether this is a whole English sentence of words, rather than code or a fragment."""
+    """Returns whether this is a whole English sentence of words, not code or a fragment."""
     words = sentence.split()
     return (4 <= len(words) <= 100 and sentence[0] in _OPENING and sentence.isascii()
             and not _CODE.search(sentence)

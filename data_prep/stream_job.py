@@ -68,14 +68,7 @@ class StreamFlags:
         least=0, rare=True)
 
     def shape(self, job) -> stream_records.Shape:
-        """The form of the records.
-
-        Args:
-            job: `PretrainingDataFlags`.
-
-        Raises:
-            InputError: some values do not go together.
-        """
+        """Returns the form of the records."""
         size, rows = job.max_seq_length, self.bsz_per_host
         if size % 2 or size < 10:
             raise InputError(f"--max_seq_length is {size}; it must be even, and at least 10.")
@@ -99,11 +92,7 @@ class StreamFlags:
         return stream_records.Shape(size, reuse, job.max_predictions_per_seq or None, rows, **given)
 
     def parts(self, job) -> list[tuple[int, int]]:
-        """(task, pass) of each shard.
-
-        Raises:
-            InputError: there is no such task.
-        """
+        """Lists (task, pass) of each shard."""
         tasks = list(range(self.num_task))
         if job.task:
             if job.task not in map(str, tasks):
@@ -158,16 +147,13 @@ class StreamJob:
     """Makes the shard of one task in one pass at a call, for `make_shards`; every worker process
     has a copy.
 
-    The original does not seed Python's generator; its seed here is the piece's. numpy's has the
+    The original does not seed Python's generator; its seed here is the piece's. Numpy's is the
     original's seed, 100 * task + pass.
 
     Attributes:
-        folder: the manifest's; shards are named from there.
-        fingerprint: what the shards depend on.
-        defaults: of the fingerprint's options.
-
-    Raises:
-        InputError: flags do not go together, or a task has no file.
+        folder: the manifest's; shards are named relative to it.
+        fingerprint: values that the shards depend on.
+        defaults: defaults of the fingerprint's options.
     """
 
     job: PretrainingDataFlags
@@ -259,11 +245,7 @@ class StreamJob:
             yield batch
 
     def describe(self, results: list[dict]) -> dict[str, Any]:
-        """Returns the manifest but for its shards, given what the calls returned.
-
-        Raises:
-            InputError: the text is too short for a single batch.
-        """
+        """Returns the manifest without its shards, made from the calls' results."""
         counts = collections.Counter[str]()
         for result in results:
             counts.update(result["counts"])

@@ -35,14 +35,11 @@ class TextJob:
     """Makes the shards of one piece at a call, for `make_shards`; every worker process has a copy.
 
     Attributes:
-        folder: the manifest's; shards are named from there.
-        target_length: T, where the records are inputs and targets.
-        rows: of a batch, for recipes whose sequences continue from batch to batch.
-        fingerprint: what the shards depend on.
-        defaults: of the fingerprint's options.
-
-    Raises:
-        InputError: the text is not UTF-8, or the phrases can't be read.
+        folder: the manifest's; shards are named relative to it.
+        target_length: T, length of targets, in records of inputs and targets.
+        rows: rows of a batch, for recipes whose sequences continue from batch to batch.
+        fingerprint: values that the shards depend on.
+        defaults: defaults of the fingerprint's options.
     """
 
     job: PretrainingDataFlags

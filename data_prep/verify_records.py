@@ -1,7 +1,7 @@
 """Checks records: every byte, every record, and the manifest's figures.
 
-The records may be those of any recipe or task. Each problem is printed with its file and record
-(counted from 0); the exit status is 1 if there is any. Without a manifest beside the shards only
+The records may be of any recipe or task. Each problem is printed with its file and record
+(counted from 0); the exit status is 1 if there is any. Without a manifest next to the shards only
 the records themselves are checked.
 
 Example:
@@ -66,10 +66,7 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
     """Yields a sentence for each problem of a shard.
 
     Args:
-        path: the TFRecord file.
-        record: its manifest, or None.
-        entry: its entry in the manifest, or None.
-        vocab_size: ids must be below this; 0 for that of the manifest, if any.
+        vocab_size: the bound of ids; 0: the manifest's, if any.
     """
     if not os.path.exists(path):
         yield f"{path}: the manifest names it, but it is not there."
@@ -102,7 +99,7 @@ def _batches(path):
 
 
 def _read_format(path, record, vocab_size):
-    """The `RecordFormat` that the manifest describes; that of the first record if there is none."""
+    """Reads the `RecordFormat` from the manifest, or from the first record if there is none."""
     if not record:
         return dataclasses.replace(RecordFormat.of_file(path), vocab_size=vocab_size or None)
     recipe, task, described = record.get("recipe"), record.get("task"), record_features(record)
@@ -137,15 +134,10 @@ def _check_messages(messages, form, record, order=None):
 
 def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[str, Any]
                   ) -> dict[str, np.ndarray]:
-    """The records with values that no job writes.
+    """Finds the records with values that no job writes.
 
-    Args:
-        f: the values of each feature, [B, length].
-        form: the format of the records.
-        record: their manifest; empty if there is none.
-
-    Returns:
-        {a sentence that names the problem: bool [B], the records that have it}.
+    `f` holds the values of each feature, [B, length]. Returns {a sentence that names the problem:
+    bool [B], whether a record has it}.
     """
     if "is_masked" in form.names:
         return verify_streams.find_problems(f, form.ends(), record)
@@ -200,7 +192,7 @@ def _label_problems(f, form, length):
 
 
 def _pair_problems(f, form):
-    """Those of inputs and targets."""
+    """Finds problems of inputs and targets."""
     problems = {f"{name} is not below {end}.": _outside(f[name], end)
                 for name, end in form.ends().items()}
     for name in {"encoder_input_tokens", "decoder_target_tokens"} & form.names:
@@ -227,8 +219,8 @@ def _outside(values, end):
 
 
 def _mask_problems(f, length, layout):
-    """Those of masked tokens; `length` [B, 1] counts the tokens of the sequence, `layout` those at
-    its ends that are never masked."""
+    """Finds problems of masked tokens; `length` [B, 1] counts the tokens of the sequence, `layout`
+    the tokens at its ends that are never masked."""
     positions, used = f["masked_lm_positions"], f["masked_lm_weights"] > 0
     return {
         "a masked position is [CLS] or lies in the padding.":
@@ -242,11 +234,7 @@ def _mask_problems(f, length, layout):
 
 
 def main(job: VerifyRecordsFlags) -> None:
-    """Prints the problems of all shards.
-
-    Raises:
-        InputError: there are any.
-    """
+    """Prints the problems of all shards; InputError if there are any."""
     problems = checked = records = 0
     for path, record, entry in _shards(find_files(job.input_file, "input_file")):
         checked += 1

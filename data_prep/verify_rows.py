@@ -8,16 +8,8 @@ import numpy as np
 
 def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Mapping[str, Any]
                   ) -> dict[str, np.ndarray]:
-    """The records with values that no job writes.
-
-    Args:
-        f: the values of each feature, [B, length].
-        ends: what the values of a feature must be below.
-        record: their manifest; empty if there is none.
-
-    Returns:
-        {a sentence that names the problem: bool [B], the records that have it}.
-    """
+    """Finds the records with values that no job writes, as `verify_records.find_problems`; a
+    feature's values must be below `ends`."""
     problems = {f"{name} is not below {end}.": ((f[name] < 0) | (f[name] >= end)).any(1)
                 for name, end in ends.items()}
     if "next_token_weights" in f:
@@ -38,7 +30,8 @@ def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Map
 
 
 def _breaks(read, expected, prefix, record):
-    """Where a token is not the one expected, nor the first of a sentence after the last of one."""
+    """Returns whether a token is neither the one expected nor the first of a sentence after the
+    last of one."""
     first, last = record["vocabulary"]["cls_id"], record["vocabulary"]["sep_id"]
     if prefix:
         first, last = last, first
@@ -46,19 +39,15 @@ def _breaks(read, expected, prefix, record):
 
 
 class Order:
-    """Finds records that do not continue the one of their row in the batch before.
-
-    Args:
-        record: the manifest.
-    """
+    """Finds records that do not continue their row of the batch before."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._record, self._rows = record, record["options"]["bsz_per_host"]
         self._before: dict[str, np.ndarray] = {}
 
     def broken(self, f: dict[str, np.ndarray]) -> np.ndarray:
-        """bool [B]: those of the next records of a shard, given their features [B, length]."""
-        if "is_start" in f:     # whether a text goes on shows only at its weights
+        """Returns bool [B] for the next records of a shard, given their features [B, length]."""
+        if "is_start" in f:     # whether a text continues shows only at its weights
             weights, ids = f["next_token_weights"][:, -1], f["next_token_ids"][:, -1]
             now = {"": (np.where(f["is_start"][:, 0] == 1, -1, f["input_ids"][:, 0]),
                         np.where(weights > 0, ids, -1))}

@@ -8,16 +8,8 @@ import numpy as np
 
 def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Mapping[str, Any]
                   ) -> dict[str, np.ndarray]:
-    """The records with values that no job writes.
-
-    Args:
-        f: the values of each feature, [B, length].
-        ends: what the values of a feature must be below.
-        record: their manifest; empty if there is none.
-
-    Returns:
-        {a sentence that names the problem: bool [B], the records that have it}.
-    """
+    """Finds the records with values that no job writes, as `verify_records.find_problems`; a
+    feature's values must be below `ends`."""
     segments, change = f["seg_id"], np.diff(f["seg_id"], axis=1)
     problems = {f"{name} is not below {end}.": ((f[name] < 0) | (f[name] >= end)).any(1)
                 for name, end in {**ends, "is_masked": 2, "label": 2}.items()}
@@ -28,7 +20,7 @@ def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Map
         return problems
     options, vocabulary = record["options"], record["vocabulary"]
     ids, reuse = f["input"], options["reuse_len"]
-    # The last place of segments 0 and 1 is that of a separator.
+    # The last place of segments 0 and 1 is a separator's.
     is_last = np.pad(change != 0, ((0, 0), (0, 1)))
     problems["the segments do not end with <sep>, <sep> and <cls>."] = (
         (ids[is_last].reshape(-1, 2) != vocabulary["sep_id"]).any(1)
@@ -47,11 +39,7 @@ def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Map
 
 
 class Order:
-    """Finds records that do not continue the one of their row in the batch before.
-
-    Args:
-        record: the manifest.
-    """
+    """Finds records that do not continue their row of the batch before."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._rows = record["options"]["bsz_per_host"]
@@ -60,7 +48,7 @@ class Order:
         self._seen = 0
 
     def broken(self, f: dict[str, np.ndarray]) -> np.ndarray:
-        """bool [B]: those of the next records of a shard, given their features [B, length]."""
+        """Returns bool [B] for the next records of a shard, given their features [B, length]."""
         # The token after the first part is where the next batch begins.
         expected = np.concatenate([self._expected, f["target"][:, self._reuse - 1]])
         firsts = f["input"][:, 0]

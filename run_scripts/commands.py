@@ -21,8 +21,8 @@ from bert_tf.errors import InputError, choose_from
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP = {"--help", "-h", "-help", "--helpfull"}
-# The module of each command, whose `run` is the program; or that of several programs, of which the
-# first argument names one.
+# The module of each command, whose `run` is the program; or a package of several programs, one of
+# which the first argument names.
 COMMANDS = {
     # Text and records.
     "bert-extract-text": "data_prep.extract_text",
@@ -85,9 +85,10 @@ OLD_NAMES = {
 
 
 def programs(command: str) -> dict[str, str]:
-    """{name: module} of the programs of a command that is several; {} if they are not there.
+    """Returns {name: module} of the programs of a command that is several; {} if they are not
+    there.
 
-    Those of a package are its files with a function `run`.
+    A package's programs are its files with a function `run`.
     """
     if command == "bert-finetune":
         return {name: f"run_scripts.run_{name.replace('-', '_')}" for name in _FINETUNE}
@@ -118,7 +119,7 @@ def given_flags(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _find_program(command):
-    """The module that the first argument names, which is taken away, or that the flags decide;
+    """Returns the module that the first argument names, which is removed, or that the flags decide;
     prints help, and ends the program, if none does."""
     found = programs(command)
     if not found:

@@ -52,11 +52,7 @@ class ConvertFlags:
 
 
 def main(job: ConvertFlags) -> None:
-    """Converts and prints the account.
-
-    Raises:
-        InputError: the checkpoint or a flag can't be used.
-    """
+    """Converts and prints the account."""
     if not (job.output or job.dry_run):
         raise InputError("give --output, the folder to write, or --dry_run.")
     changes = checkpoints.Changes(**{field.name: getattr(job, field.name)

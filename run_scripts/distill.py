@@ -1,14 +1,14 @@
-"""Trains a small model, the student, to answer as a fine-tuned one, its teacher, or as several.
+"""Trains a small model, the student, to answer as one or several fine-tuned models, its teachers.
 
-The teachers label the task's training file and any number of further texts. This is done once:
-their answers are kept in the records of --output_dir. The student learns from these answers, and
-from gold labels where there are some. --recipe names a published method, whose weights, temperature
-and form of the loss are flags. --output_dir gets what bert-finetune writes there: the student is a
-model like any other. The same command started again continues where it stopped.
+The teachers label the task's training file and any number of further texts once: the records in
+--output_dir keep their answers. The student learns from these answers, and from gold labels where
+there are some. --recipe names a published method, whose weights, temperature and form of the loss
+are flags. --output_dir gets what bert-finetune writes there: the student is a model like any other.
+The same command started again continues where it stopped.
 
 --student is a configuration, such as {"vocab_size": 30522, "hidden_size": 256, "num_hidden_layers":
 4, "num_attention_heads": 4, "intermediate_size": 1024}, which begins with random weights, or the
-folder of a model, of which --student_layers takes some layers.
+folder of a model, from which --student_layers takes some layers.
 
 With --recipe=theseus the layers of a fine-tuned model are replaced instead, and other flags apply:
 bert-distill --recipe=theseus --help.
@@ -125,11 +125,7 @@ class DistillFlags:
         "same tokenizer may share it.", rare=True)
 
     def row(self) -> Distillation:
-        """The way of distillation, with the weights of the flags.
-
-        Raises:
-            InputError: a flag is of another recipe, or a weight can't be used.
-        """
+        """Returns the way of distillation, with the weights of the flags."""
         flags.check(self)
         row = find_distillation(self.recipe).with_soft(
             self.soft_weight, self.gold_weight, form=self.soft_loss,

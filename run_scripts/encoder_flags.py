@@ -39,11 +39,7 @@ class EncoderFlags:
 
 
     def open(self) -> Any:
-        """The `bert_tf.models.Model` of the flags.
-
-        Raises:
-            InputError: there is no checkpoint or no vocabulary, or they and the flags don't fit.
-        """
+        """Opens the `bert_tf.models.Model` of the flags, which must have a vocabulary."""
         model = bert_tf.open_model(self.init_checkpoint, self.bert_config_file, self.vocab_file,
                                   self.do_lower_case)
         config = model.config

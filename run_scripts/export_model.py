@@ -8,7 +8,7 @@ letter newer than Unicode 13) is refused with an error. The other formats take `
 `input_mask` and `segment_ids`; in LiteRT these have the length --max_seq_length.
 
 The task, its labels, the vocabulary and the lengths of a fine-tuned model are read from the files
-beside it; for other models, flags give them. --verbosity=1 shows what TensorFlow and the
+next to it; for other models, flags give them. --verbosity=1 shows what TensorFlow and the
 converters log.
 """
 
@@ -100,12 +100,8 @@ class ExportFlags:
 
 
 def resolve(job: ExportFlags, model: Any) -> ExportFlags:
-    """The flags with what they leave open: as saved with the model, a `bert_tf.models.Model`, else
-    the default.
-
-    Raises:
-        InputError: the model can't be exported so.
-    """
+    """Returns the flags, completed from what was saved with the model, a `bert_tf.models.Model`,
+    else with defaults."""
     saved = model.saved
     found = {"task": "encoder", **_DEFAULTS}
     if saved:
@@ -132,15 +128,7 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
 
 
 def build(job: ExportFlags, model: Any):
-    """The encoder, or the Learner of the task, with every weight from the checkpoint.
-
-    Args:
-        job: the resolved flags.
-        model: the `bert_tf.models.Model`.
-
-    Raises:
-        InputError: the checkpoint can't be used, or has no head of the task.
-    """
+    """Builds the encoder, or the Learner of the task, with every weight from the checkpoint."""
     head, saved = HEADS.get(job.task), model.saved
     if not head:
         return model.learner(heads=()).encoder
@@ -152,15 +140,7 @@ def build(job: ExportFlags, model: Any):
 
 
 def make_module(network, job: ExportFlags, model: Any):
-    """The tf.Module to export.
-
-    Args:
-        network: what `build` returned.
-        job, model: see `build`.
-
-    Raises:
-        InputError: the vocabulary or the length doesn't fit the model.
-    """
+    """Makes the tf.Module to export."""
     encoder = getattr(network, "encoder", network)
     if job.format == "ids" and hasattr(encoder, "generate"):
         return export.GenerationModel(network, job.max_target_length, job.beams)
@@ -184,11 +164,7 @@ def make_module(network, job: ExportFlags, model: Any):
 
 
 def write(job: ExportFlags, model: Any) -> str:
-    """Builds the model and writes the export.
-
-    Returns:
-        A line about what was written.
-    """
+    """Builds the model, writes the export, and returns a line that reports it."""
     module = make_module(build(job, model), job, model)
     if job.format in ("text", "ids"):
         path = export.save_model(module, job.output, job.version)
@@ -201,11 +177,7 @@ def write(job: ExportFlags, model: Any) -> str:
 
 
 def main(job: ExportFlags) -> None:
-    """Checks the flags, then reads the model and writes the export.
-
-    Raises:
-        InputError: a flag, the vocabulary or the checkpoint can't be used.
-    """
+    """Checks the flags, then reads the model and writes the export."""
     model = bert_tf.open_model(job.init_checkpoint)
     job = resolve(job, model)
     job.check()

@@ -63,14 +63,7 @@ class ExtractFeaturesFlags(EncoderFlags):
 
 
 def read_layers(names: list[str], count: int) -> list[int | str]:
-    """The layers that --layers names: ints, or "embeddings".
-
-    Args:
-        names: list of str.
-        count: how many layers the model has.
-
-    Raises:
-        InputError: there is no such layer, or it is named twice.
+    """Returns the layers that --layers names, ints or "embeddings", of a model with `count` layers.
     """
     layers = []
     for name in map(str.strip, names):
@@ -90,11 +83,7 @@ def read_layers(names: list[str], count: int) -> list[int | str]:
 
 
 def count_lines(path: str) -> int:
-    """The number of lines of --input_file, all of which can be read.
-
-    Raises:
-        InputError: there is none, or it is no text; names the line.
-    """
+    """Counts the lines of --input_file, which must all be readable."""
     if not os.path.isfile(path):
         raise InputError(f"--input_file: there is no file {path}.")
     count = sum(map(len, read_lines(path, _PIECE_LINES)))
@@ -105,12 +94,8 @@ def count_lines(path: str) -> int:
 
 def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
                   ) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
-    """The compiled function from the features that the network reads, int32 [B, S], to a list of
-    the vectors of `layers`: float32 [B, S, H], or pooled [B, H].
-
-    Raises:
-        InputError: the checkpoint can't be used, or has no pooler where that is asked for.
-    """
+    """Compiles the function from the features that the network reads, int32 [B, S], to a list of
+    the vectors of `layers`: float32 [B, S, H], or pooled [B, H]."""
     encoder = networks.build(model.config, dtype=POLICIES[job.dtype])
     account = model.load(encoder)
     if account.missing and layers == ["pooler"]:
@@ -138,11 +123,7 @@ def compile_model(job: ExtractFeaturesFlags, model: Any, layers: list
 
 
 class Progress:
-    """Counts what is done, and reports it every few seconds.
-
-    Args:
-        total: the lines of the whole file.
-    """
+    """Counts the lines and tokens done, and reports them every few seconds."""
 
     def __init__(self, total):
         self._total, self._lines, self._tokens = total, 0, 0
@@ -150,9 +131,8 @@ class Progress:
         self._cpu_start = time.process_time()
 
     def add(self, lines, tokens):
-        """Notes that so much more is done; of a piece, whose long lines come first, a part of the
-        tokens counts as the same part of the lines.
-        """
+        """Adds to the count; of a piece, whose long lines come first, a part of the tokens counts
+        as the same part of the lines."""
         self._lines += lines
         self._tokens += tokens
         now = time.monotonic()
@@ -173,11 +153,7 @@ class Progress:
 
 def split(rows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """Yields (start, end) of runs of texts that have at most `most` rows together, or of one text.
-
-    Args:
-        rows: int [N], how many each text has.
-        most: int.
-    """
+    `rows` is int [N]."""
     ends = np.cumsum(rows)
     start = 0
     while start < len(rows):
@@ -188,19 +164,14 @@ def split(rows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 
 
 class Extraction:
-    """The vectors of a whole file.
-
-    Attributes:
-        cut: how many lines were too long.
-    """
+    """The vectors of a whole file. `cut` counts the lines that were too long."""
 
     def __init__(self, job, widths, run_model, progress):
-        """
+        """Opens an extraction.
+
         Args:
-            job: `ExtractFeaturesFlags`.
-            widths: dict of the layers, how many numbers each one's vectors have.
-            run_model: what `compile_model` gives.
-            progress: `Progress`.
+            widths: dict of the layers, the numbers of each one's vectors.
+            run_model: result of `compile_model`.
         """
         self._job, self._widths = job, widths
         self._run_model, self._progress = run_model, progress
@@ -245,11 +216,7 @@ class Extraction:
 
 
 def main(job: ExtractFeaturesFlags) -> None:
-    """Checks everything, then extracts.
-
-    Raises:
-        InputError: a flag or a file can't be used.
-    """
+    """Checks everything, then extracts."""
     form = job.output_format or vectors.format_of(job.output_file)
     make_folder(os.path.dirname(job.output_file), "output_file")
     total = count_lines(job.input_file)

@@ -13,17 +13,15 @@ from bert_tf.options import defaults_of, read_json
 
 
 class KeptResults:
-    """Results in a JSON file, written as they arrive: a run that is finished is not run again.
+    """Results in a JSON file, written as they arrive: a finished run is not repeated.
 
     Args:
-        path: the file.
-        settings: what must be equal for results to be comparable.
-        forgets: whether results that were made with other settings are forgotten.
-        contents: what identifies the files that results depend on, which earlier versions did not
-            keep; a name that is absent on disk is not compared.
+        forgets: whether results of other settings are dropped.
+        contents: values that identify the files that results depend on; a name that is absent on
+            disk, as in files of earlier versions, is not compared.
 
     Raises:
-        InputError: the file's results were made with other settings, and are not forgotten.
+        InputError: the file's results were made with other settings, and are not dropped.
     """
 
     def __init__(self, path: str, settings: dict[str, Any], forgets: bool = False,
@@ -40,7 +38,7 @@ class KeptResults:
             write_json(path, self._content)
 
     def get(self, *keys: str, measure: Callable[[], Any]) -> Any:
-        """The result under these keys; that of `measure()`, which is kept, if there is none yet."""
+        """Returns the result under these keys; without one, measures and keeps it."""
         *folders, name = keys
         place = functools.reduce(lambda owner, key: owner.setdefault(key, {}), folders,
                                  self._content)
@@ -56,11 +54,11 @@ class KeptResults:
 
 
 class KeptComparison:
-    """A command that goes on where it was stopped: the base of its dataclass of flags, which has
+    """A command that resumes where it was stopped: the base of its dataclass of flags, which has
     `output_dir`.
 
     Attributes:
-        free: flags that may change when it goes on.
+        free: flags that may change when it resumes.
     """
 
     free: ClassVar[tuple[str, ...]] = ("num_trials",)
@@ -71,7 +69,7 @@ class KeptComparison:
         check(self)
 
     def settings(self) -> dict[str, Any]:
-        """What must be equal for results to be comparable."""
+        """Returns the values that must be equal for results to be comparable."""
         values = dataclasses.asdict(self)       # type: ignore[call-overload]
         return {name: value for name, value in values.items()
                 if name not in ("output_dir", *self.free)}
@@ -81,15 +79,8 @@ class KeptComparison:
         return os.path.join(self.output_dir, *parts)
 
     def open_results(self, *others: Any) -> KeptResults:
-        """The results in the output folder, which is made.
-
-        Args:
-            others: further dataclasses of flags, of which those that differ from their defaults
-                must be equal too.
-
-        Raises:
-            InputError: they are of other flags.
-        """
+        """Opens the results in the output folder, which is made. Flags of `others` that differ from
+        their defaults must be equal too."""
         make_folder(self.output_dir, "output_dir")
         settings = self.settings()
         for other in others:

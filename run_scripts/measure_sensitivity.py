@@ -54,11 +54,7 @@ class SensitivityFlags(KeptComparison):
     free: ClassVar = ("measure_sensitivity", "bits", "sensitive_layers", "samples", "batch_size")
 
     def few_and_many(self) -> tuple[int, int]:
-        """The two numbers of bits.
-
-        Raises:
-            InputError: there are no two.
-        """
+        """Returns the two numbers of bits."""
         try:
             few, many = map(int, self.bits)
         except ValueError:
@@ -97,11 +93,7 @@ def measure(job: SensitivityFlags, split: "MeasuredSplit", results: KeptResults
 
 
 def main(task_flags: TaskFlags, job: SensitivityFlags) -> None:
-    """Measures and prints.
-
-    Raises:
-        InputError: the model or the task can't be used.
-    """
+    """Measures and prints."""
     job.check()
     bits = job.few_and_many()
     results = job.open_results(task_flags)

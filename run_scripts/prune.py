@@ -7,13 +7,13 @@
 
 Heads are switched off step by step, and the model is scored after each, without any training
 (Michel, Levy, Neubig, arXiv:1905.10650). --parts takes units of the feed-forward networks or whole
-layers instead. Beside each score is the probability that so large a difference is due to chance.
-The command writes prune.json and the curve, prune.png. It keeps each score in scores.json, so that
-the same command, started again, continues there.
+layers instead. Each score has the probability that so large a difference is due to chance. The
+command writes prune.json and the curve, prune.png. It keeps each score in scores.json, from which
+the same command resumes.
 
 --actually_prune removes what is off after the last step, and writes the smaller model into the
-folder "model" of --output_dir, for everything that takes a fine-tuned model. Its answers are
-compared with those of the model whose parts are only switched off, and both are timed.
+folder "model" of --output_dir, for everything that takes a fine-tuned model. Its answers and speed
+are compared with the model whose parts are only switched off.
 """
 
 import dataclasses

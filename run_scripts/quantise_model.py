@@ -30,11 +30,7 @@ class QuantiseFlags(QuantisationFlags):
 
 
 def main(job: QuantiseFlags) -> None:
-    """Reads the model and writes the integers.
-
-    Raises:
-        InputError: there is no fine-tuned model, or its numbers are not to be rounded.
-    """
+    """Reads the model and writes the integers."""
     if os.path.realpath(job.output) == os.path.realpath(job.init_checkpoint):
         raise InputError(f"--output is the folder of --init_checkpoint, {job.output}; name "
                          "another.")

@@ -103,11 +103,7 @@ def _train(job, folder, train_records, eval_records, vocab):
 
 
 def main(job: QuickstartFlags) -> None:
-    """Runs all parts and prints what they made.
-
-    Raises:
-        InputError: a part failed, or the model learned nothing.
-    """
+    """Runs all parts and prints what they made."""
     start = time.monotonic()
     os.chdir(job.working_dir)
     if job.input_file:

@@ -1,8 +1,8 @@
 """Pre-trains a model on records: BERT with masked LM and next sentence prediction, or a relative.
 
 The records come from create_pretraining_data, and their manifest names the recipe that they were
-made for, so that --recipe need not be given again. The same command started again goes on where it
-stopped, and ends with the very weights of a run that was never stopped. To go on with longer
+made for, so that --recipe need not be given again. The same command started again continues where
+it stopped, and ends with the very weights of a run that was never stopped. To continue with longer
 sequences, as the original recipe does for its last tenth, give the other records and lengths with
 the same --output_dir; the optimizer is carried over:
 
@@ -57,8 +57,8 @@ def main(job: PretrainingFlags, settings: TrainSettings,
          generator: GeneratorSettings | None = None,
          stack: StackingSettings | None = None,
          transfer: TransferSettings | None = None) -> "training.Trainer | None":
-    """Checks everything, then trains and evaluates; returns the trainer of the last stage that
-    was reached."""
+    """Checks everything, then trains and evaluates; returns the trainer of the last stage that was
+    reached."""
     if not (job.do_train or job.do_eval):
         raise InputError("give --do_train, --do_eval or both.")
     config = read_network(job)
@@ -113,11 +113,7 @@ def _make(config, recipe, terms, of_learners, dtype):
 
 def schedule(job: PretrainingFlags, settings: TrainSettings, stack: StackingSettings,
              records: "data.RecordSet | data.TaskMixture") -> "data.RecordSet | data.TaskMixture":
-    """The records; those of several tasks with their schedule.
-
-    Raises:
-        InputError: a flag does not go with them.
-    """
+    """Returns the records; records of several tasks with their schedule."""
     if records.tasks and stack.stack_layers:
         raise InputError("--stack_layers: its stages and those of --task_schedule do not go "
                          "together; leave it out, or train on records of another recipe.")

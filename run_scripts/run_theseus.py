@@ -63,7 +63,7 @@ class TheseusFlags:
 
 @dataclasses.dataclass
 class Replacement:
-    """How the successor of a run is trained; see `open_run`."""
+    """Training of a run's successor; see `open_run`."""
 
     flags: TheseusFlags
     replacing: Replacing
@@ -74,7 +74,7 @@ class Replacement:
                                       plan.model.max_seq_length, plan.options, folder)
 
     def goal(self, goal, plan):
-        """The `Goal` of the successor, from that of a model alone."""
+        """Returns the `Goal` of the successor, made from a single model's."""
         replacing, clips_all = self.replacing, self.flags.clip_all_gradients
 
         def learner(network, heads):
@@ -111,7 +111,7 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The original's settings, but for those that count steps otherwise."""
+    """Returns the original's settings, except settings that count steps in another way."""
     del given
     return "arXiv:2002.02925", _DEFAULTS
 

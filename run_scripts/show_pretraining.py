@@ -1,4 +1,4 @@
-"""Shows what a pre-training run learned: scores beside baselines, guesses, and curves as a picture.
+"""Shows what a pre-training run learned: scores with baselines, guesses, and curves as a picture.
 
 Example:
     bert-show-pretraining --output_dir=run --vocab_file=vocab.txt --input_file=train.tfrecord \\
@@ -23,7 +23,7 @@ from bert_tf.tokenization.vocabulary import check_fits
 from bert_tf.training.reporting import read_metrics
 
 _SENTENCES, _GUESSES = 5, 5
-# By objective: its title, and what the baselines of its loss and its accuracy are.
+# By objective: its title, and the names of the baselines of its loss and its accuracy.
 _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
            "next_token": ("next token", "unigram", "most frequent token"),
            "permutation_lm": ("permutation LM", "unigram", "most frequent token"),
@@ -45,8 +45,8 @@ class ShowPretrainingFlags:
 
 
 def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
-    """The records of a flag, with masks or orders drawn where they hold none, or without masks if
-    tokens are not to be hidden."""
+    """Opens the records of a flag, with masks or orders drawn where they hold none, or without
+    masks if tokens are not to be hidden."""
     records = data.RecordSet.open(patterns, flag)
     if records.rows:
         return data.draw_orders(records, flag)
@@ -58,12 +58,11 @@ def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.Rec
 def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
                       eval_records: "data.RecordSet", vocab_size: int
                       ) -> dict[str, tuple[float, float]]:
-    """Scores of guesses that look at no context.
+    """Returns the loss and the accuracy of guesses that look at no context, by the prefix of an
+    objective's metrics.
 
-    Returns:
-        {prefix of an objective's metrics: (loss, accuracy)}: the loss of predicting each training
-        label with its share of all (with one added to each count), and the accuracy of always
-        predicting the most frequent one.
+    The loss predicts each training label with its share of all (one is added to each count), the
+    accuracy always the most frequent one.
     """
     train, held_out = (count_labels(objectives, records, vocab_size)
                        for records in (train_records, eval_records))
@@ -78,7 +77,7 @@ def measure_baselines(objectives: Sequence, train_records: "data.RecordSet",
 
 def count_labels(objectives: Sequence, records: "data.RecordSet", vocab_size: int
                  ) -> dict[str, np.ndarray]:
-    """How often each class is a label of an objective: {prefix of its metrics: int [classes]}.
+    """Counts each class among the labels of an objective: {prefix of its metrics: int [classes]}.
     """
     sizes = {objective.metrics_name: getattr(objective, "num_labels", vocab_size)
              for objective in objectives}
@@ -93,17 +92,8 @@ def count_labels(objectives: Sequence, records: "data.RecordSet", vocab_size: in
 
 def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
           ) -> Iterator[tuple[str, str, list[tuple[str, float]]]]:
-    """Masks a word of each sentence and lists the model's best guesses.
-
-    Args:
-        learner: `Learner` with a masked LM.
-        tokenizer: `Tokenizer`.
-        sentences: list of str.
-        length: longest input.
-
-    Yields:
-        (the sentence with [MASK], the word in its place, [(guess, probability), ...]).
-    """
+    """Masks a word of each sentence, and yields (the sentence with [MASK], the word,
+    [(guess, probability), ...]) with the model's best guesses. `length` bounds the input."""
     vocabulary = tokenizer.vocabulary
     layout = vocabulary.layout
 
@@ -172,11 +162,8 @@ def titles(name: str) -> tuple[str, str, str]:
 
 def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str, eval_text: str,
          picture: str) -> bool:
-    """Prints scores beside baselines and some guesses, and draws the curves.
-
-    Returns:
-        Whether the held-out accuracy of the first objective, masked LM, is above its baseline.
-    """
+    """Prints scores with baselines and some guesses, and draws the curves. Returns whether the
+    held-out accuracy of the first objective, masked LM, is above its baseline."""
     tokenizer = open_tokenizer(vocab_file, do_lower_case=True)
     sentences = _read_sentences(eval_text)
     evaluations = read_metrics(output_dir, "eval")
@@ -210,11 +197,7 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
 
 
 def _load_model(output_dir):
-    """The Learner of a run.
-
-    Raises:
-        InputError: there is none, or its file is damaged.
-    """
+    """Reads the Learner of a run."""
     import keras  # not lazily: see tests/test_architecture.py
     # What ELECTRA's model learns has no labels in the records; its generator's has.
     paths = [os.path.join(output_dir, *names) for names in (("generator", "model.keras"),

@@ -13,7 +13,7 @@ from bert_tf.options import read_json
 T = TypeVar("T")
 # The weights of an LSTM.
 LSTM = {"kernel": "BG", "bias": "G", "projection_kernel": "UW"}
-# Values of what a network lacks, whatever type it has in others.
+# Values of sizes that a network lacks, whatever their type in others.
 _ABSENT: Any = None
 _NOTHING: Any = ()
 
@@ -34,7 +34,7 @@ PRESETS = {
 
 # More weights than this are a slip that would exhaust the memory.
 _MOST_WEIGHTS = 50_000_000_000
-# The largest values of sizes, and what shares and the like must be below.
+# The largest values of sizes, and the bounds of shares and the like.
 WHOLE_NUMBERS = {
     "vocab_size": 10_000_000, "hidden_size": 65_536, "num_hidden_layers": 1_024,
     "num_attention_heads": 1_024, "intermediate_size": 1_048_576,
@@ -79,7 +79,7 @@ class Sizes:
         own_presets: published sizes of the network that are not BERT's, by name.
         has_bert_presets: whether layers and widths of BERT's sizes make sense for the network.
         uncased: values of presets that differ from the fields' defaults.
-        vocab_multiple: the number of which presets make `vocab_size` a multiple.
+        vocab_multiple: presets make `vocab_size` a multiple of it.
         pruned_keys: the fields that describe removed heads and units.
         truncates_initializer: whether initial matrices follow a truncated normal distribution.
         has_tied_lm: whether a language model needs no weights beyond the network's.
@@ -218,7 +218,7 @@ class Sizes:
         """The shapes of the network's weights by their names, the paths of its variables.
 
         Shapes are in the letters of `bert_tf/checkpoints/names.py`. "{i}" is the number of a layer.
-        "dense HI" stands for a kernel [H, I] and a bias [I], "norm H" for gamma [H] and beta [H].
+        "dense HI" means a kernel [H, I] and a bias [I], "norm H" for gamma [H] and beta [H].
         """
         raise NotImplementedError
 

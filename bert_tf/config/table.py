@@ -8,7 +8,7 @@ from bert_tf import config
 from bert_tf.config.sizes import Sizes, read_file
 from bert_tf.errors import InputError, choose_from
 
-# The architectures that `EncoderConfig` describes; the first is that of files which name none.
+# The architectures that `EncoderConfig` describes; files that name none are of the first.
 BERT_TYPES = ("bert", "roberta", "albert", "electra", "spanbert", "structbert", "ernie",
               "distilbert")
 # The class of each `model_type`.

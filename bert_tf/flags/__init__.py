@@ -17,7 +17,7 @@ script names the dataclasses it needs and gets them filled:
 
 Each dataclass is a group in the help, under the first line of its docstring; fields that a class
 inherits are in the group of the class that declares them. `--help` leaves out options that are
-`rare`, and those that do not apply to the rest of the command line; `--helpfull` shows all.
+`rare`, and options that do not apply to the rest of the command line; `--helpfull` shows all.
 
 Where defaults depend on another flag, `run` takes a function that gives them: what is on the
 command line comes before these, and these come before the dataclass's own.

@@ -12,7 +12,7 @@ from bert_tf.flags.options import applies, default_of, fields_of, group_of, is_r
 from bert_tf.flags.parsing import define, given_in_flags, take_defaults, types_of
 
 SHORT, FULL = ("--help", "-h", "-help", "--helpshort"), ("--helpfull", "-helpfull")
-_LONGEST = 72       # characters of choices beside the name of a flag
+_LONGEST = 72       # characters of choices after the name of a flag
 _FLAGFILE = ("--flagfile=FILE reads flags from a file, one a line; a run writes its own as "
              "flags.txt to its output.")
 
@@ -40,7 +40,7 @@ def help_text(doc, config_classes, defaults=(), source="", given=(), recipe=None
 
     Args:
         defaults: dict of the defaults that differ from the dataclasses' own.
-        source: a phrase that names where those come from.
+        source: a phrase that names the source of these defaults.
         given: dict of the flags on the command line.
         recipe: decides on options without a flag in their `Scope`, or None.
         is_full: whether all options are shown, not only those that apply and are not rare.

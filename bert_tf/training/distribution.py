@@ -78,7 +78,7 @@ def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None
 
 
 def mean_over_workers(strategy: "tf.distribute.Strategy", number: float) -> float:
-    """Returns the mean of a number over all workers, each of which must call this."""
+    """Returns the mean of a number over all workers; each worker must call this."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return float(number)
     return float(_mean_over_workers(strategy)(tf.constant(number, tf.float64)))

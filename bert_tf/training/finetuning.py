@@ -84,7 +84,7 @@ class _Models:
     def make_trainer(self, settings: FineTuneSettings, trains: bool = True) -> Trainer:
         """A Trainer for one trial, with auxiliary objectives if it is to train."""
         def make_learner(dtype):
-            # The first: so its weights are those of earlier versions.
+            # The first, so that its weights equal earlier versions'.
             network = networks.build(self._config, dtype=dtype)
             made = self._goal.make_objective(self._config, dtype=dtype)
             heads = made if isinstance(made, list) else [made]

@@ -21,7 +21,7 @@ class CarriedState:
     """The rows that each replica carries, in variables of its own.
 
     Args:
-        shapes: of one row, by name.
+        shapes: shapes of one row, by name.
         rows: R; not needed where nothing is carried.
     """
 

@@ -31,9 +31,9 @@ FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpo
         "gcp_project", "master", "num_tpu_cores", "num_trials", "grid", "stop_at_step",
         "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
 _EVALUATION = ("eval_steps", "max_eval_steps")
-# What holds the network's own values, and those of them that belong to the recipe all the same.
+# Where the network's own values are; `_RECIPE_OF_CONFIG` belongs to the recipe all the same.
 _CONFIGS, _TERMS = ("bert_config_file", "generator_config"), "terms"
-# What earlier versions did not keep; it is compared where both sides have it.
+# Values that earlier versions did not keep; compared where both sides have them.
 _CHECKSUM = "checksum"
 _WHERE_KNOWN = ("perm_size", "distill_temperature", "restrict_ce_to_mask", "project_up",
                 "stack_new_layers", "stack_optimizer")

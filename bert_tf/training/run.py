@@ -114,7 +114,7 @@ class Run:
     def _pause(self):
         """Evaluates and saves where it is time to."""
         step = self.step
-        # Before saving: a run that goes on from this checkpoint does not evaluate its step again.
+        # Before saving: a run that resumes from this checkpoint does not evaluate its step again.
         if self._evaluate and self._timetable.is_evaluated(step):
             metrics = self._evaluate()
             self._reporter.evaluate(step, metrics)

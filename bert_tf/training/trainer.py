@@ -153,7 +153,7 @@ class _LossScaling:
 
     def settle(self):
         """Begins with a new scale if the state is of a computation in another type."""
-        # 1.0 without a finite step is what a computation that scales nothing leaves.
+        # A computation that scales nothing leaves 1.0 without a finite step.
         was_used = self.scale.numpy() != 1.0 or self.finite_steps.numpy() > 0
         if was_used != self._is_used:
             self.scale.assign(self._first())

@@ -1,4 +1,4 @@
-"""Measures what attention maps and hidden vectors determine.
+"""Measures what attention maps and hidden vectors identify.
 
     bert-analyze identifiability --init_checkpoint=uncased_L-12_H-768_A-12 \\
         --input_file=books.txt --output_dir=identifiability

@@ -1,4 +1,4 @@
-"""Measures what each layer's vectors know of tagged words.
+"""Measures what each layer's vectors encode about tagged words.
 
     bert-analyze layers --init_checkpoint=uncased_L-12_H-768_A-12 --input_file=eng.train \\
         --eval_input_file=eng.testa --output_dir=layers

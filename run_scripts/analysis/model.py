@@ -27,11 +27,7 @@ class ModelFlags(EncoderFlags):
 
 
 def open_encoder(job: ModelFlags) -> Any:
-    """The `bert_tf.models.Model`, which is one of BERT's encoder; makes --output_dir.
-
-    Raises:
-        InputError: they can't be used, or the folder can't be made.
-    """
+    """Opens the `bert_tf.models.Model`, which must be one of BERT's encoder; makes --output_dir."""
     model = job.open()
     config = model.config
     if not isinstance(config, EncoderConfig):
@@ -46,8 +42,8 @@ def open_encoder(job: ModelFlags) -> Any:
 
 
 class Progress:
-    """Prints every few seconds how many of `total` are done, and how long the rest will take.
-    `what` names them, such as "heads"."""
+    """Prints every few seconds the number of `total` that are done, and the time left. `what` names
+    them, such as "heads"."""
 
     _SECONDS = 5
 

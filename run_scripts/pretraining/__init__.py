@@ -1,1 +1,1 @@
-"""What run_pretraining and programs like it share: flags, records, the network."""
+"""Common parts of run_pretraining and programs like it: flags, records, the network."""

@@ -1,4 +1,4 @@
-"""What to train, from what, on what: the flags of pre-training."""
+"""Flags of pre-training: recipe, records, network."""
 
 import contextlib
 import dataclasses
@@ -79,11 +79,7 @@ class PretrainingFlags:
 
 
 def first_manifest(patterns: Sequence[str]) -> dict[str, Any] | None:
-    """The manifest of the first records of --input_file, or None.
-
-    Raises:
-        InputError: there are no files, or a manifest is damaged.
-    """
+    """Reads the manifest of the first records of --input_file, if there is one."""
     found = manifest.find_manifests(find_files(patterns, "input_file"))
     return found[0][0] if found else None
 
@@ -100,7 +96,7 @@ def recipe_of(given: Mapping[str, Any]) -> recipes.Recipe:
 
 
 def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Defaults of the recipe, and of the records that it is trained on (see
+    """Returns the defaults of the recipe, and of the records that it is trained on (see
     `flags.take_defaults`)."""
     record = _first_manifest(given)
     made, recipe = recipes.of_manifest(record), recipe_of(given)

@@ -13,11 +13,8 @@ from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
 
 
 def read_network(job: PretrainingFlags) -> Sizes:
-    """The configuration that --bert_config_file or --model_size gives.
-
-    Raises:
-        InputError: it can't be had, or is of another network than the recipe's.
-    """
+    """Returns the configuration that --bert_config_file or --model_size gives, which must be of the
+    recipe's network."""
     path = job.bert_config_file
     if bool(path) == bool(job.model_size):
         raise InputError("give either --bert_config_file, the file of a configuration, or "
@@ -46,11 +43,8 @@ def read_network(job: PretrainingFlags) -> Sizes:
 
 
 def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] | None) -> Sizes:
-    """The configuration with the memory that the flags and the records give, if it has any.
-
-    Raises:
-        InputError: it has none, or another than the records are made for.
-    """
+    """Returns the configuration with the memory that the flags and the records give, if the network
+    has a memory."""
     memory = {field.name for field in dataclasses.fields(config)} & {"mem_len", "reuse_len"}
     if job.mem_len is not None:
         config = dataclasses.replace(config, mem_len=job.mem_len)
@@ -64,11 +58,7 @@ def with_memory(config: Sizes, job: PretrainingFlags, record: Mapping[str, Any] 
 
 
 def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderConfig:
-    """The configuration in the file at `path`, with what the recipe decides where it says nothing.
-
-    Raises:
-        InputError: it says something else.
-    """
+    """Reads the configuration at `path`, and completes it with the recipe's values."""
     for key, least in (("model_type", None), ("directionality", EncoderConfig.directionality)):
         wanted, found = recipe.sizes.get(key, least), getattr(config, key)
         if wanted in (None, found):
@@ -82,25 +72,15 @@ def adapt(config: EncoderConfig, recipe: recipes.Recipe, path: str) -> EncoderCo
 
 def make_learner(config: Sizes, recipe: recipes.Recipe, terms: Sequence[recipes.Term],
                  dtype: str, *settings: Any) -> "training.Learner":
-    """The learner of a recipe, to compute in `dtype`, a Keras policy.
-
-    Args:
-        config, recipe, terms, dtype: see above.
-        settings: objects of the `settings_class` of several learners.
-
-    Raises:
-        InputError: flags are given for another learner than the recipe's.
-    """
+    """Makes the learner of a recipe, to compute in `dtype`. `settings` are objects of several
+    learners' `settings_class`."""
     learner = getattr(training, recipe.learner)
     return learner.of_terms(config, terms, dtype, own_settings(recipe, *settings))
 
 
 def own_settings(recipe: recipes.Recipe, *settings: Any) -> Any:
-    """Returns what the learner of a recipe takes of the `settings`, or None.
-
-    Raises:
-        InputError: others are not at their defaults.
-    """
+    """Returns the object of `settings` that the recipe's learner takes, or None; the others must
+    be at their defaults."""
     wanted = getattr(training, recipe.learner).settings_class
     for given in settings:
         check(given, recipe)

@@ -12,7 +12,7 @@ from bert_tf.heads import OBJECTIVES, TAUGHT
 from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags
 
-# The flags of `create_pretraining_data` that give records what only some networks read.
+# Flags of `create_pretraining_data` for features that only some networks read.
 _MADE_WITH = {"token_boundary": "--masking=dynamic --do_whole_word_mask",
               "encoder_input_tokens": "--feature_converter=encoder_decoder",
               "decoder_causal_attention": "--feature_converter=prefix_lm"}
@@ -22,7 +22,7 @@ _NAMES = {**{objective: head.name for objective, head in OBJECTIVES.items()},
 
 
 def _name(term):
-    """What flags and reports call a term."""
+    """Returns the name of a term in flags and reports."""
     return term.options.get("metrics_name", _NAMES[term.objective])
 
 
@@ -30,15 +30,10 @@ def choose_terms(recipe: recipes.Recipe, names: Sequence[str],
                  records: "data.RecordSet | None" = None,
                  config: Sizes | None = None, samples: int | None = None
                  ) -> tuple[recipes.Term, ...]:
-    """The terms of a recipe that --terms names, or all, but for optional ones that find nothing to
-    read in the records, if these are given, and those that are not for networks of `config`.
+    """Returns the terms of a recipe that --terms names, or all.
 
-    Args:
-        recipe, names, records, config: see above.
-        samples: --n_negative_samples_batch.
-
-    Raises:
-        InputError: the recipe has no such term, or the network nothing to train it on.
+    Terms for other networks than `config`'s are left out, and optional ones without features in the
+    `records`, if these are given. `samples` is --n_negative_samples_batch.
     """
     terms = {_name(term): term for term in recipe.terms}
     for name in names:
@@ -74,11 +69,7 @@ def _missing(term, records):
 
 def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.RecordSet",
                  flag: str) -> None:
-    """Checks that records can be trained on with a recipe.
-
-    Raises:
-        InputError: they can't; says what to do.
-    """
+    """Checks that records can be trained on with a recipe."""
     path, made = records.paths[0], recipes.of_manifest(records.manifest)
     hides = masking.find(recipe.corruption).hides
     again = f"make them again with --recipe={recipe.name}"
@@ -106,11 +97,7 @@ def check_recipe(job: PretrainingFlags, recipe: recipes.Recipe, records: "data.R
 
 
 def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", flag: str) -> None:
-    """Checks that each term finds its features in the records, or in the masks that are drawn.
-
-    Raises:
-        InputError: some are not there.
-    """
+    """Checks that each term finds its features in the records, or in the masks that are drawn."""
     for term in terms:
         missing = _missing(term, records)
         if missing:
@@ -124,21 +111,8 @@ def check_features(terms: Sequence[recipes.Term], records: "data.RecordSet", fla
 
 def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, config: Sizes,
                  recipe: recipes.Recipe | None = None) -> "tuple[data.RecordSet, recipes.Recipe]":
-    """The records of a flag, found to agree with the other flags and the configuration.
-
-    Args:
-        job: the flags.
-        patterns: the value of the flag.
-        flag: its name.
-        config: of the model.
-        recipe: to train with; that of the flags or of the records if None.
-
-    Returns:
-        The records and the recipe.
-
-    Raises:
-        InputError: they disagree.
-    """
+    """Opens the records of a flag, and checks that they agree with the other flags and the
+    configuration. Returns them and the recipe: `recipe`, else the flags' or the records'."""
     records = data.open_records(patterns, flag)
     recipe = recipe or recipes.find(job.recipe or recipes.of_manifest(records.manifest).name)
     check_recipe(job, recipe, records, flag)
@@ -168,17 +142,7 @@ def open_records(job: PretrainingFlags, patterns: Sequence[str], flag: str, conf
 
 def beside_teacher(job: PretrainingFlags, recipe: recipes.Recipe, config: Sizes,
                    settings: TransferSettings, records: "data.RecordSet") -> "data.RecordSet":
-    """The records, with those that the teacher learns if it does.
-
-    Args:
-        job, recipe: see above.
-        config: of the network.
-        settings: of the teacher.
-        records: of the network.
-
-    Raises:
-        InputError: there are none, or they do not go together.
-    """
+    """Returns the records, joined with the teacher's if the teacher learns, too."""
     learns = any(term.network == "teacher" for term in recipe.terms)
     if learns and not job.teacher_input_file:
         raise InputError(f"--teacher_input_file must be given: recipe {recipe.name} trains the "

@@ -23,7 +23,7 @@ from bert_tf.training.learners.distiller import Distiller, load_teacher
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.transfer_settings import TransferSettings
 
-# The feature that holds what the teacher's network returns for its own text.
+# The feature that holds the teacher's outputs for its own text.
 _OUTPUTS = "beside_outputs"
 # Beside the weights of layers, the vectors of the student's tokens.
 _VECTORS = "word_vectors"

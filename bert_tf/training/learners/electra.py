@@ -96,7 +96,7 @@ class Electra(Learner):
             no generator.
         generator: an encoder, which may share its embeddings with the network or be the network;
             None to draw all tokens with the same probability.
-        temperature: of the draws.
+        temperature: temperature of the draws.
         disallow_correct: whether the original token is never drawn.
     """
 

@@ -56,7 +56,7 @@ class GatedLearner(Learner):
 
     def draw(self, dropout_seed: Tensor) -> Tensor:
         """The noise of a step's gates, float32 [L, N], for integer [2]."""
-        # The first seeds that come of this one are those of dropout.
+        # The first seeds that come of this one are dropout's.
         own = split_seed(shared_seed(dropout_seed), 2 + len(self.objectives))[-1]
         return uniform(self.head_gates.log_a.shape, own)
 

@@ -1,7 +1,7 @@
 """One network with a head for each task; every batch trains one task (MT-DNN,
 arXiv:1901.11504, algorithm 1).
 
-Shapes: B examples of a batch, C candidates (1 where the task has none), S sequence, H hidden.
+Shapes: B examples of a batch, C candidates (1 in tasks without candidates), S sequence, H hidden.
 """
 
 from collections.abc import Mapping

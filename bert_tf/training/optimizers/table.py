@@ -84,7 +84,7 @@ class Schedule:
     """A form of the learning rate.
 
     Attributes:
-        decay: function of schedules.py by which it falls, one of its `DECAYS`.
+        decay: function of schedules.py that gives its fall, one of its `DECAYS`.
         warmup: end of the warm-up: "peak"; "line", the decay there; "product", the warm-up is a
             factor of the decay; or "own", the decay's function has it.
         outlasts: whether the warm-up may be longer than the run.
