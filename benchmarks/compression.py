@@ -89,8 +89,8 @@ def measure(name: str, folder: str, job: CompressionFlags, task_flags: TaskFlags
 
 
 def summarise(runs: list[dict[str, Any]], teacher: dict[str, float], name: str) -> dict[str, Any]:
-    """Returns the means over the seeds' measures, relative to the teacher's; `teacher` is {} for
-    the teacher."""
+    """Returns the means over the seeds, with ratios to the teacher's means; `teacher` is {} for the
+    teacher itself."""
     row: dict[str, Any] = {key: float(np.mean([run[key] for run in runs]))
                            for key in ("bytes", "weights", "seconds", "score")}
     row |= {"name": name, "seeds": len(runs), "examples": runs[0]["examples"],

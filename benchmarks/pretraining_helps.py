@@ -82,7 +82,7 @@ class CheckFlags:
 def gather():
     """Returns the documents of each library, lists of sentences that may be labelled."""
     found, seen = {}, set()
-    # With those that are left over of the last document of a split.
+    # With the sentences that are left over of the last document of a split.
     needed = sum(_SENTENCES.values()) + len(_SENTENCES) * _PER_DOCUMENT
     for library in LIBRARIES:
         documents = (

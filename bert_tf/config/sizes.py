@@ -194,7 +194,7 @@ class Sizes:
                 (tiny, mini, small, medium, base, large).
             sizes: values that come before the size's own, `Recipe.sizes`.
             presets: by name, values that come before both, `Recipe.presets`.
-            overrides: values that come before all of these. Names of BERT's sizes stand for the
+            overrides: values that come before all of these. Names of BERT's sizes mean the
                 network's own everywhere.
         """
         bert: dict[str, tuple[int, int]] = PRESETS if cls.has_bert_presets else {}

@@ -43,7 +43,7 @@ def help_text(doc, config_classes, defaults=(), source="", given=(), recipe=None
         source: a phrase that names the source of these defaults.
         given: dict of the flags on the command line.
         recipe: decides on options without a flag in their `Scope`, or None.
-        is_full: whether all options are shown, not only those that apply and are not rare.
+        is_full: whether all options are shown, not only common ones that apply.
     """
     known = {field.name: default_of(field) for kind in config_classes for field in fields_of(kind)}
     known |= {**dict(defaults), **dict(given)}

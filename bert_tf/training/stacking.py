@@ -110,7 +110,7 @@ def _changes(settings, stacking, count):
 
 
 def _check_depths(stacking, config, networks):
-    """Returns the depths of the stages, which must divide the network."""
+    """Returns the depths of the stages; each must be a multiple of the one before."""
     if not isinstance(config, EncoderConfig) or config.shares_layers:
         raise InputError("--stack_layers is for layers of BERT's kind that each have weights of "
                          f"their own, which this network ({config.model_type}) has not; leave it "
