@@ -25,6 +25,8 @@ from benchmarks.task_trials import cut_files, percent, run_trial, write_table
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
+from bert_tf.finetuning.mixture import MixtureFlags
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
@@ -32,8 +34,6 @@ from bert_tf.tasks.task import Task
 from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_multitask
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.multitask import MixtureFlags
 from run_scripts.kept_results import KeptComparison
 
 BERT, MTDNN = STARTS = "BERT", "MT-DNN"

@@ -25,6 +25,7 @@ from benchmarks.programs import check_width
 from bert_tf import flags
 from bert_tf.config import EncoderConfig
 from bert_tf.files import make_folder, write_aside
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
@@ -34,7 +35,6 @@ from bert_tf.tokenization.base import open_tokenizer
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
 from data_prep import build_vocab, create_pretraining_data
 from run_scripts import run_classifier, run_pretraining, run_squad
-from run_scripts.finetuning.model import ModelFlags
 from run_scripts.kept_results import KeptComparison
 
 # arXiv:1810.04805, table 5: accuracy on MRPC and SST-2, F1 on SQuAD; the dev sets, BERT-Base.

@@ -30,11 +30,11 @@ from benchmarks.programs import OURS, PEER
 from bert_tf import flags, metrics
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside
+from bert_tf.finetuning.model import ModelFlags, open_encoder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
-from run_scripts.finetuning.model import ModelFlags, open_encoder
 from run_scripts.kept_results import KeptComparison
 
 _KINDS = ("classification", "regression", "tagging")        # that the peer trains

@@ -16,10 +16,10 @@ import time
 from bert_tf import flags, training
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.run import open_run
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.run import open_run
 
 _WARM_UP_STEPS = 2
 _KINDS = {"in batches of similar length": False, "padded to the longest": True}
@@ -37,8 +37,9 @@ def measure(task_flags, model_flags, settings):
     run = open_run(
         "run_classifier", task_flags,
         dataclasses.replace(model_flags, do_train=True, do_eval=True), settings)
-    examples = run.sets["train"]
-    resolved = settings.resolve(run.plan.task.defaults, examples.size)
+    member, = run.members
+    examples = member.sets["train"]
+    resolved = settings.resolve(member.task.defaults, examples.size)
     steps = resolved.num_train_steps - _WARM_UP_STEPS
     if steps < 1:
         raise InputError(f"--num_train_steps is {resolved.num_train_steps}; of these "
@@ -48,9 +49,9 @@ def measure(task_flags, model_flags, settings):
     feed = training.Feed(trainer, examples, (resolved.random_seed, 0, resolved.train_batch_size))
     feed.train(_WARM_UP_STEPS)
     trained, training_rate = _timed(steps * resolved.train_batch_size, lambda: feed.train(steps))
-    run.tuning.evaluate(trainer)        # traces
-    evaluated = sum(run.sets[split].size for split in run.plan.wanted.eval_splits)
-    scores, prediction_rate = _timed(evaluated, lambda: run.tuning.evaluate(trainer))
+    run.tuning.measure(trainer)         # traces
+    evaluated = sum(member.sets[split].size for split in member.wanted.eval_splits)
+    scores, prediction_rate = _timed(evaluated, lambda: run.tuning.measure(trainer))
     return {"training": training_rate, "prediction": prediction_rate,
             "training_loss": trained["loss"],
             "scores": {name: value for name, value in scores.items() if "/" in name}}

@@ -29,13 +29,13 @@ import statistics
 from bert_tf import flags, training
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import option
 from bert_tf.options import read_json
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from data_prep import extract_text
 from run_scripts import run_classifier
-from run_scripts.finetuning.model import ModelFlags
 
 # The libraries with the most documentation, and the names in a sentence that may give them away.
 LIBRARIES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",

@@ -33,12 +33,12 @@ _SAVED = {
 }
 
 # The functions that people import.
-_FUNCTIONS = {"models": ["open_model"]}
+_FUNCTIONS = {"models": ["open_model"], "finetuning.jobs": ["finetune"]}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["analysis", "checkpoints", "compression", "data", "export", "layers", "networks",
-                "objectives", "tasks", "tokenization", "training"],
+    submodules=["analysis", "checkpoints", "compression", "data", "export", "finetuning", "layers",
+                "networks", "objectives", "tasks", "tokenization", "training"],
     submod_attrs={**_CLASSES, **_FUNCTIONS})
 
 

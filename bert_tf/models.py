@@ -74,9 +74,14 @@ class Model:
         """The class and the arguments of each head that a file of ours describes."""
         return self.weights.origin.objectives if self.weights and self.weights.origin else ()
 
+    def take_weights(self) -> "checkpoints.Weights | None":
+        """Gives the weights away, which for some formats are whole in memory."""
+        taken, self.weights = self.weights, None
+        return taken
+
     def load(self, model) -> "checkpoints.Account":
         """Gives an encoder or a Learner the weights; see `checkpoints.load`."""
-        return checkpoints.load(self.weights, model)
+        return checkpoints.load(self.weights or self.path, model)
 
     def network(self, dtype: str | None = None):
         """The network with its weights."""

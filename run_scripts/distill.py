@@ -27,6 +27,7 @@ from typing import Any
 
 from bert_tf import flags
 from bert_tf.errors import InputError
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import option
 from bert_tf.recipes.distillation import (
     AUGMENTATIONS,
@@ -40,7 +41,6 @@ from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tokenization import find_vocabulary
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import ModelFlags
 
 # What student and teacher have in common of how texts are read.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
@@ -201,19 +201,16 @@ def _start(job, output_dir):
 def main(job: DistillFlags, task_flags: TaskFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then labels, trains, scores and predicts."""
     row, saved = job.row(), _saved(job)
-    from run_scripts.finetuning.run import open_run
+    from bert_tf.finetuning.run import open_run
+    from run_scripts.finetuning import carry_out
     from run_scripts.finetuning.teaching import Teaching
 
     files = _task_flags(task_flags, saved)
     given = {name: saved.options[name] for name in _SHARED if name in saved.options}
     given |= {name: saved.options.get(name) for name in getattr(files, "options", {})
               if name != THRESHOLD}
-    student = open_run(saved.task.kind.script, files,
-                       _model_flags(job, saved, settings.output_dir), settings, given,
-                       Teaching(job, row))
-    if student.is_chief:
-        flags.keep(job, settings.output_dir)
-    student.carry_out()
+    carry_out(open_run(saved.task.kind.script, files, _model_flags(job, saved, settings.output_dir),
+                       settings, given, Teaching(job, row)), job)
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:

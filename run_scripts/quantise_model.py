@@ -17,8 +17,8 @@ import os
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
+from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import REQUIRED, option
-from run_scripts.finetuning.quantisation import QuantisationFlags
 
 
 @dataclasses.dataclass(kw_only=True)

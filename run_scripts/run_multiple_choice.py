@@ -13,17 +13,17 @@ Example:
 """
 
 from bert_tf import flags
+from bert_tf.finetuning import jobs
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.paper_defaults import defaults_for, named_task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.ensemble import open_models
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.relatives import defaults_for, named_task
+from run_scripts.finetuning import carry_out
 
 
 def main(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    open_models("run_multiple_choice", task_flags, model_flags, settings, {
-        name: getattr(task_flags, name) for name in ("max_qa_length", "carry_choices")}).carry_out()
+    carry_out(jobs.choose(task_flags, model_flags, settings), task_flags)
 
 
 def run():

@@ -21,27 +21,22 @@ where tasks.json is {"mail": {"train_file": "mail.csv", "dev_file": "mail_dev.cs
 """
 
 from bert_tf import flags
+from bert_tf.finetuning import jobs
+from bert_tf.finetuning.mixture import MixtureFlags
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.multitask import MixtureFlags
-from run_scripts.finetuning.multitask_run import open_run
-
-_DEFAULTS = {"optimizer": "adamax", "learning_rate": 5e-5, "num_train_epochs": 5.0,
-             "train_batch_size": 32}
+from run_scripts.finetuning import carry_out
 
 
 def main(mixture: MixtureFlags, job: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    run = open_run(mixture, job, settings)
-    if run.is_chief:
-        flags.keep(mixture, settings.output_dir)
-    run.carry_out()
+    carry_out(jobs.learn_together(mixture, job, settings), mixture)
 
 
 def run() -> None:
     """The console entry point."""
     flags.run(main, MixtureFlags, ModelFlags, FineTuneSettings,
-              defaults=lambda given: ("MT-DNN", dict(_DEFAULTS)))
+              defaults=lambda given: ("MT-DNN", dict(jobs.MTDNN_DEFAULTS)))
 
 
 if __name__ == "__main__":

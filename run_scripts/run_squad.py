@@ -24,16 +24,17 @@ Example:
 """
 
 from bert_tf import flags
+from bert_tf.finetuning import jobs
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.paper_defaults import defaults_for, squad_task
 from bert_tf.tasks.task_flags import SquadFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.ensemble import open_models
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.relatives import defaults_for, squad_task
+from run_scripts.finetuning import carry_out
 
 
 def main(squad_flags: SquadFlags, model_flags: ModelFlags, settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    open_models("run_squad", squad_flags, model_flags, settings, squad_flags.options).carry_out()
+    carry_out(jobs.answer_questions(squad_flags, model_flags, settings), squad_flags)
 
 
 def run():

@@ -14,54 +14,24 @@ Example:
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=/tmp/tags
 """
 
-import dataclasses
-
 from bert_tf import flags
-from bert_tf.flags import Scope, check, option
+from bert_tf.finetuning import jobs
+from bert_tf.finetuning.head_flags import TaggerFlags
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.paper_defaults import defaults_for, named_task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.ensemble import open_models
-from run_scripts.finetuning.model import FEATURE_LAYERS, ModelFlags, frozen
-from run_scripts.finetuning.relatives import defaults_for, named_task
-
-_LSTMS = Scope("LSTMs, which --feature_layers gives features to", bool, "feature_layers")
+from run_scripts.finetuning import carry_out
 
 
-@dataclasses.dataclass
-class HeadFlags:
-    """The head, which predicts a word's tag; by default as the model was trained."""
-
-    document_context: bool | None = option(
-        None, "Fill up sequences with the neighbouring sentences of the document (default: False).",
-        rare=True)
-    feature_layers: str | None = option(
-        None, "Layers of the encoder whose vectors LSTMs read. The LSTMs are trained instead of "
-        "the encoder (arXiv:1810.04805, table 7), by default with --learning_rate=1e-3 and "
-        "--train_batch_size=32.", choices=FEATURE_LAYERS)
-    lstm_size: int | None = option(
-        None, "Width of each direction of the LSTMs of --feature_layers (default: 768).",
-        for_=_LSTMS)
-    lstm_layers: int | None = option(
-        None, "Number of stacked LSTMs of --feature_layers (default: 2).",
-        for_=_LSTMS)
-
-    def frozen(self, settings: FineTuneSettings) -> FineTuneSettings:
-        """The settings of training, with the encoder frozen if it only gives features."""
-        check(self)
-        return frozen(settings, "feature_layers") if self.feature_layers else settings
-
-
-def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: HeadFlags,
+def main(task_flags: TaskFlags, model_flags: ModelFlags, head_flags: TaggerFlags,
          settings: FineTuneSettings) -> None:
     """Checks everything, then trains, scores and predicts."""
-    if model_flags.do_train:
-        settings = head_flags.frozen(settings)
-    open_models("run_tagger", task_flags, model_flags, settings,
-             dataclasses.asdict(head_flags)).carry_out()
+    carry_out(jobs.tag(task_flags, model_flags, settings, head_flags), task_flags)
 
 
 def run():
-    flags.run(main, TaskFlags, ModelFlags, HeadFlags, FineTuneSettings,
+    flags.run(main, TaskFlags, ModelFlags, TaggerFlags, FineTuneSettings,
               defaults=defaults_for(named_task))
 
 

@@ -18,11 +18,11 @@ from typing import Any
 
 from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.flags import option
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import ModelFlags
 
 # The original's settings, with which the rate falls on a line from the first step on.
 _DEFAULTS = {"optimizer": "huggingface_adamw", "weight_decay": 0.0, "warmup_proportion": 0.0,
@@ -74,7 +74,7 @@ class Replacement:
                                       plan.model.max_seq_length, plan.options, folder)
 
     def goal(self, goal, plan):
-        """Returns the `Goal` of the successor, made from a single model's."""
+        """Returns the `FineTuning` of the successor, made from a single model's."""
         replacing, clips_all = self.replacing, self.flags.clip_all_gradients
 
         def learner(network, heads):
@@ -96,7 +96,8 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     from bert_tf import checkpoints
     from bert_tf.checkpoints import keras_file
     from bert_tf.compression import theseus
-    from run_scripts.finetuning.run import open_run
+    from bert_tf.finetuning.run import open_run
+    from run_scripts.finetuning import carry_out
 
     layers = checkpoints.read_config(os.path.join(job.predecessor, keras_file.NAME)).depth
     kept = job.successor_layers or layers // 2
@@ -106,8 +107,8 @@ def main(job: TheseusFlags, task_flags: TaskFlags, settings: FineTuneSettings) -
     model = ModelFlags(do_train=True, do_eval=job.do_eval, do_predict=job.do_predict,
                        init_checkpoint=start, keep_head=True,
                        max_seq_length=saved.max_seq_length)
-    open_run(saved.task.kind.script, task_flags, model, settings,
-             teaching=teaching).carry_out()
+    carry_out(open_run(saved.task.kind.script, task_flags, model, settings, teaching=teaching),
+              job)
 
 
 def _defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -50,13 +50,19 @@ ALLOWED = {
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
     "predictor": COMMON | {"checkpoints", "export", "models", "tasks", "tokenization", "training"},
+    "finetuning": COMMON | {"analysis", "checkpoints", "compression", "data",
+                            "finetuning_defaults", "flags", "heads", "models", "objectives",
+                            "predictor", "recipes", "tasks", "tokenization", "training"},
     "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }
 # Dataclasses of flags.
 SETTINGS = ("bert_tf/training/settings.py", "bert_tf/training/recipe_settings.py",
             "bert_tf/training/transfer_settings.py",
-            "bert_tf/tasks/task_flags.py", "bert_tf/tasks/text_flags.py")
+            "bert_tf/tasks/task_flags.py", "bert_tf/tasks/text_flags.py",
+            "bert_tf/finetuning/model.py", "bert_tf/finetuning/mixture.py",
+            "bert_tf/finetuning/quantisation.py", "bert_tf/finetuning/head_flags.py",
+            "bert_tf/finetuning/text.py")
 
 
 def sources(*folders):

@@ -6,11 +6,11 @@ import pytest
 
 from bert_tf import finetuning_defaults
 from bert_tf.config import CONFIGS, EncoderConfig
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts.finetuning import multitask, relatives
-from run_scripts.finetuning.model import ModelFlags
 from run_scripts.run_classifier import ClassifierFlags
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.metrics import entities
 from bert_tf.tasks.task import SavedTask, Task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
-from run_scripts.finetuning.model import ModelFlags
 
 LENGTH = 32
 LETTERS = string.ascii_lowercase

@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "has_accelerator", "is_chief", "make_strategy", "mean_over_workers",
             "needs_static_shapes"],
         "early_stopping": ["BestWeights"],
-        "finetuning": ["FineTuning", "Goal"],
+        "finetuning": ["FineTuning"],
         "from_settings": ["make_trainer", "open_strategy"],
         "learners": ["Distiller", "DualTraining", "Electra", "GatedLearner", "KnowledgeTransfer",
                      "Learner", "MultiTaskLearner", "teacher_config"],

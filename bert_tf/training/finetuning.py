@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -29,9 +30,12 @@ from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer
 
 
-@dataclasses.dataclass(frozen=True)
-class Goal:
-    """An objective, and the metric that judges it.
+@dataclasses.dataclass
+class FineTuning:
+    """Trains, evaluates and predicts under an output folder: trials of one objective.
+
+    A trial has a folder of its own, where its curves and its `result.json` stay. The best trial's
+    weights are the `model.keras` of the output folder.
 
     Attributes:
         make_objective: function (config, dtype) -> the objective, or a list of the tasks'
@@ -46,76 +50,52 @@ class Goal:
             examples.
         learner: function (network, objectives) -> Learner; auxiliary objectives are there in
             training alone.
+        init_checkpoint: weights to begin with, of any format; "" for random ones.
+        keep_head: whether to begin with that checkpoint's head, too.
+        weights: the `Weights` of that checkpoint if it was opened; they are dropped when loaded.
     """
 
+    settings: FineTuneSettings
+    strategy: tf.distribute.Strategy
+    config: EncoderConfig
     make_objective: Callable
     evaluate: Callable | None
     headline: str
-    defaults: object
+    defaults: Any
     options: dict = dataclasses.field(default_factory=dict)
-    scored_on: object = None
+    scored_on: Any = None
     learner: Callable[..., Learner] = Learner
-
-
-class _Models:
-    """Makes the models of a goal, and measures them: the half of `FineTuning` without folders."""
-
-    def __init__(self, settings: FineTuneSettings, strategy: tf.distribute.Strategy,
-                 config: EncoderConfig, goal: Goal, init_checkpoint: str = "",
-                 keep_head: bool = False) -> None:
-        self._settings, self.strategy, self._config = settings, strategy, config
-        self._goal, self._init_checkpoint = goal, init_checkpoint
-        self._keep_head = keep_head
-        self._chief = is_chief(strategy)
+    init_checkpoint: str = ""
+    keep_head: bool = False
+    weights: "checkpoints.Weights | None" = None
+    _is_checked = False
 
     def check_trial(self, settings: FineTuneSettings) -> None:
         """Raises InputError if a trial does not fit the network or the devices."""
         settings.check_warmup()
-        if settings.lm_coef and not self._config.has_tied_lm:
+        if settings.lm_coef and not self.config.has_tied_lm:
             raise InputError("--lm_coef is for GPT, whose language model has no weights of its "
                              "own; leave it out.")
         if settings.concrete_coef:
-            check_gates(self._config, self._goal.learner)
-        transfer.check(self._config, settings.frozen_layers, settings.reinit_layers,
+            check_gates(self.config, self.learner)
+        transfer.check(self.config, settings.frozen_layers, settings.reinit_layers,
                        settings.layer_decay)
         settings.check_replicas(self.strategy.num_replicas_in_sync,
-                                evaluates=bool(self._goal.evaluate))
+                                evaluates=bool(self.evaluate))
 
     def make_trainer(self, settings: FineTuneSettings, trains: bool = True) -> Trainer:
         """A Trainer for one trial, with auxiliary objectives if it is to train."""
-        def make_learner(dtype):
-            # The first, so that its weights equal earlier versions'.
-            network = networks.build(self._config, dtype=dtype)
-            made = self._goal.make_objective(self._config, dtype=dtype)
-            heads = made if isinstance(made, list) else [made]
-            if trains and settings.lm_coef:
-                heads.append(TiedLM(self._config, by_row=True, auxiliary=True, dtype=dtype,
-                                    loss_weight=settings.lm_coef))
-            make = self._goal.learner
-            if not trains and any(head.auxiliary for head in heads):
-                heads = [head for head in heads if not head.auxiliary]
-                make = getattr(make, "without_auxiliary", Learner)
-                for head in heads:      # one that has learned from a teacher alone has a loss, too
-                    head.loss_weight = head.loss_weight or 1.0
-            if trains and settings.concrete_coef:
-                make = functools.partial(GatedLearner, rate_factor=(
-                    settings.concrete_learning_rate / settings.learning_rate or 1.0))
-                heads.append(HeadGates(self._config, loss_weight=settings.concrete_coef))
-            learner = make(network, heads)
-            transfer.freeze(learner.encoder, settings.frozen_layers)
-            return learner
-
         return make_trainer(
-            self.strategy, settings, make_learner,
+            self.strategy, settings, lambda dtype: _make_learner(self, settings, trains, dtype),
             sums_losses=settings.loss_reduction == "sum", trains=trains,
             **{f"{settings.layer_decay_of}_factors": transfer.layer_decay_factors(
-                self._config, settings.layer_decay, settings.layer_decay_top,
+                self.config, settings.layer_decay, settings.layer_decay_top,
                 settings.layer_decay_of)})
 
     def initialize(self, trainer: Trainer, settings: FineTuneSettings) -> None:
         """Gives a new Trainer the weights with which training begins."""
-        path = self._init_checkpoint
-        if path and self._keep_head:
+        path, self.weights = self.weights or self.init_checkpoint, None
+        if path and self.keep_head:
             print(_load_all(path, trainer.learner), flush=True)
         elif path:
             print(checkpoints.load(path, trainer.learner.encoder), flush=True)
@@ -125,30 +105,20 @@ class _Models:
         """Returns a Trainer with the weights at `path`, head included, to evaluate and to predict.
         """
         keras.backend.clear_session()
-        settings = self._settings.resolve(self._goal.defaults, 1)
+        settings = self.settings.resolve(self.defaults, 1)
         trainer = self.make_trainer(settings, trains=False)
-        _load_all(path, trainer.learner)
+        held, self.weights = self.weights if path == self.init_checkpoint else None, None
+        _load_all(held or path, trainer.learner)
         return trainer
 
     def predict(self, trainer: Trainer, examples, measures: bool = True) -> tuple[dict, dict]:
-        return batches.predict(trainer, examples, self._settings.eval_batch_size, measures)
+        return batches.predict(trainer, examples, self.settings.eval_batch_size, measures)
 
-    def evaluate(self, trainer: Trainer) -> dict:
+    def measure(self, trainer: Trainer) -> dict:
         """The metrics of a trainer."""
-        return self._goal.evaluate(
+        assert self.evaluate is not None
+        return self.evaluate(
             lambda examples, measures=True: self.predict(trainer, examples, measures))
-
-
-class FineTuning(_Models):
-    """Trains, evaluates and predicts under an output folder.
-
-    A trial has a folder of its own, where its curves and its `result.json` stay. The best trial's
-    weights are the `model.keras` of the output folder.
-
-    Args:
-        init_checkpoint: weights to begin with, of any format; "" for random ones.
-        keep_head: whether to begin with that checkpoint's head, too.
-    """
 
     def check(self, examples) -> tuple[dict, dict]:
         """Checks that the trials fit the devices and the contents of the output folder.
@@ -156,15 +126,16 @@ class FineTuning(_Models):
         Returns the settings of all trials, and the results of the finished ones in the order in
         which they ran: two dicts by the trial's name.
         """
-        settings = {name: trial.resolve(self._goal.defaults, examples.size)
-                    for name, trial in self._settings.trials().items()}
+        settings = {name: trial.resolve(self.defaults, examples.size)
+                    for name, trial in self.settings.trials().items()}
         results = {}
         for name, trial in settings.items():
             self.check_trial(trial)
             folder = self._folder(trial, examples)
             folder.check()
             results |= {name: result} if (result := folder.result()) else {}
-        trials.check_output(self._settings.output_dir, list(settings), bool(results))
+        trials.check_output(self.settings.output_dir, list(settings), bool(results))
+        self._is_checked = True
         return settings, dict(sorted(results.items(), key=lambda item: item[1]["number"]))
 
     def train(self, examples) -> dict | None:
@@ -172,19 +143,20 @@ class FineTuning(_Models):
 
         Returns the content of that file; None if training stopped at `stop_at_step`.
         """
-        self.check(examples)
+        if not self._is_checked:
+            self.check(examples)
         with self.sole_writer():
             return self._train(*self.check(examples), examples)
 
     def sole_writer(self) -> contextlib.AbstractContextManager:
         """Holds the lock of the output folder; see `run.sole_writer`."""
-        return sole_writer(self._settings.output_dir, self.strategy)
+        return sole_writer(self.settings.output_dir, self.strategy)
 
     def _train(self, settings, results, examples):
         steps = next(iter(settings.values())).num_train_steps
         print(f"{examples.size:,} examples, {len(settings)} trial(s), the first of {steps:,} steps",
               flush=True)
-        headline = self._goal.headline
+        headline = self.headline
         for name, trial in settings.items():
             if name not in results:
                 result = self._run(trial, examples, results)
@@ -195,20 +167,20 @@ class FineTuning(_Models):
                 results[name] = result
             print(f"{name}: {trials.describe_one(results[name], headline)}", flush=True)
         summary = trials.summarize(results, headline)
-        if self._chief:
-            write_json(os.path.join(self._settings.output_dir, trials.RESULTS), summary)
+        if is_chief(self.strategy):
+            write_json(os.path.join(self.settings.output_dir, trials.RESULTS), summary)
         if len(results) > 1:
             print(trials.describe(summary), flush=True)
         return summary
 
     def _folder(self, settings, examples):
         """The `TrialFolder` of a trial."""
-        path = self._init_checkpoint and os.path.abspath(self._init_checkpoint)
+        path = self.init_checkpoint and os.path.abspath(self.init_checkpoint)
         return trials.TrialFolder(settings, json.loads(json.dumps({
-            **resume.describe(settings), **self._goal.options, "train_file": examples.identity(),
-            "dev_file": self._goal.scored_on if settings.early_stopping else None,
-            "init_checkpoint": path, "keep_head": self._keep_head,
-            "bert_config_file": self._config.to_dict()})), self._goal.scored_on)
+            **resume.describe(settings), **self.options, "train_file": examples.identity(),
+            "dev_file": self.scored_on if settings.early_stopping else None,
+            "init_checkpoint": path, "keep_head": self.keep_head,
+            "bert_config_file": self.config.to_dict()})), self.scored_on)
 
     def _run(self, settings, examples, earlier):
         """Trains one trial; returns its result, None if it stopped at `stop_at_step`."""
@@ -216,15 +188,15 @@ class FineTuning(_Models):
         keras.backend.clear_session()
         folder = self._folder(settings, examples)
         trainer = self.make_trainer(settings)
-        evaluate = self._goal.evaluate and (lambda: self.evaluate(trainer))
+        evaluate = self.evaluate and (lambda: self.measure(trainer))
         best = None
         if settings.early_stopping and evaluate and settings.num_train_steps:
-            best = BestWeights(trainer, settings.output_dir, self._goal.headline,
+            best = BestWeights(trainer, settings.output_dir, self.headline,
                                settings.early_stopping, settings.eval_steps)
         run = Run(trainer, settings, examples, evaluate, best)
         if not run.resume():
             self.initialize(trainer, settings)
-        if self._chief:
+        if is_chief(self.strategy):
             folder.begin()
         wait_for_workers(self.strategy)
         run.train()
@@ -237,12 +209,12 @@ class FineTuning(_Models):
                       "train_batch_size", "learning_rate", "num_train_epochs")},
                   "degenerate": bool(metrics.pop("degenerate", 0)),
                   "seconds": round(time.monotonic() - start, 1),
-                  "scored_on": self._goal.scored_on, "number": len(earlier)}
-        if self._chief:
+                  "scored_on": self.scored_on, "number": len(earlier)}
+        if is_chief(self.strategy):
             with trainer.averaged():
-                self._keep(trainer.learner, folder, result, earlier)
+                _keep(self, trainer.learner, folder, result, earlier)
         wait_for_workers(self.strategy)    # others may still have read the best weights
-        if best and self._chief:
+        if best and is_chief(self.strategy):
             best.remove()
         return result
 
@@ -256,18 +228,43 @@ class FineTuning(_Models):
             return step, dict(metrics)
         return run.step, dict(run.report_evaluation()) if evaluate else {}
 
-    def _keep(self, learner, folder, result, earlier):
-        """Writes a trial's result to its folder, and its model if it is the best so far."""
-        headline = self._goal.headline
-        if all(trials.rank_result(result, headline) > trials.rank_result(other, headline)
-               for other in earlier.values()):
-            save_model(self._settings.output_dir, learner.parts()["model"])
-            curves = os.path.join(folder.path, "metrics.jsonl")
-            if os.path.exists(curves):
-                with replace_aside(os.path.join(self._settings.output_dir,
-                                                "metrics.jsonl")) as aside:
-                    shutil.copyfile(curves, aside)
-        folder.end(result)
+
+def _make_learner(tuning, settings, trains, dtype):
+    """The Learner of a trial, with auxiliary objectives if it trains."""
+    # The first, so that its weights equal earlier versions'.
+    network = networks.build(tuning.config, dtype=dtype)
+    made = tuning.make_objective(tuning.config, dtype=dtype)
+    heads = made if isinstance(made, list) else [made]
+    if trains and settings.lm_coef:
+        heads.append(TiedLM(tuning.config, by_row=True, auxiliary=True, dtype=dtype,
+                            loss_weight=settings.lm_coef))
+    make = tuning.learner
+    if not trains and any(head.auxiliary for head in heads):
+        heads = [head for head in heads if not head.auxiliary]
+        make = getattr(make, "without_auxiliary", Learner)
+        for head in heads:      # one that has learned from a teacher alone has a loss, too
+            head.loss_weight = head.loss_weight or 1.0
+    if trains and settings.concrete_coef:
+        make = functools.partial(GatedLearner, rate_factor=(
+            settings.concrete_learning_rate / settings.learning_rate or 1.0))
+        heads.append(HeadGates(tuning.config, loss_weight=settings.concrete_coef))
+    learner = make(network, heads)
+    transfer.freeze(learner.encoder, settings.frozen_layers)
+    return learner
+
+
+def _keep(tuning, learner, folder, result, earlier):
+    """Writes a trial's result to its folder, and its model if it is the best so far."""
+    headline = tuning.headline
+    if all(trials.rank_result(result, headline) > trials.rank_result(other, headline)
+           for other in earlier.values()):
+        save_model(tuning.settings.output_dir, learner.parts()["model"])
+        curves = os.path.join(folder.path, "metrics.jsonl")
+        if os.path.exists(curves):
+            with replace_aside(os.path.join(tuning.settings.output_dir,
+                                            "metrics.jsonl")) as aside:
+                shutil.copyfile(curves, aside)
+    folder.end(result)
 
 
 def _load_all(path, learner):
@@ -277,6 +274,6 @@ def _load_all(path, learner):
                   if not objective.auxiliary)
     missing = [name for name in account.missing if name.startswith(heads)]
     if missing:
-        raise InputError(f"{path} has no {', '.join(missing)}: it was not fine-tuned for this "
-                         "task; train it first, with --do_train and without --keep_head.")
+        raise InputError(f"{account.source} has no {', '.join(missing)}: it was not fine-tuned for "
+                         "this task; train it first, with --do_train and without --keep_head.")
     return account

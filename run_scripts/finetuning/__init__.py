@@ -1,1 +1,10 @@
-"""What the scripts that fine-tune share: flags, a model to begin with, and the steps of a run."""
+"""Fine-tuning: shared code of the commands."""
+
+from bert_tf import flags
+
+
+def carry_out(run, job) -> None:
+    """Carries out a `FineTuneRun`, and keeps the flags, of which `job` has some, beside it."""
+    if run.is_chief:
+        flags.keep(job, run.settings.output_dir)
+    run.carry_out()

@@ -14,12 +14,12 @@ import numpy as np
 
 from bert_tf import data, files, training
 from bert_tf.errors import InputError
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.run import open_run
 from bert_tf.tasks import named
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.run import open_run
 from run_scripts.kept_results import KeptResults
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class Measured:
                            records_dir=os.path.join(work_dir, "records"))
         with _quietly():
             self._run = open_run(kind.script, self._files, flags, self._settings, options)
-        self.task = self._run.plan.task
+        self._member, = self._run.members
+        self.task = self._member.task
         self.max_seq_length = saved.max_seq_length
         self.metric = self.task.headline if kind.name != "span" else "f1"
         self.batch_size = batch_size
@@ -88,18 +89,18 @@ class Measured:
         Raises:
             InputError: there is no such split, or its file is not there.
         """
-        run, plan = self._run, self._run.plan
-        known = plan.wanted.eval_splits
+        member = self._member
+        known = member.wanted.eval_splits
         name = name or known[0]
         if name in known:
-            examples_set, predictions = run.sets[name], run.predictions[name]
+            examples_set, predictions = member.sets[name], member.predictions[name]
         else:
             if name != "train":
                 raise InputError(f"--split={name}: choose from {', '.join(known)}, train.")
             source = self._files.find(self.task, True, True, False).sources["train"]
             kind, of_input = self.task.kind, (
-                plan.model.tokenizer, plan.model.max_seq_length, plan.options)
-            folder = plan.flags.records_dir
+                member.model.tokenizer, member.model.max_seq_length, member.options)
+            folder = member.flags.records_dir
             with _quietly():
                 kind.records(source, *of_input, folder).make(1, True)
             examples_set = data.ExampleSet(os.path.join(folder, "train.manifest.json"))

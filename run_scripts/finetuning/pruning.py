@@ -11,11 +11,11 @@ from bert_tf import analysis, compression, training
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
+from bert_tf.finetuning.head_masks import parse_heads
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from run_scripts.analysis.model import Progress
-from run_scripts.finetuning.head_masks import parse_heads
 from run_scripts.finetuning.measured import Measured, kept_scores, weights_bytes
 
 PARTS = ("heads", "units", "layers")

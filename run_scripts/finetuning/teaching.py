@@ -137,7 +137,7 @@ class Teaching:
             ngram_prob=job.ngram_prob, seed=job.augmentation_seed)
 
     def goal(self, goal, plan):
-        """The `Goal` of the student, from that of gold labels alone."""
+        """The `FineTuning` of the student, from that of gold labels alone."""
         in_step = self.in_step(plan) if self.row.teaches == "in_step" else None
 
         def make_objectives(config, dtype):

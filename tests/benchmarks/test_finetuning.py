@@ -15,11 +15,11 @@ from benchmarks import finetuning, programs
 from benchmarks.finetuning import Comparison
 from bert_tf import checkpoints
 from bert_tf.errors import InputError
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_classifier
-from run_scripts.finetuning.model import ModelFlags
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 LETTERS = "abcdefghij"

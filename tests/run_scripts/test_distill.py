@@ -12,11 +12,12 @@ import bert_tf
 from bert_tf.compression import teachers
 from bert_tf.data import ExampleSet
 from bert_tf.errors import InputError
+from bert_tf.finetuning.head_flags import TaggerFlags
+from bert_tf.finetuning.mixture import MixtureFlags
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import distill, run_classifier, run_multitask, run_squad, run_tagger
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.multitask import MixtureFlags
 from tests.run_scripts.test_run_squad import VOCABULARY, squad_json
 from tests.training import tiny
 
@@ -68,7 +69,7 @@ def train(script, data, vocabulary, folder, files, seed):
         TaskFlags(data_dir=str(data), **files),
         ModelFlags(do_train=True, do_eval=True, vocab_file=str(data / f"{vocabulary}.txt"),
                    bert_config_file=str(data / "big.json"), max_seq_length=40, num_workers=1),
-        *([run_tagger.HeadFlags()] if script is run_tagger else []),
+        *([TaggerFlags()] if script is run_tagger else []),
         FineTuneSettings(output_dir=str(folder), random_seed=seed, **SETTINGS))
     return str(folder)
 
@@ -127,7 +128,7 @@ def test_taggers_with_other_tokenizers_answer_together(data, taggers, tmp_path):
     likely = np.mean([one.answer(task, examples)["probabilities"] for one in found], 0)
     run_tagger.main(TaskFlags(data_dir=str(data), **files),
                     ModelFlags(do_eval=True, ensemble=models, num_workers=1),
-                    run_tagger.HeadFlags(), FineTuneSettings(output_dir=str(tmp_path / "both")))
+                    TaggerFlags(), FineTuneSettings(output_dir=str(tmp_path / "both")))
     tags = [tag for line in predictions(tmp_path / "both") for tag in line["tags"]]
     assert tags == [task.labels[index] for index in likely.argmax(-1)]
 

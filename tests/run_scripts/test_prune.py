@@ -15,10 +15,10 @@ from bert_tf.analysis import switch_off
 from bert_tf.config import EncoderConfig
 from bert_tf.config.quantisation import Quantisation
 from bert_tf.errors import InputError
+from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.run import save_model
 from run_scripts import prune
-from run_scripts.finetuning.head_masks import mask, masked_heads
 from run_scripts.finetuning.pruning import Curve
 from tests.run_scripts.test_analysis import TOKENS, write_task
 

@@ -10,10 +10,10 @@ import pytest
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf.errors import InputError
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_multiple_choice
-from run_scripts.finetuning.model import ModelFlags
 from tests.training import tiny
 
 WORDS = ("red", "green", "blue", "black", "white", "is", "not", "likes")

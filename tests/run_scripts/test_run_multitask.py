@@ -12,14 +12,14 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
+from bert_tf.finetuning.mixture import MixtureFlags, settle_steps
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.kinds.encoding import encode_pairs
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.training import distribution
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import export_model, run_classifier, run_multitask
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.multitask import MixtureFlags, settle_steps
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -152,8 +152,7 @@ def check_parts(whole, first):
     assert one["choice"] != two["choice"] and np.allclose(
         one["probabilities"], two["probabilities"][::-1], atol=1e-6)
     with pytest.raises(InputError, match="--hypothesis_first=False"):
-        export_model.resolve(export_model.ExportFlags(
-            init_checkpoint=str(whole / "tasks" / "same"), output=""))
+        export_model.resolve(export_model.ExportFlags(init_checkpoint=model.path, output=""), model)
     for arguments, part in (((whole,), "several tasks; name one of them with task=: mood, rating"),
                             ((whole, 32, None, "mrpc"), "no task 'mrpc'; it has mood, rating")):
         with pytest.raises(InputError, match=part):

@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
+from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.run import open_run
 from bert_tf.predictor import Predictor
 from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.squad import read_answers
@@ -28,8 +30,6 @@ from bert_tf.tokenization.wordpiece import WordpieceTokenizer
 from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.settings import FineTuneSettings
 from bert_tf.training.trainer import Trainer
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.finetuning.run import open_run
 from tests.training import tiny
 
 KEYS = [f"k{i}" for i in range(8)]
@@ -271,7 +271,6 @@ def test_questions_left_out_or_cut_are_told(folder, tmp_path, capsys):
     ({"doc_stride": 0}, "--doc_stride is 0"),
     ({"max_query_length": 29}, "--max_seq_length is 32, which leaves no room"),
     ({"max_seq_length": 33}, "--max_seq_length is 33; it must be from 4 to 32"),
-    ({"max_seq_length": 0}, "--max_seq_length is 384"),
     ({"n_best_size": 0}, "--n_best_size is 0"), ({"max_answer_length": 0}, "--max_answer_length"),
     ({"label_smoothing": 0.1}, "--label_smoothing is for labels, which the task squad does not"),
     ({"do_eval": False, "num_trials": 2}, "choose by the score: give --do_eval"),

@@ -11,12 +11,12 @@ from tensorflow.python.framework import config as tf_config
 
 import bert_tf
 from bert_tf.errors import InputError
+from bert_tf.finetuning.head_flags import TaggerFlags
+from bert_tf.finetuning.model import ModelFlags
 from bert_tf.objectives import tagging
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 from run_scripts import run_tagger
-from run_scripts.finetuning.model import ModelFlags
-from run_scripts.run_tagger import HeadFlags
 from tests.test_metrics import conlleval
 from tests.training import tiny
 
@@ -83,7 +83,7 @@ def fixture_tagger(data):
         run_tagger.main(*(
             kind(**{name: value for name, value in values.items()
                     if name in kind.__dataclass_fields__})
-            for kind in (TaskFlags, ModelFlags, HeadFlags, FineTuneSettings)))
+            for kind in (TaskFlags, ModelFlags, TaggerFlags, FineTuneSettings)))
         return pathlib.Path(out)
     return tagger
 
@@ -245,8 +245,8 @@ def test_heads_that_cannot_be_leave_no_claim(tagger, tmp_path, flags, message):
 
 def test_settings_of_a_frozen_encoder():
     def settings(**flags):
-        found = HeadFlags(feature_layers="last").frozen(FineTuneSettings("out", **flags))
+        found = TaggerFlags(feature_layers="last").frozen(FineTuneSettings("out", **flags))
         return found.frozen_layers, found.learning_rate, found.train_batch_size
     assert settings() == settings(frozen_layers=-1) == (-1, 1e-3, 32)
     assert settings(learning_rate=2e-3, train_batch_size=8) == (-1, 2e-3, 8)
-    assert HeadFlags().frozen(FineTuneSettings("out")).frozen_layers == 0
+    assert TaggerFlags().frozen(FineTuneSettings("out")).frozen_layers == 0

@@ -22,7 +22,7 @@ from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.tagging import Tagging
 from bert_tf.tasks.task import Defaults
 from bert_tf.training.batches import predict
-from bert_tf.training.finetuning import FineTuning, Goal
+from bert_tf.training.finetuning import FineTuning
 from bert_tf.training.from_settings import open_strategy
 from bert_tf.training.reporting import read_metrics
 from bert_tf.training.run import Run
@@ -92,10 +92,10 @@ def fixture_tune(dev, tmp_path):
             "iterations_per_loop": 2, "save_checkpoints_steps": 2, "eval_batch_size": 32,
             **changes})
         dropout = config.hidden_dropout_prob
-        goal = Goal(lambda config, dtype: Classification(
-            config, 2, dropout_rate=dropout, dtype=dtype),
-                    evaluate or of_dev, "dev/closeness", DEFAULTS, {"more": 1}, scored_on)
-        return FineTuning(settings, strategy, config, goal)
+        return FineTuning(
+            settings, strategy, config, lambda config, dtype: Classification(
+                config, 2, dropout_rate=dropout, dtype=dtype),
+            evaluate or of_dev, "dev/closeness", DEFAULTS, {"more": 1}, scored_on)
     return make
 
 
@@ -230,7 +230,7 @@ def test_trials_run_once_and_the_best_is_kept(eagerly, tune, examples, counted, 
 
 def test_without_evaluation_the_first_is_kept(eagerly, tune, examples, tmp_path):
     tuning = tune(num_train_steps=2)
-    tuning._goal = dataclasses.replace(tuning._goal, evaluate=None)
+    tuning.evaluate = None
     summary = tuning.train(examples)
     assert summary["metrics"] == {} and summary["best"] == "seed1"
     assert weights(tmp_path / "out")
@@ -279,10 +279,10 @@ def test_settings_that_an_earlier_version_did_not_know(eagerly, tune, examples, 
 def test_no_epoch_leaves_the_model_as_it_is(eagerly, tune, examples, tmp_path, changes):
     tuning = tune(num_train_steps=0, num_train_epochs=0, **changes | {"evaluate": None})
     if changes.get("evaluate") is False:
-        tuning._goal = dataclasses.replace(tuning._goal, evaluate=None)
+        tuning.evaluate = None
     summary = tuning.train(examples)
     assert summary["trials"]["seed1"]["step"] == 0
-    begun = tuning.make_trainer(tuning._settings.resolve(DEFAULTS, examples.size)).learner
+    begun = tuning.make_trainer(tuning.settings.resolve(DEFAULTS, examples.size)).learner
     found = tuning.load(str(tmp_path / "out" / "model.keras")).learner
     assert all(np.array_equal(one, other) for one, other in zip(
         begun.get_weights(), found.get_weights(), strict=True))
@@ -409,7 +409,7 @@ def test_early_stopping_keeps_the_best_evaluation(
         if len(before) == patience and line is not lines[-1]:
             assert max(lines[:count + 1], key=goodness) in (*before[1:], line)
     trainer = tuning.load(str(tmp_path / "out" / "model.keras"))
-    assert tuning.evaluate(trainer)["loss"] == pytest.approx(best["loss"], rel=1e-6)
+    assert tuning.measure(trainer)["loss"] == pytest.approx(best["loss"], rel=1e-6)
 
 
 @pytest.mark.parametrize("values, steps, best", [
@@ -442,9 +442,9 @@ def test_prediction_is_that_of_each_example_alone(
     examples = dev if kind == "classification" else write_records(
         str(tmp_path / "records"), 21, 3, kind)
     head = Tagging if kind == "tagging" else Classification
-    goal = Goal(lambda config, dtype: head(config, 2, dtype=dtype), None, "", DEFAULTS)
     tuning = FineTuning(FineTuneSettings(output_dir=str(tmp_path)),
-                        mirrored if devices == 2 else ONE, CONFIG, goal)
+                        mirrored if devices == 2 else ONE, CONFIG,
+                        lambda config, dtype: head(config, 2, dtype=dtype), None, "", DEFAULTS)
     trainer = tuning.make_trainer(FineTuneSettings(
         output_dir=str(tmp_path), num_train_steps=1, learning_rate=1.0, random_seed=3))
     expected = [np.asarray(logits) for logits in one_by_one(trainer, examples)]

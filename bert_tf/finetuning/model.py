@@ -6,14 +6,14 @@ import math
 import os
 from typing import Any
 
-import bert_tf
 from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
+from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import check, option
+from bert_tf.models import open_model
 from bert_tf.options import settle
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_case
-from run_scripts.finetuning.quantisation import QuantisationFlags
 
 
 def open_beginning(flags, output_dir: str) -> Any:
@@ -37,7 +37,7 @@ def open_beginning(flags, output_dir: str) -> Any:
             folder or ".") == os.path.realpath(output_dir):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
                          "would be overwritten; name another.")
-    return bert_tf.open_model(path, flags.bert_config_file, flags.vocab_file)
+    return open_model(path, flags.bert_config_file, flags.vocab_file)
 
 
 def open_encoder(flags, output_dir: str, default_length: int) -> Any:

@@ -40,21 +40,16 @@ def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
     return found
 
 
-def taught_records(member, source, of_input: tuple, folder: str) -> "compression.TaughtRecords":
-    """The records of a task, a `Member`, that its teachers answer.
-
-    Args:
-        member, source: the task, and its `Source`.
-        of_input: tokenizer, S and options.
-        folder: of the records.
-    """
-    tokenizer, length, options = of_input
+def taught_records(member, folder: str) -> "compression.TaughtRecords":
+    """The training records of a task, a `Member`, that its teachers answer, for a folder."""
+    source, model = member.wanted.sources["train"], member.model
     teachers = compression.Teachers(tuple(map(compression.Teacher, member.teachers)))
     teachers.check(member.task)
     own = {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
     return compression.TaughtRecords(
         compression.TransferSource(**own), member.task.kind.record_options(
-            tokenizer, length, options), tokenizer, folder, teachers)
+            model.tokenizer, model.max_seq_length, member.options), model.tokenizer, folder,
+        teachers)
 
 
 def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:

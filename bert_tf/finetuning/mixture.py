@@ -3,24 +3,32 @@
 import dataclasses
 import math
 import os
+import shutil
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from bert_tf.checkpoints.task_heads import task_folder
+from bert_tf import compression, objectives, training
+from bert_tf.checkpoints.task_heads import task_folder, tasks_beside
 from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.finetuning.member import Member
+from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
+from bert_tf.finetuning.model import open_encoder
 from bert_tf.flags import option
+from bert_tf.heads import HEADS
 from bert_tf.options import read_json
-from bert_tf.recipes.distillation import Distillation
 from bert_tf.tasks.named import TASKS, find_task
-from bert_tf.tasks.task import Defaults, SavedTask, Task
-from bert_tf.tasks.task_flags import TaskFlags, Wanted
+from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
+from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning.multitask_teaching import MTDNN, distillation_of, teachers_of
 
 KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging")
 # namisan/mt-dnn config/tasks_config.json; all others have 0.1.
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
 DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
+_OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
+                "label_smoothing": 0.0}
 _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
 _OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
@@ -116,45 +124,6 @@ def _name(given, described):
     return find_task(given).name
 
 
-@dataclasses.dataclass(frozen=True)
-class Member:
-    """One of the tasks.
-
-    Attributes:
-        task: `Task`, with its labels.
-        number: its place among the tasks.
-        wanted: its files.
-        options: of input and head, see `Kind.options`.
-        loss_weight, dropout_rate: of its head.
-        teachers: folders of models that it learns from.
-        distillation: how.
-    """
-
-    task: Task
-    number: int
-    wanted: Wanted
-    options: dict
-    loss_weight: float = 1.0
-    dropout_rate: float = 0.1
-    teachers: tuple[str, ...] = ()
-    distillation: Distillation = MTDNN
-
-    @property
-    def name(self) -> str:
-        return self.task.name
-
-    @property
-    def splits(self) -> list[str]:
-        """The splits that the model answers, each once."""
-        return list(dict.fromkeys([*self.wanted.eval_splits, *self.wanted.test_splits]))
-
-    def head(self) -> tuple[str, dict]:
-        """The name of its head in `bert_tf.heads`, and the head's arguments."""
-        name, arguments = self.task.kind.head(self.task, self.options)
-        return name, {**arguments, "name": self.name, "loss_weight": self.loss_weight,
-                      "dropout_rate": self.dropout_rate}
-
-
 def _folder(data_dir, name):
     """The folder of a named task."""
     entries = sorted(os.listdir(data_dir) if os.path.isdir(data_dir) else [])
@@ -200,13 +169,14 @@ def _is_there(task, data_dir, split):
         return False
 
 
-def open_members(flags: MixtureFlags, job, model) -> list[Member]:
+def open_members(flags: MixtureFlags, job, model, settings) -> list[Member]:
     """The tasks, whose files were found good.
 
     Args:
         flags: `MixtureFlags`.
         job: `ModelFlags`.
         model: the `bert_tf.models.Model` to begin with.
+        settings: `FineTuneSettings`.
 
     Raises:
         InputError: see `MixtureFlags.rows`; a file is absent or cannot be read, or the model was
@@ -230,9 +200,11 @@ def open_members(flags: MixtureFlags, job, model) -> list[Member]:
         options = task.kind.options(given, saved.options if saved else {}, job.do_train, model.path)
         rate = row.get("dropout_p", job.classifier_dropout)
         members.append(Member(
-            task, len(members), wanted, options, float(row.get("loss_weight", 1.0)),
-            float(_DROPOUT.get(name, 0.1) if rate is None else rate),
-            teachers_of(row, name, task) if job.do_train else (), distillation_of(row, name)))
+            task, model, options, wanted, job, settings, head_name=name, number=len(members),
+            loss_weight=float(row.get("loss_weight", 1.0)),
+            dropout_rate=float(_DROPOUT.get(name, 0.1) if rate is None else rate),
+            teachers=teachers_of(row, name, task) if job.do_train else (),
+            distillation=distillation_of(row, name)))
         _check(members[-1], flags.task_config_path)
     return members
 
@@ -298,6 +270,105 @@ def find_guests(flags: MixtureFlags, job, members: list[Member]) -> list[Member]
                                                                     do_eval=False))
             except InputError:      # its folder is not there
                 continue
-            found.extend(dataclasses.replace(member, task=source.task, wanted=wanted)
+            found.extend(dataclasses.replace(member, task=source.task, wanted=wanted, is_guest=True,
+                                             sets={}, predictions={})
                          for source in wanted.sources.values())
     return found
+
+
+def open_model(flags: MixtureFlags, job, settings) -> Any:
+    """The `bert_tf.models.Model` to begin with; the flags are checked.
+
+    Raises:
+        InputError: a flag is for one task, or the output folder holds another model.
+    """
+    flags.rows()
+    job.check(settings)
+    for name, default in _OF_ONE_TASK.items():
+        if getattr(settings, name) != default:
+            raise InputError(f"--{name} is for one task; leave it out.")
+    if job.bilstm_size:
+        raise InputError("--bilstm_size is for one task; leave it out.")
+    if job.ensemble:
+        raise InputError("--ensemble is for one task: give the folders of their tasks, such as "
+                         "mtdnn/tasks/mrpc, to the script of that task.")
+    folder = settings.output_dir
+    has_tasks = bool(tasks_beside(folder))
+    if job.do_train and not has_tasks and os.path.exists(os.path.join(folder, TASK_FILE)):
+        raise InputError(f"--output_dir: {folder} holds a model of one task, which would be "
+                         "overwritten; name another folder.")
+    if job.do_train and job.init_checkpoint and os.path.realpath(
+            job.init_checkpoint) == os.path.realpath(folder):
+        raise InputError(f"--output_dir is the folder of --init_checkpoint={folder}, whose files "
+                         "would be overwritten; name another.")
+    # A run that was begun keeps its length, whatever the default is now.
+    trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
+    saved = [SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained)]
+    length = next((one.max_seq_length for one in saved if one), DEFAULTS.max_seq_length)
+    return open_encoder(job, "" if job.do_train and has_tasks else folder, length)
+
+
+def objectives_of(members: list[Member]) -> Callable:
+    """The function (config, dtype) that makes the heads of tasks, and what they learn from their
+    teachers."""
+    def make(config, dtype):
+        made = []
+        for member in members:
+            head, arguments = member.head()
+            made.append(getattr(objectives, HEADS[head].objective)(config, dtype=dtype,
+                                                                   **arguments))
+        for member, head in zip(members, list(made)):
+            if member.teachers:
+                row = member.distillation
+                soft, = compression.make_terms(row, config, head, dtype, f"{head.name}_soft")
+                soft.loss_weight *= head.loss_weight
+                head.loss_weight *= row.gold_weight
+                made.append(soft)
+        return made
+
+    return make
+
+
+def copy_submissions(member: Member, found: Iterable[str]) -> None:
+    """Puts what the server of GLUE takes of a task's splits into one folder."""
+    for split in found:
+        name = member.task.split(split).submission
+        path = os.path.join(member.folder, name or "")
+        if split in member.wanted.test_splits and name and os.path.exists(path):
+            folder = os.path.join(member.settings.output_dir, "submission")
+            make_folder(folder, "output_dir")
+            shutil.copyfile(path, os.path.join(folder, name))
+            print(f"wrote {os.path.join(folder, name)}", flush=True)
+
+
+def write_scores(run, scores: dict[str, float]) -> None:
+    """Writes the scores of a `FineTuneRun`'s tasks, and of training the curves and the best epochs.
+    """
+    folder = run.settings.output_dir
+    if any(member.wanted.eval_splits for member in run.members):
+        scores = {"average": run.average(scores), **scores}
+    described = {"headlines": {m.name: m.headline for m in run.members}, "metrics": scores}
+    if run.flags.do_train:
+        described["best_epochs"] = _write_curves(run)
+    for name, value in scores.items():
+        print(f"{name} = {value:.4f}", flush=True)
+    write_json(os.path.join(folder, "metrics.json"), described)
+    training.write_eval_results(folder, scores)
+
+
+def _write_curves(run):
+    """Writes a line an epoch with the headline of each task; returns the best epoch of each."""
+    columns = {"average": "average", **{m.name: m.headline for m in run.members}}
+    lines = training.read_metrics(run.settings.output_dir, "eval")
+    with write_aside(os.path.join(run.settings.output_dir, "dev_curves.tsv")) as file:
+        file.write("\t".join(["epoch", "step", *columns]) + "\n")
+        file.writelines("\t".join([f"{line['step'] / run.epoch_steps:g}", str(line["step"]), *(
+            f"{line[name]:.4f}" for name in columns.values())]) + "\n" for line in lines)
+    best = {}
+    for name, column in columns.items():
+        values = [-math.inf if math.isnan(line[column]) else line[column] for line in lines]
+        index = max(range(len(lines)), key=values.__getitem__)
+        best[name] = {"epoch": lines[index]["step"] / run.epoch_steps, "score": values[index]}
+        print(f"best epoch of {name}: {best[name]['epoch']:g} ({values[index]:.4f})",
+              flush=True)
+    return best

@@ -1,0 +1,164 @@
+"""Fine-tuning by settings: a function for each kind of job opens its run; `finetune` does all."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import checkpoints
+from bert_tf.config import T5Config, read_config
+from bert_tf.errors import InputError
+from bert_tf.finetuning import paper_defaults
+from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
+from bert_tf.finetuning.mixture import MixtureFlags
+from bert_tf.finetuning.model import ModelFlags, frozen
+from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
+from bert_tf.finetuning.text import TextModelFlags, TextRun, open_writer
+from bert_tf.options import read_json
+from bert_tf.tasks.named import find_task
+from bert_tf.tasks.task import KINDS
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.tasks.text_flags import TextFlags
+from bert_tf.training.settings import FineTuneSettings, TrainSettings
+
+# As in the original: the rate is constant up to the end of the warm-up.
+T5_DEFAULTS = {"optimizer": "adafactor", "learning_rate": 1e-3, "learning_rate_schedule": "rsqrt",
+               "num_warmup_steps": 1 << 30, "train_batch_size": 128, "num_train_steps": 1 << 18,
+               "eval_batch_size": 64}
+MTDNN_DEFAULTS = {"optimizer": "adamax", "learning_rate": 5e-5, "num_train_epochs": 5.0,
+                  "train_batch_size": 32}
+
+
+def classify(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings,
+             head_flags: ClassifierFlags | None = None) -> FineTuneRun:
+    """Opens a run that classifies or rates texts."""
+    head_flags = head_flags or ClassifierFlags()
+    options = head_flags.options()
+    if head_flags.head == "attentive" and model_flags.do_train:
+        settings = frozen(settings, "head=attentive")
+    return open_task("run_classifier", task_flags, model_flags, settings,
+                     {"label_scale": task_flags.label_scale, **options})
+
+
+def tag(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings,
+        head_flags: TaggerFlags | None = None) -> FineTuneRun:
+    """Opens a run that gives each word a tag."""
+    head_flags = head_flags or TaggerFlags()
+    if model_flags.do_train:
+        settings = head_flags.frozen(settings)
+    return open_task("run_tagger", task_flags, model_flags, settings,
+                     dataclasses.asdict(head_flags))
+
+
+def choose(task_flags: TaskFlags, model_flags: ModelFlags,
+           settings: FineTuneSettings) -> FineTuneRun:
+    """Opens a run that chooses how a text continues."""
+    return open_task("run_multiple_choice", task_flags, model_flags, settings, {
+        name: getattr(task_flags, name) for name in ("max_qa_length", "carry_choices")})
+
+
+def answer_questions(task_flags: SquadFlags, model_flags: ModelFlags,
+                     settings: FineTuneSettings) -> FineTuneRun:
+    """Opens a run that finds answers in paragraphs."""
+    return open_task("run_squad", task_flags, model_flags, settings, task_flags.options)
+
+
+def learn_together(mixture: MixtureFlags, model_flags: ModelFlags,
+                   settings: FineTuneSettings) -> FineTuneRun:
+    """Opens a run of one model on several tasks."""
+    return open_mixture(mixture, model_flags, settings)
+
+
+def write_texts(text_flags: TextFlags, model_flags: TextModelFlags,
+                settings: TrainSettings) -> TextRun:
+    """Opens a run of T5, which writes a text for a text."""
+    model_flags.check(settings)
+    sources = text_flags.open(model_flags.do_train, model_flags.do_eval, model_flags.do_predict)
+    return TextRun(open_writer(model_flags, settings, sources), sources, model_flags, settings)
+
+
+_JOBS: dict[str, tuple] = {
+    "run_classifier": (classify, TaskFlags, ModelFlags, FineTuneSettings, ClassifierFlags),
+    "run_tagger": (tag, TaskFlags, ModelFlags, FineTuneSettings, TaggerFlags),
+    "run_multiple_choice": (choose, TaskFlags, ModelFlags, FineTuneSettings),
+    "run_squad": (answer_questions, SquadFlags, ModelFlags, FineTuneSettings),
+    "run_multitask": (learn_together, MixtureFlags, ModelFlags, FineTuneSettings),
+    "run_text_to_text": (write_texts, TextFlags, TextModelFlags, TrainSettings),
+}
+
+
+def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
+             output_dir: str | os.PathLike, **settings: Any) -> dict[str, float]:
+    """Fine-tunes a model for a task, or for several, and returns the scores.
+
+        bert_tf.finetune("mrpc", "uncased_L-12_H-768_A-12", "mrpc", data_dir="glue/MRPC")
+        bert_tf.finetune({"train_file": "mail.csv", "dev_file": "mail_dev.csv",
+                          "text_a_column": "body", "label_column": "folder"},
+                         "uncased_L-12_H-768_A-12", "mail", num_trials=3)
+        bert_tf.finetune({"train_file": "train-v1.1.json", "predict_file": "dev-v1.1.json"},
+                         "uncased_L-12_H-768_A-12", "squad")
+        bert_tf.finetune(["mnli", "rte"], "uncased_L-12_H-768_A-12", "mtdnn", data_dir="glue")
+        bert_tf.finetune(["cola"], "t5-small", "t5", data_dir=["glue"], num_train_steps=2000)
+
+    It is what the command of the task does, which gives the same files; the same call continues a
+    run that was stopped. `bert_tf.Predictor` opens `output_dir`.
+
+    Args:
+        task: the name of a task; names of tasks that one model learns together, or that T5 learns;
+            or the flags that describe files of your own, of which `predict_file` is SQuAD's.
+        init_checkpoint: the model to begin with, of any format.
+        output_dir: where the model, its scores and its predictions go.
+        settings: further flags of the task's command, by name. By default the model is trained
+            (`do_train`), and scored (`do_eval`) where no files or a file to score on are named.
+
+    Raises:
+        InputError: a setting, a file or the model can't be used.
+    """
+    given = {**_named(task), **settings, "init_checkpoint": os.fspath(init_checkpoint),
+             "output_dir": os.fspath(output_dir)}
+    given.setdefault("do_train", True)
+    files = [name for name in ("train_file", "dev_file", "predict_file") if given.get(name)]
+    given.setdefault("do_eval", not files or files[-1] != "train_file")
+    script = _script_of(given)
+    open_job, *classes = _JOBS[script]
+    known = {field.name for kind in classes for field in dataclasses.fields(kind)}
+    if unknown := sorted(given.keys() - known):
+        raise InputError(f"there is no setting {', '.join(unknown)} of {script}; its --help lists "
+                         "them.")
+    given = {**_defaults(script, given), **given}
+    run = open_job(*(kind(**{field.name: given[field.name] for field in dataclasses.fields(kind)
+                             if field.name in given}) for kind in classes))
+    run.carry_out()
+    path = os.path.join(output_dir, "metrics.json")
+    return read_json(path)["metrics"] if given["do_eval"] and os.path.exists(path) else {}
+
+
+def _named(task):
+    if isinstance(task, Mapping):
+        return dict(task)
+    return {"task": task} if isinstance(task, str) else {"tasks": list(task)}
+
+
+def _script_of(given):
+    """The command that does the job of settings."""
+    file = given.get("bert_config_file")
+    config = read_config(file) if file else checkpoints.read_config(given["init_checkpoint"])
+    if isinstance(config, T5Config):
+        return "run_text_to_text"
+    if given.get("tasks") or given.get("task_config_path"):
+        return "run_multitask"
+    if given.get("predict_file"):
+        return "run_squad"
+    if given.get("task"):
+        return find_task(given["task"]).kind.script
+    return KINDS[given.get("task_kind") or "classification"].script
+
+
+def _defaults(script, given):
+    """The defaults of the model's paper."""
+    if script == "run_text_to_text":
+        return T5_DEFAULTS
+    if script == "run_multitask":
+        return MTDNN_DEFAULTS
+    task_of = paper_defaults.squad_task if script == "run_squad" else paper_defaults.named_task
+    return paper_defaults.defaults_for(task_of)(given)[1]

@@ -1,0 +1,143 @@
+"""A task of a fine-tuning run: its files, its head, and the answers that a model gives it."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf import data
+from bert_tf.files import make_folder
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_flags import Wanted
+
+
+@dataclasses.dataclass
+class Member:
+    """One task of a run, whose flags and files were found good.
+
+    Attributes:
+        task: `Task` with its labels.
+        model: the `bert_tf.models.Model` to begin with.
+        options: of input and head, see `Kind.options`.
+        wanted: the splits that the run needs.
+        flags: `ModelFlags`.
+        settings: `FineTuneSettings`.
+        class_weights: see `model.class_weights`.
+        head_name: the name of its head beside those of other tasks; "" for the only task of a run.
+        number: the head's place among them.
+        is_guest: whether the head is another task's, and this one is only predicted.
+        loss_weight, dropout_rate: of such a head.
+        teachers: folders of models that it learns from.
+        distillation: how, a `Distillation`.
+        sets: dict of split -> `ExampleSet`.
+        predictions: dict of split -> what decodes, scores and writes its predictions.
+    """
+
+    task: Task
+    model: Any
+    options: dict
+    wanted: Wanted
+    flags: Any
+    settings: Any
+    class_weights: str | list[float] | None = None
+    head_name: str = ""
+    number: int = 0
+    is_guest: bool = False
+    loss_weight: float = 1.0
+    dropout_rate: float = 0.1
+    teachers: tuple[str, ...] = ()
+    distillation: Any = None
+    sets: dict = dataclasses.field(default_factory=dict)
+    predictions: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def predicted_splits(self) -> list[str]:
+        """The splits that the model answers, each once."""
+        return list(dict.fromkeys([*self.wanted.eval_splits, *self.wanted.test_splits]))
+
+    @property
+    def folder(self) -> str:
+        """Where its predictions go."""
+        if not self.head_name:
+            return self.settings.output_dir
+        return os.path.join(self.settings.output_dir, "guests" if self.is_guest else "tasks",
+                            self.name)
+
+    def score_name(self, split: str, metric: str) -> str:
+        """The name of a score in reports."""
+        if self.head_name:
+            return f"{self.name}_{split}_{metric}"
+        return f"{self.predictions[split].prefix}/{metric}"
+
+    @property
+    def headline(self) -> str:
+        """The name of the score by which models are compared."""
+        if self.head_name:
+            return self.score_name(self.wanted.eval_splits[0], self.task.headline)
+        return self.task.kind.headline(self.task, self.wanted.eval_splits)
+
+    def head(self) -> tuple[str, dict]:
+        """The name in `bert_tf.heads` of its head beside others, and the head's arguments."""
+        name, arguments = self.task.kind.head(self.task, self.options)
+        return name, {**arguments, "name": self.name, "loss_weight": self.loss_weight,
+                      "dropout_rate": self.dropout_rate}
+
+    def plan_records(self, folder: str, train: Callable[[], Any] | None = None) -> dict:
+        """The records of each split, to be made in a folder, and what will be predicted.
+
+        Args:
+            folder: of the records.
+            train: function that plans the records to train on, in place of the task's own.
+        """
+        kind, sources = self.task.kind, self.wanted.sources
+        of_input = self.model.tokenizer, self.model.max_seq_length, self.options
+        self.predictions |= {
+            split: kind.predictions(sources[split], *of_input,
+                                    is_scored=split in self.wanted.eval_splits)
+            for split in self.predicted_splits}
+        return {split: train() if train and split == "train" else
+                kind.records(source, *of_input, folder) for split, source in sources.items()}
+
+    def make_records(self, folder: str, records: dict) -> None:
+        """Makes the records of `plan_records` that are not there yet, and reports on them."""
+        make_folder(folder, "records_dir")
+        if self.head_name:
+            print(f"{self.name}:", flush=True)
+        for one in records.values():
+            one.report(*one.make(self.flags.num_workers, not self.flags.records_dir))
+
+    def open_records(self, folder: str) -> None:
+        """Opens the records of all splits."""
+        self.sets |= {split: data.ExampleSet(os.path.join(folder, f"{split}.manifest.json"),
+                                             self.settings.pad_to_max_length)
+                      for split in self.wanted.sources}
+
+    def answer(self, predict, split: str) -> tuple[dict, dict, Any]:
+        """What a model answers to a split: arrays, losses, predictions; `predict` is that of
+        `FineTuning.evaluate`."""
+        examples = self.sets[split]
+        seen = (data.TaskExamples(examples, self.head_name, self.number) if self.head_name
+                else examples)
+        answers, losses = predict(seen, measures=self.task.kind.measures)
+        return answers, losses, self.predictions[split].decode(answers, examples)
+
+    def answer_all(self, predict) -> dict:
+        """`answer` of all splits to score and to predict, by their names."""
+        return {split: self.answer(predict, split) for split in self.predicted_splits}
+
+    def score(self, split: str, predicted) -> dict[str, float]:
+        """The scores of predictions."""
+        return {self.score_name(split, name): value
+                for name, value in self.predictions[split].score(predicted).items()}
+
+    def write(self, found: dict) -> None:
+        """Writes the predictions of `answer_all`."""
+        make_folder(self.folder, "output_dir")
+        for split, (answers, _, predicted) in found.items():
+            paths = self.predictions[split].write(
+                self.folder, answers, predicted, split in self.wanted.test_splits)
+            print("wrote " + ", ".join(paths), flush=True)

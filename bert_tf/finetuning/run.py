@@ -1,0 +1,432 @@
+"""The steps of a fine-tuning run on one task or several, the same for all kinds of tasks: flags and
+files are checked, records made, trials trained, models scored, predictions written.
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf import compression, data, objectives, training
+from bert_tf.checkpoints import keras_file
+from bert_tf.checkpoints.task_heads import with_head_of
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, write_json
+from bert_tf.finetuning import mixture, mixture_teaching
+from bert_tf.finetuning.head_masks import mask, masked_heads
+from bert_tf.finetuning.member import Member
+from bert_tf.finetuning.model import (
+    BALANCED,
+    check_directions,
+    check_smoothing,
+    check_task,
+    class_weights,
+    open_encoder,
+    reader_options,
+    save_task,
+)
+from bert_tf.heads import HEADS
+from bert_tf.tasks.task import KINDS, TASK_FILE, SavedTask
+
+
+def plan_task(script: str, task_flags, model_flags, settings, options: dict) -> Member:
+    """The only task of a run, after all was checked that can be known before work starts.
+
+    Args:
+        script: its name; it is for the kinds that name it.
+        task_flags: `TaskFlags` or `SquadFlags`.
+        model_flags: `ModelFlags`.
+        settings: `FineTuneSettings`.
+        options: dict of more flags of the input and of the head, by their names, which are kept
+            with the model; None where a flag is not given.
+
+    Raises:
+        InputError: anything is wrong with them.
+    """
+    kinds = [name for name, kind in KINDS.items() if kind.script == script]
+    task = task_flags.read_task(kinds[0])
+    if task.kind.name not in kinds:
+        raise InputError(f"{task.name} is a task of {task.kind}, which this script does not "
+                         f"do; it does {', '.join(kinds)}.")
+    if model_flags.do_train and task.model_of:
+        raise InputError(f"{task.name} has no training set: train --task={task.model_of} and "
+                         "give the model as --init_checkpoint.")
+    model_flags.check(settings)
+    if model_flags.keep_head or not model_flags.do_train:
+        model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
+            model_flags.init_checkpoint, task.name))
+    model = open_encoder(model_flags, settings.output_dir, task.defaults.max_seq_length)
+    task = _as_trained(task, model, kinds, task_flags.names_kind)
+    options = task.kind.options(options, model.saved.options if model.saved else {},
+                                model_flags.do_train, model.path)
+    options |= reader_options(model_flags, model)
+    masked_heads(model_flags, model.config)
+    check_directions(model, options)
+    task.kind.check_options(options, model.max_seq_length, model.tokenizer)
+    wanted = task_flags.find(task_flags.settle(task, options), model_flags.do_train,
+                             model_flags.do_eval, model_flags.do_predict)
+    task = next(iter(wanted.sources.values())).task     # with its labels
+    if task.kind.has_labels and not task.labels:
+        raise InputError(f"there is no {TASK_FILE} beside {model.path}, so that its labels are not "
+                         "known: name a model that was fine-tuned here, or give its --labels in "
+                         "their order.")
+    check_smoothing(settings, task)
+    weights = class_weights(settings.class_weights, task)
+    if model_flags.do_train:
+        check_task(settings.output_dir, task, model, fixed_options(task, options))
+    member = Member(task, model, options, wanted, model_flags, settings, weights)
+    if model.saved and not model_flags.do_train:
+        for split in member.predicted_splits:
+            model.saved.check_texts(task.kind.num_texts(task, split), wanted.sources[split].path)
+    return member
+
+
+def fixed_options(task, options: dict) -> dict:
+    """The options of input and head that must be equal for a run to continue."""
+    return {**task.kind.fixed_options(options),
+            **{name: options[name] for name in ("bilstm_size",) if name in options}}
+
+
+def _as_trained(task, model, kinds, is_named):
+    """The task with the kind and the labels of the fine-tuned model.
+
+    Args:
+        task: the `Task` of the flags.
+        model: the `bert_tf.models.Model`.
+        kinds: names of the kinds that the script is for.
+        is_named: whether a flag decides the kind.
+
+    Raises:
+        InputError: the model is of another kind, or has other labels.
+    """
+    if not model.saved:
+        return task
+    saved = model.saved.task
+    if not is_named and saved.kind.name in kinds and saved.kind != task.kind:
+        task = dataclasses.replace(task, kind=saved.kind, metrics=saved.metrics)
+    if saved.kind != task.kind:
+        raise InputError(f"{model.path} is a model for {saved.kind.title}, not for "
+                         f"{task.kind.title}; name another --init_checkpoint.")
+    if task.labels and tuple(task.labels) != saved.labels:
+        raise InputError(f"{model.path} knows the labels {', '.join(saved.labels)}, "
+                         f"{task.name} has {', '.join(task.labels)}; name another "
+                         "--init_checkpoint.")
+    return task.kind.with_labels(task, saved.labels)
+
+
+@dataclasses.dataclass
+class FineTuneRun:
+    """A run that is ready to train, to score and to predict.
+
+    Attributes:
+        members: its tasks; of a run on one task the only one, whose files are in the output folder.
+        flags: `ModelFlags`.
+        settings: `FineTuneSettings`.
+        guests: tasks without a training set that a head of another task answers too.
+        deciding: of several tasks, the names of those whose mean score decides.
+        is_chief: whether this process writes.
+        train_set: the records to train on.
+        epoch_steps: steps of an epoch of several tasks.
+        tuning: `FineTuning`.
+        others: runs of further models, which answer together with this one's.
+    """
+
+    members: list[Member]
+    flags: Any
+    settings: Any
+    guests: list[Member] = dataclasses.field(default_factory=list)
+    deciding: list[str] = dataclasses.field(default_factory=list)
+    is_chief: bool = True
+    train_set: Any = None
+    epoch_steps: int = 0
+    tuning: Any = None
+    others: list["FineTuneRun"] = dataclasses.field(default_factory=list)
+
+    @property
+    def model(self) -> Any:
+        """The `bert_tf.models.Model` to begin with."""
+        return self.members[0].model
+
+    def evaluate(self, predict) -> dict:
+        """The metrics of all splits to score; of several tasks it prints a table. See
+        `FineTuning.evaluate`."""
+        scores, losses, degenerate = {}, [], []
+        width = max(len(member.name) for member in self.members)
+        for member in self.members:
+            for split in member.wanted.eval_splits:
+                _, measured, predicted = member.answer(predict, split)
+                losses += [measured["loss"]] if measured else []
+                degenerate.append(member.predictions[split].is_degenerate(predicted))
+                found = member.score(split, predicted)
+                scores |= found
+                if self.deciding:
+                    print(f"  {member.name:{width}}  {split}: " + "  ".join(
+                        f"{name.removeprefix(member.score_name(split, ''))} {value:.4f}"
+                        for name, value in found.items()) + "  DEGENERATE" * degenerate[-1],
+                        flush=True)
+        if not self.deciding:
+            return {**({"loss": losses[0]} if losses else {}), **scores,
+                    "degenerate": float(any(degenerate))}
+        return {"loss": sum(losses) / len(losses), "average": self.average(scores), **scores,
+                "degenerate": float(all(degenerate))}
+
+    def average(self, scores: dict) -> float:
+        """The mean of the headlines of the tasks that decide."""
+        values = [scores[member.headline] for member in self.members
+                  if member.name in self.deciding]
+        return sum(values) / len(values)
+
+    def carry_out(self) -> None:
+        """Trains, scores and predicts as the flags ask for, while no other run writes to the
+        output folder."""
+        with self.tuning.sole_writer():
+            if self.others:
+                _answer_together([self, *self.others])
+                return
+            path = self.model.path
+            if self.flags.do_train:
+                for member in self.members if self.is_chief else ():
+                    make_folder(member.folder, "output_dir")
+                    save_task(member.folder, member.task, member.model, member.options)
+                if self.deciding and self.is_chief:
+                    self.model.tokenizer.save(self.settings.output_dir)
+                if not self.tuning.train(self.train_set):
+                    return
+                path = os.path.join(self.settings.output_dir, keras_file.NAME)
+            everyone = [*self.members, *self.guests]
+            if any(member.predicted_splits for member in everyone):
+                self._answer(everyone, self.predict(path), path)
+
+    def predict(self, path: str) -> Callable:
+        """The function of examples that predicts with the model at `path`."""
+        trainer = self.tuning.load(path)
+        mask(self.flags, trainer.learner.encoder)
+        return functools.partial(self.tuning.predict, trainer)
+
+    def _answer(self, everyone, predict, path):
+        """Answers all splits, and writes predictions and scores."""
+        scores = {}
+        for member in everyone:
+            found = member.answer_all(predict)
+            if not self.is_chief:
+                continue
+            if path == os.path.join(member.folder, keras_file.NAME):
+                _keep_chosen(member, found)
+            if not self.deciding:
+                self.write(found)
+                return
+            member.write(found)
+            mixture.copy_submissions(member, found)
+            for split in member.wanted.eval_splits:
+                scores |= member.score(split, found[split][2])
+        if scores:
+            mixture.write_scores(self, scores)
+
+    def write(self, found: dict) -> None:
+        """Writes the predictions of the only task, and their scores.
+
+        Args:
+            found: see `Member.answer_all`.
+        """
+        member, = self.members
+        member.write(found)
+        scored = [split for split in found if member.predictions[split].is_scored(
+            split in member.wanted.eval_splits)]
+        if not scored:
+            return
+        scores: dict[str, float] = {}
+        for split in scored:
+            if found[split][1]:
+                scores.setdefault("loss", found[split][1]["loss"])
+            scores |= member.score(split, found[split][2])
+        if any(member.predictions[split].is_degenerate(found[split][2]) for split in scored):
+            print("DEGENERATE: the model gives all examples one answer", flush=True)
+        for name, value in scores.items():
+            print(f"{name} = {value:.4f}", flush=True)
+        task = member.task
+        write_json(os.path.join(self.settings.output_dir, "metrics.json"), {
+            "task": task.name, "headline": task.kind.headline(task, scored),
+            **member.predictions[scored[0]].describe_scores(), "metrics": scores})
+        training.write_eval_results(self.settings.output_dir, scores)
+
+    def records_folder(self, member: Member) -> str:
+        """The folder of a task's records."""
+        folder = self.flags.records_dir or os.path.join(self.settings.output_dir, "records")
+        return os.path.join(folder, member.name) if member.head_name else folder
+
+    def make_records(self, strategy, planned: list[dict]) -> None:
+        """Makes the records of all tasks, `Member.plan_records` of each, and opens them."""
+        everyone = [*self.members, *self.guests]
+        self.is_chief = training.is_chief(strategy)
+        make_folder(self.settings.output_dir, "output_dir")
+        for member, records in zip(everyone, planned) if self.is_chief else ():
+            member.make_records(self.records_folder(member), records)
+        training.wait_for_workers(strategy)
+        for member in everyone:
+            member.open_records(self.records_folder(member))
+
+
+def _keep_chosen(member, found):
+    """Keeps the options that are best for the splits to score with the model."""
+    for split in member.wanted.eval_splits if SavedTask.read(member.folder) else ():
+        if chosen := member.predictions[split].choose(found[split][2]):
+            saved = SavedTask.require(member.folder, "output_dir")
+            dataclasses.replace(saved, options={**saved.options, **chosen}).write(member.folder)
+
+
+def open_run(script: str, task_flags, model_flags, settings, options: dict | None = None,
+             teaching=None, strategy=None) -> FineTuneRun:
+    """Checks the flags of a run on one task, opens devices, and makes and reads records; the
+    arguments are those of `plan_task`.
+
+    Args:
+        teaching: what teaches a student: `records(member, folder)` are those to train on, and
+            `goal(tuning, member)` is a `FineTuning` that learns from them. None for gold labels
+            alone.
+        strategy: the devices; those of the settings if None.
+
+    Raises:
+        InputError: see `plan_task`; or devices or folders cannot be used.
+    """
+    member = plan_task(script, task_flags, model_flags, settings, options or {})
+    run = FineTuneRun([member], model_flags, settings)
+    folder = run.records_folder(member)
+    planned = member.plan_records(folder, teaching and (
+        lambda: teaching.records(member, folder)))
+    strategy = strategy or training.open_strategy(
+        settings.resolve(member.task.defaults, 1), trains=model_flags.do_train)
+    run.make_records(strategy, [planned])
+    tuning = _tuning(run, member, strategy)
+    run.tuning = teaching.goal(tuning, member) if teaching else tuning
+    if model_flags.do_train:
+        run.tuning.make_objective(member.model.config, dtype=None)  # an impossible head is refused
+        run.train_set = member.sets["train"]
+        run.tuning.check(run.train_set)
+    return run
+
+
+def _tuning(run, member, strategy):
+    """The `FineTuning` of a run on one task."""
+    task, eval_splits, flags = member.task, member.wanted.eval_splits, member.flags
+    head, arguments = task.kind.head(task, member.options)
+    weights = member.class_weights if flags.do_train else None
+    if weights == BALANCED:
+        weights = task.kind.balanced_weights(member.sets["train"].manifest["counts"])
+    if task.kind.smooths:
+        arguments = {**arguments, "label_smoothing": member.settings.label_smoothing}
+    if weights:
+        arguments = {**arguments, "class_weights": weights}
+    rate, options = flags.classifier_dropout, fixed_options(task, member.options)
+    if flags.do_train and rate is not None:
+        arguments = {**arguments, "dropout_rate": rate}
+        options = {**options, "classifier_dropout": rate}
+    return training.FineTuning(
+        member.settings, strategy, member.model.config,
+        lambda config, dtype: getattr(objectives, HEADS[head].objective)(
+            config, dtype=dtype, **arguments),
+        run.evaluate if eval_splits else None, member.headline, task.defaults, options,
+        task.kind.scored_on([member.sets[split].identity() for split in eval_splits],
+                            member.options),
+        init_checkpoint=member.model.path, keep_head=flags.keep_head,
+        weights=member.model.take_weights())
+
+
+def open_mixture(flags, model_flags, settings) -> FineTuneRun:
+    """Checks the flags of a run on several tasks, opens devices, and makes and reads records.
+
+    Args:
+        flags: `MixtureFlags`.
+        model_flags: `ModelFlags`.
+        settings: `FineTuneSettings`.
+
+    Raises:
+        InputError: anything is wrong with them, or devices or folders cannot be used.
+    """
+    model = mixture.open_model(flags, model_flags, settings)
+    masked_heads(model_flags, model.config)
+    members = mixture.open_members(flags, model_flags, model, settings)
+    run = FineTuneRun(members, model_flags, settings,
+                      deciding=flags.deciding([member.name for member in members]))
+    if model_flags.do_train:
+        for member in members:
+            check_task(member.folder, member.task, model, member.options)
+    run.guests = mixture.find_guests(flags, model_flags, members)
+    strategy = training.open_strategy(settings.resolve(mixture.DEFAULTS, 1),
+                                      trains=model_flags.do_train)
+    if training.needs_static_shapes(strategy):
+        raise InputError("several tasks are not trained together on TPUs, where all batches must "
+                         "have one shape; give another --distribution_strategy.")
+    run.make_records(strategy, [member.plan_records(
+        run.records_folder(member), functools.partial(
+            mixture_teaching.taught_records, member, run.records_folder(member))
+        if member.teachers else None)
+        for member in (*members, *run.guests)])
+    make_objectives = mixture.objectives_of(members)
+    if model_flags.do_train:
+        make_objectives(model.config, dtype=None)   # an impossible head is refused here
+        sets = {member.name: member.sets["train"] for member in members}
+        run.settings, order = mixture.settle_steps(
+            flags, settings, [one.size for one in sets.values()], model_flags.do_eval)
+        run.epoch_steps = order.steps_of_epoch
+        run.train_set = data.TaskBatches(sets, order, settings.gradient_accumulation_steps,
+                                         shared=mixture_teaching.shared_features(members))
+    taught = {member.name: member.distillation for member in members if member.teachers}
+    run.tuning = training.FineTuning(
+        run.settings, strategy, model.config, make_objectives,
+        run.evaluate if model_flags.do_eval else None, "average", mixture.DEFAULTS,
+        {"tasks": {member.name: list(member.head()) for member in members},
+         "input": {member.name: member.options for member in members},
+         "best_of": run.deciding, **mixture_teaching.described(taught)},
+        {member.name: [member.sets[split].identity() for split in member.wanted.eval_splits]
+         for member in members},
+        compression.MultiTaskStudent if taught else training.MultiTaskLearner,
+        model.path, model_flags.keep_head, model.take_weights())
+    if model_flags.do_train:
+        run.tuning.check(run.train_set)
+    return run
+
+
+def open_task(script: str, task_flags, model_flags, settings,
+              options: dict | None = None) -> FineTuneRun:
+    """Opens a run on one task, or one in which the models of --ensemble answer it together; the
+    arguments are those of `plan_task`.
+
+    Raises:
+        InputError: see `open_run`; or the models do not go together.
+    """
+    if not model_flags.ensemble:
+        return open_run(script, task_flags, model_flags, settings, options)
+    model_flags.check(settings)
+    records = model_flags.records_dir or os.path.join(settings.output_dir, "records")
+    runs: list[FineTuneRun] = []
+    for number, folder in enumerate(model_flags.ensemble):
+        own = dataclasses.replace(model_flags, ensemble=[], init_checkpoint=folder,
+                                  records_dir=os.path.join(records, str(number)))
+        runs.append(open_run(script, task_flags, own, settings, dict(options or {}),
+                             strategy=runs[0].tuning.strategy if runs else None))
+    first = runs[0].members[0]
+    if first.task.kind.reads:
+        raise InputError(f"--ensemble: texts have no mean; {first.model.path} writes texts.")
+    for run in runs[1:]:
+        other = run.members[0]
+        if (first.task.kind, first.task.labels) != (other.task.kind, other.task.labels):
+            raise InputError(f"--ensemble: {first.model.path} and {other.model.path} are of "
+                             "different tasks, or of other labels; name models of one.")
+    runs[0].others = runs[1:]
+    return runs[0]
+
+
+def _answer_together(runs):
+    """Scores and predicts with the mean of several models, each with its own tokenizer and
+    records, one after the other."""
+    first, member = runs[0], runs[0].members[0]
+    answers = [run.members[0].answer_all(run.predict(run.model.path)) for run in runs]
+    found = {}
+    for split in member.predicted_splits:
+        combined, predicted = member.predictions[split].combine(
+            [(run.members[0].predictions[split], one[split][0], run.members[0].sets[split])
+             for run, one in zip(runs, answers)])
+        found[split] = combined, {}, predicted
+    if first.is_chief:
+        first.write(found)

@@ -1,0 +1,91 @@
+"""`bert_tf.finetune`, the call for Python, against the commands."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.errors import InputError
+from bert_tf.finetuning import jobs
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.settings import FineTuneSettings
+from run_scripts import run_classifier
+from tests.run_scripts.test_run_classifier import VOCAB, write_csv
+from tests.training import tiny
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ",", "seen", *map(str, range(94))]
+FILES = {"train_file": "train.csv", "dev_file": "dev.csv", "text_a_column": "body",
+         "label_column": "folder"}
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """Files of texts, and a model to begin with."""
+    folder = tmp_path_factory.mktemp("jobs")
+    write_csv(folder / "train.csv", 1, 24)
+    write_csv(folder / "dev.csv", 2, 9)
+    network = bert_tf.BertEncoder(tiny.config(
+        vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24))
+    (folder / "model").mkdir()
+    network.save(folder / "model" / "model.keras")
+    (folder / "model" / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    return folder
+
+
+def settings(folder):
+    return {"data_dir": str(folder), "num_workers": 1, "train_batch_size": 8,
+            "num_train_steps": 3, "max_seq_length": 24}
+
+
+def weights(folder):
+    return {name: tensor.read() for name, tensor in checkpoints.read(folder).tensors.items()}
+
+
+def test_the_call_does_what_the_command_does(folder, tmp_path):
+    scores = bert_tf.finetune(FILES, folder / "model", tmp_path / "call", **settings(folder))
+    given = settings(folder)
+    run_classifier.main(
+        TaskFlags(**FILES, data_dir=given.pop("data_dir")),
+        jobs.ModelFlags(do_train=True, do_eval=True, init_checkpoint=str(folder / "model"),
+                        max_seq_length=given.pop("max_seq_length"),
+                        num_workers=given.pop("num_workers")),
+        FineTuneSettings(output_dir=str(tmp_path / "command"), **given))
+    one, other = weights(tmp_path / "call"), weights(tmp_path / "command")
+    assert one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
+    written = json.loads((tmp_path / "command" / "metrics.json").read_text())["metrics"]
+    assert scores == written and set(scores) == {"loss", "dev/accuracy"}
+    assert set(bert_tf.Predictor(tmp_path / "call")("a film")["probabilities"]) == {"ham", "spam"}
+
+
+def test_a_file_of_a_task_is_read_once(folder, tmp_path, monkeypatch):
+    from bert_tf.tasks import rows
+    opened, read = [], rows.open_unpacked
+
+    def counted(path):
+        opened.append(str(path).rsplit("/", 1)[-1])
+        return read(path)
+
+    monkeypatch.setattr(rows, "open_unpacked", counted)
+    bert_tf.finetune(FILES, folder / "model", tmp_path / "out", **settings(folder))
+    assert sorted(opened) == ["dev.csv", "train.csv"]
+
+
+def test_several_tasks(folder, tmp_path):
+    (tmp_path / "tasks.json").write_text(json.dumps({"one": FILES, "two": FILES}))
+    scores = bert_tf.finetune([], folder / "model", tmp_path / "out",
+                              task_config_path=str(tmp_path / "tasks.json"), **settings(folder))
+    assert {"average", "one_dev_accuracy", "two_dev_accuracy"} <= scores.keys()
+
+
+@pytest.mark.parametrize("task, given, message", [
+    (FILES, {"learning_rat": 1}, "there is no setting learning_rat of run_classifier"),
+    ("nothing", {}, "nothing"),
+    ({"train_file": "absent.csv", "text_a_column": "body", "label_column": "folder"}, {},
+     "absent.csv")])
+def test_what_cannot_be_done(folder, tmp_path, task, given, message):
+    with pytest.raises(InputError, match=message):
+        bert_tf.finetune(task, folder / "model", tmp_path / "out", **settings(folder) | given)
+    assert not (tmp_path / "out").exists()
