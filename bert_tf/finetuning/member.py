@@ -111,7 +111,9 @@ class Member:
             one.report(*one.make(self.flags.num_workers, not self.flags.records_dir))
 
     def open_records(self, folder: str) -> None:
-        """Opens the records of all splits."""
+        """Opens the records of all splits; what was read of the training file is let go."""
+        if "train" in self.wanted.sources:
+            self.wanted.sources["train"].rows.forget()
         self.sets |= {split: data.ExampleSet(os.path.join(folder, f"{split}.manifest.json"),
                                              self.settings.pad_to_max_length)
                       for split in self.wanted.sources}

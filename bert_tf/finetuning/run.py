@@ -180,10 +180,12 @@ class FineTuneRun:
     def carry_out(self) -> None:
         """Trains, scores and predicts as the flags ask for, while no other run writes to the
         output folder."""
-        with self.tuning.sole_writer():
-            if self.others:
+        if self.others:
+            with self.tuning.sole_writer():
                 _answer_together([self, *self.others])
-                return
+            training.wait_for_workers(self.tuning.strategy)
+            return
+        with self.tuning.sole_writer():
             path = self.model.path
             if self.flags.do_train:
                 for member in self.members if self.is_chief else ():

@@ -25,10 +25,44 @@ class Example(typing.NamedTuple):
     document: int = 0
 
 
-def read_examples(task, split: str, path: str,
-                  omissions: Omissions | None = None) -> typing.Iterator[Example]:
+class KeptRows:
+    """Rows of one file, which is read once if it is not larger than memory should hold."""
+
+    _MOST = 1 << 26     # characters of texts
+
+    def __init__(self):
+        self._rows, self._malformed, self._without_label = None, 0, 0
+
+    def read(self, task, layout, path: str, omissions: Omissions) -> typing.Iterator[tuple]:
+        """Yields (line, texts, unread label, document); the label is None where there is none, a
+        list where there may be several."""
+        if self._rows is not None:
+            omissions.malformed += self._malformed
+            omissions.without_label += self._without_label
+            for line, texts, raw, document in self._rows:
+                yield line, list(texts), raw, document
+            return
+        kept: list | None = []
+        size, malformed, without_label = 0, omissions.malformed, omissions.without_label
+        for row in _read_raw(task, layout, path, omissions):
+            if kept is not None:
+                kept.append((row[0], tuple(row[1]), *row[2:]))
+                size += sum(map(len, row[1]))
+                kept = kept if size <= self._MOST else None
+            yield row
+        self._rows = kept
+        self._malformed = omissions.malformed - malformed
+        self._without_label = omissions.without_label - without_label
+
+    def forget(self) -> None:
+        """Drops the rows; whoever asks for them reads the file again."""
+        self._rows = None
+
+
+def read_examples(task, split: str, path: str, omissions: Omissions | None = None,
+                  rows: KeptRows | None = None) -> typing.Iterator[Example]:
     """Yields the `Example`s of a split's file, for a task with known labels. `omissions` counts the
-    lines that gave no example.
+    lines that gave no example; `rows` keeps what was read.
 
     Raises:
         InputError: a malformed line, a missing column, an unknown label, or an empty file; names
@@ -37,8 +71,9 @@ def read_examples(task, split: str, path: str,
     layout, empty = task.split(split), True
     ids = {label: index for index, label in enumerate(task.labels)}
     omissions = omissions or Omissions()
-    rows = task.kind.gather(task, _read_raw(task, layout, path, omissions), path, omissions)
-    for line, texts, raw, document in rows:
+    found = task.kind.gather(task, (rows or KeptRows()).read(task, layout, path, omissions), path,
+                             omissions)
+    for line, texts, raw, document in found:
         label = task.kind.label(task, ids, texts, raw, f"{path}, line {line}")
         yield Example(texts, label, document)
         empty = False
@@ -46,7 +81,8 @@ def read_examples(task, split: str, path: str,
         raise InputError(f"{path} is empty: it must hold at least one example.")
 
 
-def discover_labels(task, split: str, path: str, omissions: Omissions | None = None):
+def discover_labels(task, split: str, path: str, omissions: Omissions | None = None,
+                    rows: KeptRows | None = None):
     """Returns the task with the labels in a split's file, at least two: O first, numbers by their
     size."""
     if task.labels or not task.kind.has_labels:
@@ -55,7 +91,8 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
         raise InputError(f"{path}: give --labels, the one that marks a right candidate and then "
                          "the other.")
     found: set = set()
-    for *_, raw, _ in _read_raw(task, task.split(split), path, omissions or Omissions()):
+    for *_, raw, _ in (rows or KeptRows()).read(task, task.split(split), path,
+                                                omissions or Omissions()):
         found.update(raw if isinstance(raw, list) else [raw])
     if len(found) < task.kind.least_labels or None in found:
         raise InputError(f"{path}: its label column holds only {len(found - {None})} label(s); "

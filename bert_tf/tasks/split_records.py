@@ -15,7 +15,7 @@ from bert_tf.data.records.shards import make_shards
 from bert_tf.data.records.tfrecord import write_shard
 from bert_tf.errors import InputError
 from bert_tf.options import defaults_of
-from bert_tf.tasks.reading import Example, read_examples
+from bert_tf.tasks.reading import Example, KeptRows, read_examples
 from bert_tf.tasks.rows import Omissions
 
 _BLOCK_EXAMPLES = 1 << 11       # made into bytes at a time
@@ -33,6 +33,7 @@ class Source:
         fraction: the share of examples taken at random. With one seed, a smaller share is a part of
             a larger one.
         seed: of the fraction.
+        rows: keep what was read of the file.
     """
 
     task: typing.Any
@@ -42,6 +43,7 @@ class Source:
     both_orders: bool = False
     fraction: float = 1.0
     seed: int = 0
+    rows: KeptRows = dataclasses.field(default_factory=KeptRows, compare=False, repr=False)
 
     def examples(self, omissions: Omissions | None = None) -> typing.Iterator[Example]:
         """Yields the `Example`s; `omissions` counts the lines that gave no example."""
@@ -50,16 +52,18 @@ class Source:
             for example in self._taken(Omissions(self.skip_malformed_lines)):
                 yield example._replace(texts=example.texts[::-1])
 
+    def _all(self, omissions):
+        return read_examples(self.task, self.split, self.path, omissions, self.rows)
+
     def _taken(self, omissions):
-        for row, example in enumerate(read_examples(self.task, self.split, self.path, omissions)):
+        for row, example in enumerate(self._all(omissions)):
             if self.fraction == 1 or row in self._rows:
                 yield example
 
     @functools.cached_property
     def _rows(self):
         """Returns the rows that are taken: the first ones of a random order."""
-        count = sum(1 for _ in read_examples(self.task, self.split, self.path,
-                                             Omissions(self.skip_malformed_lines)))
+        count = sum(1 for _ in self._all(Omissions(self.skip_malformed_lines)))
         order = np.random.default_rng(self.seed).permutation(count)
         return set(order[:max(int(count * self.fraction + 1e-9), 1)].tolist())
 
@@ -69,8 +73,7 @@ class Source:
             return
         labels, taken = (
             {label for example in examples for label in self.task.kind.counted(example.label)}
-            for examples in (read_examples(self.task, self.split, self.path,
-                                           Omissions(self.skip_malformed_lines)), self.examples()))
+            for examples in (self._all(Omissions(self.skip_malformed_lines)), self.examples()))
         lost = [self.task.labels[label] for label in sorted(labels - taken)]
         if lost:
             raise InputError(f"--train_fraction={self.fraction:g} leaves {len(self._rows):,} "

@@ -7,7 +7,7 @@ import typing
 from bert_tf.errors import InputError
 from bert_tf.flags import check, option
 from bert_tf.tasks.named import SQUAD, TASKS, find_task
-from bert_tf.tasks.reading import discover_labels
+from bert_tf.tasks.reading import KeptRows, discover_labels
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
 from bert_tf.tasks.task import KINDS, Split, Task
@@ -150,13 +150,15 @@ class TaskFlags:
                     raise
         if not found:
             raise problems[0]
+        rows = {split: KeptRows() for split in found}
         for split in task.splits:       # the first that has labels: train, where it is there
             if split in found and task.split(split).label is not None:
                 task = discover_labels(task, split, found[split],
-                                       Omissions(self.skip_malformed_lines))
+                                       Omissions(self.skip_malformed_lines), rows[split])
                 break
         _check_training_flags(self, task)
-        return [_source(self, task, split, found[split]) for split in splits or found]
+        return [_source(self, task, split, found[split], rows[split])
+                for split in splits or found]
 
     def find(self, task: Task, do_train: bool, do_eval: bool, do_predict: bool) -> Wanted:
         """The splits to train, score and predict on.
@@ -197,12 +199,12 @@ def _check_training_flags(flags, task):
         raise InputError("--both_orders is for pairs of texts; leave it out.")
 
 
-def _source(flags, task, split, path):
+def _source(flags, task, split, path, rows):
     """The `Source` of a split; that of train may have a share of the examples."""
     if split != "train":
-        return Source(task, split, path, flags.skip_malformed_lines)
+        return Source(task, split, path, flags.skip_malformed_lines, rows=rows)
     source = Source(task, split, path, flags.skip_malformed_lines, flags.both_orders,
-                    flags.train_fraction, flags.train_fraction_seed)
+                    flags.train_fraction, flags.train_fraction_seed, rows)
     source.check_fraction()
     return source
 

@@ -1,7 +1,6 @@
 """The files of tasks as text, and their examples."""
 
 import dataclasses
-import functools
 
 import numpy as np
 
@@ -30,11 +29,21 @@ class Sources:
     tasks: list[TaskFiles]
     maximum: int | None = None
     temperature: float = 1.0
+    _read: dict = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def of(self, split: str) -> dict[str, tuple[TextTask, list[TextExample]]]:
         """Returns the examples of a split's files, by the name in reports."""
-        return {name: (source.task, _examples(source.task.name, known, path))
+        return {name: (source.task, self._examples(source.task.name, known, path))
                 for source in self.tasks for name, path, known in source.files.get(split, ())}
+
+    def _examples(self, task, split, path):
+        """The examples of a file, which is read once."""
+        key = task, split, path
+        if key not in self._read:
+            self._read[key] = list(read_split(TEXT_TASKS[task], split, path))
+        if not self._read[key]:
+            raise InputError(f"{path} holds no example with a target; give a file that does.")
+        return self._read[key]
 
     def official(self, name: str, split: str) -> tuple[Task, str] | None:
         """Returns the official task and split of a file, by its name in reports; None if it has no
@@ -63,14 +72,6 @@ class Sources:
         return "training on " + ", ".join(
             f"{name} ({size:,} examples, {rate:.1%} of a batch)"
             for (name, size), rate in zip(sizes.items(), rates))
-
-
-@functools.lru_cache(maxsize=64)
-def _examples(task, split, path):
-    examples = list(read_split(TEXT_TASKS[task], split, path))
-    if not examples:
-        raise InputError(f"{path} holds no example with a target; give a file that does.")
-    return examples
 
 
 def encode(texts: list[str], tokenizer, length: int) -> Runs:

@@ -84,7 +84,8 @@ def test_a_task_is_learned_and_goes_on_after_a_stop(run, tmp_path, capsys):
     (tmp_path / "parts").mkdir()        # as after a kill: the last checkpoint is gone
     shutil.copy(resume.checkpoints(str(whole))[0], tmp_path / "parts")
     parts = run("parts", do_eval=False)
-    assert "going on from step 20" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "going on from step 20" in out and "another --early_stopping (2, now none)" in out
     first, again = weights(whole), weights(parts)
     assert all(np.array_equal(first[name], again[name]) for name in first)
     again = run("later", files=("dev",), do_train=False, init_checkpoint=str(whole),
