@@ -6,12 +6,12 @@ import pytest
 
 from bert_tf import finetuning_defaults
 from bert_tf.config import CONFIGS, EncoderConfig
+from bert_tf.finetuning import mixture, paper_defaults
+from bert_tf.finetuning.head_flags import ClassifierFlags
 from bert_tf.finetuning.model import ModelFlags
 from bert_tf.tasks.named import TASKS
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.training.settings import FineTuneSettings
-from run_scripts.finetuning import multitask, relatives
-from run_scripts.run_classifier import ClassifierFlags
 
 
 def config(kind, layers=2, width=128, positions=512):
@@ -65,7 +65,7 @@ def test_sequences_are_no_longer_than_the_model_takes():
 
 
 def test_only_training_takes_them_and_flags_come_first(folder):
-    defaults = relatives.defaults_for(relatives.named_task)
+    defaults = paper_defaults.defaults_for(paper_defaults.named_task)
     source, values = defaults({**folder("albert"), "task": "MRPC"})
     assert source == "fine-tuning of albert" and values["num_train_steps"] == 800
     for given in ({"num_train_epochs": 1.0}, {"grid": True}, {"train_batch_size": 8}):
@@ -85,10 +85,10 @@ def test_only_training_takes_them_and_flags_come_first(folder):
 def test_long_texts_are_read_whole():
     """Articles of RACE have about 300 words; MT-DNN's maximum is 512 (namisan/mt-dnn train.py)."""
     assert TASKS["race"].defaults.max_seq_length == 512
-    assert multitask.DEFAULTS.max_seq_length == 512
+    assert mixture.DEFAULTS.max_seq_length == 512
 
 
 def test_the_version_of_squad_decides(folder):
-    defaults = relatives.defaults_for(relatives.squad_task)
+    defaults = paper_defaults.defaults_for(paper_defaults.squad_task)
     for given, rate in (({}, 5e-5), ({"version_2_with_negative": True}, 3e-5)):
         assert defaults({**folder("albert"), **given})[1]["learning_rate"] == rate

@@ -37,11 +37,7 @@ class ClassifierFlags:
         None, "Number of stacked LSTMs of --head=attentive (default: 2).", for_=_ATTENTIVE)
 
     def options(self) -> dict:
-        """The flags by name.
-
-        Raises:
-            InputError: one is for another head.
-        """
+        """Returns the flags by name."""
         check(self)
         return dataclasses.asdict(self)
 

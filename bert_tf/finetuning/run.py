@@ -10,109 +10,15 @@ from typing import Any
 
 from bert_tf import compression, data, objectives, training
 from bert_tf.checkpoints import keras_file
-from bert_tf.checkpoints.task_heads import with_head_of
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder, write_json
-from bert_tf.finetuning import mixture, mixture_teaching
+from bert_tf.finetuning import mixture, mixture_reports, mixture_teaching
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.finetuning.member import Member
-from bert_tf.finetuning.model import (
-    BALANCED,
-    check_directions,
-    check_smoothing,
-    check_task,
-    class_weights,
-    open_encoder,
-    reader_options,
-    save_task,
-)
+from bert_tf.finetuning.model import BALANCED, check_task, save_task
+from bert_tf.finetuning.one_task import fixed_options, plan_task
 from bert_tf.heads import HEADS
-from bert_tf.tasks.task import KINDS, TASK_FILE, SavedTask
-
-
-def plan_task(script: str, task_flags, model_flags, settings, options: dict) -> Member:
-    """The only task of a run, after all was checked that can be known before work starts.
-
-    Args:
-        script: its name; it is for the kinds that name it.
-        task_flags: `TaskFlags` or `SquadFlags`.
-        model_flags: `ModelFlags`.
-        settings: `FineTuneSettings`.
-        options: dict of more flags of the input and of the head, by their names, which are kept
-            with the model; None where a flag is not given.
-
-    Raises:
-        InputError: anything is wrong with them.
-    """
-    kinds = [name for name, kind in KINDS.items() if kind.script == script]
-    task = task_flags.read_task(kinds[0])
-    if task.kind.name not in kinds:
-        raise InputError(f"{task.name} is a task of {task.kind}, which this script does not "
-                         f"do; it does {', '.join(kinds)}.")
-    if model_flags.do_train and task.model_of:
-        raise InputError(f"{task.name} has no training set: train --task={task.model_of} and "
-                         "give the model as --init_checkpoint.")
-    model_flags.check(settings)
-    if model_flags.keep_head or not model_flags.do_train:
-        model_flags = dataclasses.replace(model_flags, init_checkpoint=with_head_of(
-            model_flags.init_checkpoint, task.name))
-    model = open_encoder(model_flags, settings.output_dir, task.defaults.max_seq_length)
-    task = _as_trained(task, model, kinds, task_flags.names_kind)
-    options = task.kind.options(options, model.saved.options if model.saved else {},
-                                model_flags.do_train, model.path)
-    options |= reader_options(model_flags, model)
-    masked_heads(model_flags, model.config)
-    check_directions(model, options)
-    task.kind.check_options(options, model.max_seq_length, model.tokenizer)
-    wanted = task_flags.find(task_flags.settle(task, options), model_flags.do_train,
-                             model_flags.do_eval, model_flags.do_predict)
-    task = next(iter(wanted.sources.values())).task     # with its labels
-    if task.kind.has_labels and not task.labels:
-        raise InputError(f"there is no {TASK_FILE} beside {model.path}, so that its labels are not "
-                         "known: name a model that was fine-tuned here, or give its --labels in "
-                         "their order.")
-    check_smoothing(settings, task)
-    weights = class_weights(settings.class_weights, task)
-    if model_flags.do_train:
-        check_task(settings.output_dir, task, model, fixed_options(task, options))
-    member = Member(task, model, options, wanted, model_flags, settings, weights)
-    if model.saved and not model_flags.do_train:
-        for split in member.predicted_splits:
-            model.saved.check_texts(task.kind.num_texts(task, split), wanted.sources[split].path)
-    return member
-
-
-def fixed_options(task, options: dict) -> dict:
-    """The options of input and head that must be equal for a run to continue."""
-    return {**task.kind.fixed_options(options),
-            **{name: options[name] for name in ("bilstm_size",) if name in options}}
-
-
-def _as_trained(task, model, kinds, is_named):
-    """The task with the kind and the labels of the fine-tuned model.
-
-    Args:
-        task: the `Task` of the flags.
-        model: the `bert_tf.models.Model`.
-        kinds: names of the kinds that the script is for.
-        is_named: whether a flag decides the kind.
-
-    Raises:
-        InputError: the model is of another kind, or has other labels.
-    """
-    if not model.saved:
-        return task
-    saved = model.saved.task
-    if not is_named and saved.kind.name in kinds and saved.kind != task.kind:
-        task = dataclasses.replace(task, kind=saved.kind, metrics=saved.metrics)
-    if saved.kind != task.kind:
-        raise InputError(f"{model.path} is a model for {saved.kind.title}, not for "
-                         f"{task.kind.title}; name another --init_checkpoint.")
-    if task.labels and tuple(task.labels) != saved.labels:
-        raise InputError(f"{model.path} knows the labels {', '.join(saved.labels)}, "
-                         f"{task.name} has {', '.join(task.labels)}; name another "
-                         "--init_checkpoint.")
-    return task.kind.with_labels(task, saved.labels)
+from bert_tf.tasks.task import SavedTask
 
 
 @dataclasses.dataclass
@@ -219,11 +125,11 @@ class FineTuneRun:
                 self.write(found)
                 return
             member.write(found)
-            mixture.copy_submissions(member, found)
+            mixture_reports.copy_submissions(member, found)
             for split in member.wanted.eval_splits:
                 scores |= member.score(split, found[split][2])
         if scores:
-            mixture.write_scores(self, scores)
+            mixture_reports.write_scores(self, scores)
 
     def write(self, found: dict) -> None:
         """Writes the predictions of the only task, and their scores.

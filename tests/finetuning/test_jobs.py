@@ -56,7 +56,7 @@ def test_the_call_does_what_the_command_does(folder, tmp_path):
     one, other = weights(tmp_path / "call"), weights(tmp_path / "command")
     assert one.keys() == other.keys() and all(np.array_equal(one[n], other[n]) for n in one)
     written = json.loads((tmp_path / "command" / "metrics.json").read_text())["metrics"]
-    assert scores == written and set(scores) == {"loss", "dev/accuracy"}
+    assert scores == written and {"loss", "dev/accuracy"} <= scores.keys()
     assert set(bert_tf.Predictor(tmp_path / "call")("a film")["probabilities"]) == {"ham", "spam"}
 
 

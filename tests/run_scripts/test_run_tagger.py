@@ -12,7 +12,7 @@ from tensorflow.python.framework import config as tf_config
 import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.finetuning.head_flags import TaggerFlags
-from bert_tf.finetuning.model import ModelFlags
+from bert_tf.finetuning.model import FEATURE_LAYERS, ModelFlags
 from bert_tf.objectives import tagging
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
@@ -207,7 +207,7 @@ def test_official_files_with_features_of_a_frozen_encoder(
 
 
 def test_the_flag_names_all_choices():
-    assert run_tagger.FEATURE_LAYERS == tuple(tagging.CHOICES)
+    assert FEATURE_LAYERS == tuple(tagging.CHOICES)
 
 
 @pytest.mark.parametrize("flags, message", [

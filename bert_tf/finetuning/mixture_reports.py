@@ -1,0 +1,55 @@
+"""Files that a run on several tasks writes for all of them together."""
+
+import math
+import os
+import shutil
+from collections.abc import Iterable
+
+from bert_tf import training
+from bert_tf.files import make_folder, write_aside, write_json
+from bert_tf.finetuning.member import Member
+
+
+def copy_submissions(member: Member, found: Iterable[str]) -> None:
+    """Puts what the server of GLUE takes of a task's splits into one folder."""
+    for split in found:
+        name = member.task.split(split).submission
+        path = os.path.join(member.folder, name or "")
+        if split in member.wanted.test_splits and name and os.path.exists(path):
+            folder = os.path.join(member.settings.output_dir, "submission")
+            make_folder(folder, "output_dir")
+            shutil.copyfile(path, os.path.join(folder, name))
+            print(f"wrote {os.path.join(folder, name)}", flush=True)
+
+
+def write_scores(run, scores: dict[str, float]) -> None:
+    """Writes the scores of a `FineTuneRun`'s tasks, and of training the curves and the best epochs.
+    """
+    folder = run.settings.output_dir
+    if any(member.wanted.eval_splits for member in run.members):
+        scores = {"average": run.average(scores), **scores}
+    described = {"headlines": {m.name: m.headline for m in run.members}, "metrics": scores}
+    if run.flags.do_train:
+        described["best_epochs"] = _write_curves(run)
+    for name, value in scores.items():
+        print(f"{name} = {value:.4f}", flush=True)
+    write_json(os.path.join(folder, "metrics.json"), described)
+    training.write_eval_results(folder, scores)
+
+
+def _write_curves(run):
+    """Writes a line an epoch with the headline of each task; returns the best epoch of each."""
+    columns = {"average": "average", **{m.name: m.headline for m in run.members}}
+    lines = training.read_metrics(run.settings.output_dir, "eval")
+    with write_aside(os.path.join(run.settings.output_dir, "dev_curves.tsv")) as file:
+        file.write("\t".join(["epoch", "step", *columns]) + "\n")
+        file.writelines("\t".join([f"{line['step'] / run.epoch_steps:g}", str(line["step"]), *(
+            f"{line[name]:.4f}" for name in columns.values())]) + "\n" for line in lines)
+    best = {}
+    for name, column in columns.items():
+        values = [-math.inf if math.isnan(line[column]) else line[column] for line in lines]
+        index = max(range(len(lines)), key=values.__getitem__)
+        best[name] = {"epoch": lines[index]["step"] / run.epoch_steps, "score": values[index]}
+        print(f"best epoch of {name}: {best[name]['epoch']:g} ({values[index]:.4f})",
+              flush=True)
+    return best
