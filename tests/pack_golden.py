@@ -31,7 +31,7 @@ FILES = {
         "tokenization_seed1.jsonl": 400},
     "golden/albert": {
         "edge.txt": True, "edge_s64.tfrecord.gz": True, "sop_sample_s128.tfrecord.gz": True,
-        "permutation_books300_s128.tfrecord.gz": True, "start_pieces.npz": "",
+        "start_pieces.npz": "",
         "tokenization.jsonl.gz": 200,
         "forward_shared.npz": "", "head_mnli.npz": "", "head_squad_v2.npz": ""},
     "golden/attention_analysis": {"maps_seed1.npz": "", "segments_seed1.json.gz": True},
@@ -67,6 +67,7 @@ FILES = {
     "golden/sequence2015": {"sequences_seed1.jsonl": True, "autoencoder_seed1.npz": "",
                             "language_model_seed1.npz": "", "classification_seed1.npz": ""},
     "golden/spanbert": {
+        "masks_seed1.npz": "", "mask_figures_seed1.json": True,
         "forward_seed1.npz": "^lm_logits|^sbo_logits|^layer_[12]|^embedding|"
                              "^after_step.*word_emb|^grad.*(layer.[01].|word_emb|decoder)"},
     "golden/stacking": {"stacked_seed1.npz": ""},
@@ -83,6 +84,7 @@ FILES = {
         "objectives_documents.json": True, "objectives_seed1.jsonl.gz": True,
         "random_spans_helper.jsonl.gz": True, "scores_seed1.jsonl.gz": True,
         "single_denoise_seed1.jsonl.gz": True},
+    "golden/theseus": {"theseus_seed1.npz": "^(?!rates)"},
     "golden/universal": {"basic_seed1.npz": "", "sinusoid_seed1.npz": "", "act_seed1.npz": "",
                          "act_accumulated_seed1.npz": ""},
     "golden/xlnet": {

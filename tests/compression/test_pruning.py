@@ -39,6 +39,21 @@ def fixture_golden(test_data):
     return golden, learner
 
 
+@pytest.fixture(name="made", scope="module")
+def fixture_made():
+    """A few rows, and a model of the same kind with random weights."""
+    rng = np.random.default_rng(0)
+    learner = classifier(EncoderConfig(
+        vocab_size=20, hidden_size=16, num_hidden_layers=4, num_attention_heads=4,
+        intermediate_size=48, max_position_embeddings=8, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0))
+    for name, variable in variables(learner).items():
+        variable.assign(rng.normal("gamma" in name, 0.3, variable.shape))
+    mask = np.arange(8) < np.array([[8], [5], [3]])
+    return {"input_ids": rng.integers(1, 20, mask.shape) * mask, "input_mask": mask.astype("int32"),
+            "segment_ids": 0 * mask, "label_ids": np.array([0, 1, 1])}, learner
+
+
 def features(golden):
     return {name: golden[name] for name in ("input_ids", "input_mask", "segment_ids", "label_ids")}
 
@@ -67,10 +82,10 @@ def test_importance_as_in_the_paper_and_in_its_code(golden, eagerly):
                                golden["are16_importance_layer_normalised"], rtol=1e-5)
 
 
-def test_importance_of_units_is_that_of_a_slow_loop(golden, eagerly):
+def test_importance_of_units_is_that_of_a_slow_loop(made, eagerly):
     """Of two units: the loss of one example, differentiated by a factor by hand."""
-    golden, learner = golden
-    batch = {name: values[:1] for name, values in features(golden).items()}
+    rows, learner = made
+    batch = {name: values[:1] for name, values in rows.items()}
     found = importance(learner, [batch], "unit")
     step = 1e-2
 
@@ -135,20 +150,20 @@ def test_cut_equals_masked_and_golden(golden, eagerly, tmp_path):
             convert(str(tmp_path), str(tmp_path / form), form, Changes(hidden_act="gelu"))
 
 
-def test_cut_layers_are_numbered_anew(golden, eagerly):
-    golden, learner = golden
+def test_cut_layers_are_numbered_anew(made, eagerly):
+    rows, learner = made
     left = cut(cut(learner, [(3, 1)]), layers=[0, 2])
     config = left.encoder.config
     assert config.num_hidden_layers == 2 and config.to_dict()["pruned_heads"] == {"1": [1]}
-    encoder, rows = learner.encoder, features(golden)
+    encoder = learner.encoder
     x = encoder.embeddings(rows["input_ids"], rows["segment_ids"])
     for number, mask in ((1, None), (3, np.array([1, 0, 1, 1]))):
         x, _ = encoder.layers_[number](x, encoder.make_bias(rows, None), mask)
     assert off(left.encoder(rows)["sequence_output"], x) < ROUNDED
 
 
-def test_heads_that_give_nothing(golden):
-    _, learner = golden
+def test_heads_that_give_nothing(made):
+    _, learner = made
     with disabled(learner.encoder, [(1, 2)], "zero"):
         assert dead_heads(learner.encoder) == [(1, 2)]
     assert not dead_heads(learner.encoder)

@@ -157,6 +157,11 @@ def test_the_vocabulary_of_albert_is_refused_for_t5(prepare, model_file):
         prepare("a", recipe="t5", vocab_file=model_file)
 
 
-def test_a_vocabulary_without_special_tokens_is_refused(test_data, prepare):
+def test_a_vocabulary_without_special_tokens_is_refused(tmp_path, prepare):
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(WORDS * 9), model_writer=file, vocab_size=60, pad_id=0, eos_id=1,
+        unk_id=2, bos_id=-1, hard_vocab_limit=False, num_threads=1, minloglevel=2)
+    (tmp_path / "spiece.model").write_bytes(file.getvalue())
     with pytest.raises(InputError, match="no special token for the role mask"):
-        prepare("a", recipe="albert", vocab_file=str(test_data / "vocabs/t5/spiece.model"))
+        prepare("a", recipe="albert", vocab_file=str(tmp_path / "spiece.model"))

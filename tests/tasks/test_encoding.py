@@ -8,7 +8,7 @@ import pytest
 from bert_tf.data.records.features import FINETUNING
 from bert_tf.tasks.kinds.tagging import cut_windows
 from bert_tf.tasks.named import TASKS
-from bert_tf.tasks.reading import Example, read_examples
+from bert_tf.tasks.reading import Example
 from bert_tf.tasks.task_flags import own_task
 from bert_tf.tokenization import open_tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -76,11 +76,13 @@ def test_sentences_and_pairs(tokenizer, count, length):
 def test_real_pairs(test_data):
     vocabulary = Vocabulary.from_file(test_data / "vocabs/bert-base-cased/vocab.txt")
     tokenizer = WordpieceTokenizer(vocabulary, do_lower_case=False)
-    examples = list(read_examples(TASKS["mrpc"], "dev", test_data / "glue/MRPC/dev.tsv"))
+    with open(test_data / "text/books_sent.txt", encoding="utf-8") as file:
+        lines = [line.strip() for line, _ in zip(file, range(800)) if line.strip()]
+    examples = [Example(list(pair), 1) for pair in zip(lines[::2], lines[1::2])]
     features, cut = encode(TASKS["mrpc"], examples, tokenizer, 48)
     assert features["input_ids"].tolist() == [
         slow_features(e.texts, tokenizer, 48)[0] for e in examples]
-    assert 0 < cut < 408
+    assert 0 < cut < len(examples)
 
 
 def test_numbers_and_several_labels(tokenizer):

@@ -10,6 +10,7 @@ from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import read_paragraphs
 from bert_tf.tasks.squad_answers import AnswerOptions, predict_answers
 from bert_tf.tokenization import byte_bpe, open_tokenizer
+from tests.goldens import at_hand
 
 PARAGRAPHS = {
     "The king's brother (1895–1943) drank café au lait in Zürich, the town of\u00a0banks.": [
@@ -56,7 +57,7 @@ def test_an_answer_that_is_learned_is_found_again(tmp_path, tokenizer, length):
         itertools.chain.from_iterable(PARAGRAPHS.values()))
 
 
-@pytest.mark.parametrize("name", ["albert", "t5"])
+@pytest.mark.parametrize("name", at_hand("vocabs/{}/spiece.model", ["albert", "t5"]))
 def test_with_sentencepiece_an_answer_is_at_least_whole_words(tmp_path, test_data, name):
     """A part of a word has other pieces than the same text after a space, as with WordPiece."""
     path = test_data / "vocabs" / name / "spiece.model"

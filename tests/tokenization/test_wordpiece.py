@@ -17,6 +17,7 @@ from hard_lines import HARD_LINES, any_text, random_lines
 from bert_tf.tokenization import blocks, wordpiece
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordpieceTokenizer
+from tests.goldens import at_hand
 
 GOLDEN = [("bert-base-uncased", True), ("bert-base-cased", False), ("bert-base-chinese", True)]
 
@@ -92,8 +93,8 @@ def test_accents_can_stay(tokenizer):
     assert [stays.encode_with_offsets(line)[0] for line in lines] == rows(stays, lines)
 
 
-@pytest.mark.parametrize("path", [
-    "text/sample_text.txt", "text/books_sent.txt", "text/enwiki_sent.txt.gz"])
+@pytest.mark.parametrize("path", at_hand("{}", [
+    "text/sample_text.txt", "text/books_sent.txt", "text/enwiki_sent.txt.gz"]))
 def test_real_text(test_data, path):
     opener = gzip.open if path.endswith(".gz") else open
     with opener(test_data / path, "rt", encoding="utf-8") as file:
