@@ -223,8 +223,7 @@ class Electra(Learner):
         if generator:
             generator = encoder if generator == "encoder" else _generator(
                 encoder, EncoderConfig.from_dict(generator["config"]), generator["shared"])
-        options = {key: value for key, value in config.items() if key != "weights"}
-        return cls(**{**options, **parts, "generator": generator})
+        return cls(**{**config, **parts, "generator": generator})
 
 
 def _generator(encoder, config, shared):
