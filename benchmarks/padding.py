@@ -1,4 +1,4 @@
-"""Measures the time that batches of similar length save, against padding to one length.
+"""Measures the time that batches of similar length save against padding.
 
 One model is fine-tuned twice, from the same weights with the same settings: in batches of similar
 length, and with every example padded to --max_seq_length. The command prints the examples per CPU

@@ -223,7 +223,8 @@ class Electra(Learner):
         if generator:
             generator = encoder if generator == "encoder" else _generator(
                 encoder, EncoderConfig.from_dict(generator["config"]), generator["shared"])
-        return cls(**{**config, **parts, "generator": generator})
+        options = {key: value for key, value in config.items() if key != "weights"}
+        return cls(**{**options, **parts, "generator": generator})
 
 
 def _generator(encoder, config, shared):
