@@ -25,22 +25,7 @@ _USUAL_HEADS = ("pooler", "masked_lm", "next_sentence")
 
 @dataclasses.dataclass(frozen=True)
 class Changes:
-    """What to change on the way; nothing by default.
-
-    Attributes:
-        vocab_file: the vocabulary to write: the old one with words added, which get rows of their
-            own, or the one that belongs to a checkpoint without any.
-        do_lower_case: whether its tokenizer lower-cases; as in the checkpoint, or as the
-            vocabulary suggests, if None.
-        max_position_embeddings: how many positions to keep.
-        vocab_size: how many rows of the vocabulary to keep, to cut padding off.
-        hidden_act: the activation to write, in place of the configuration's.
-        dtype: the type to round all tensors to.
-        task: the head that a classifier is, where the files leave it open.
-        leave_out: heads not to write.
-        generator: convert the generator of ELECTRA's pre-training alone. Google's format holds it
-            beside the network anyway.
-    """
+    """Changes on the way; none by default."""
 
     vocab_file: str | None = None
     do_lower_case: bool | None = None

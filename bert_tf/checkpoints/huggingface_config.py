@@ -40,7 +40,7 @@ def find_type(values: dict[str, Any], tensors: dict, path: str) -> str:
 
 
 def unused_positions(model: Model, values: dict[str, Any]) -> int:
-    """How many of the first rows of the table of positions no token has."""
+    """Returns the number of first rows of the table of positions that no token has."""
     padding = values.get("pad_token_id")
     padding = padding if type(padding) is int and padding >= 0 else model.pad_token_id
     return padding + 1 if model.positions_after_padding else 0

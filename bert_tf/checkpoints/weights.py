@@ -60,14 +60,14 @@ class Weights:
 
 @dataclasses.dataclass(frozen=True)
 class Account:
-    """What happened to every tensor of a file and to every variable of a model or other format.
+    """Account of every tensor of a file and of every variable of a model or other format.
 
     Attributes:
         source: the file.
         mapped: the file's tensor by our name.
         ignored: for each tensor of the file that is not used, the reason.
         missing: our names that the file doesn't hold.
-        absent: what happens to those that are missing.
+        absent: what becomes of the missing weights.
         notes: further sentences.
     """
 

@@ -1,6 +1,5 @@
-"""How sensitive the layers of a model are: the largest eigenvalue of the Hessian of its loss
-(Q-BERT, arXiv:1909.05840, section 3.1; amirgholami/PyHessian, hessian.py).
-"""
+"""Sensitivity of a model's layers: the largest eigenvalue of the Hessian of its loss (Q-BERT,
+arXiv:1909.05840, section 3.1; amirgholami/PyHessian, hessian.py)."""
 
 from collections.abc import Callable, Iterator, Sequence
 

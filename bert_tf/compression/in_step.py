@@ -53,12 +53,7 @@ class InStep:
                              f"{heads[1]}; give num_attention_heads that value.")
 
     def objectives(self, config: Sizes, dtype: str | None = None) -> list[Objective]:
-        """What a student of `config` learns.
-
-        Args:
-            config: of the student.
-            dtype: a Keras policy.
-        """
+        """Returns the objectives of a student of `config`."""
         return [make_term(term, config, self.config, dtype) for term in self._row.terms]
 
     def learner(self, network, objectives: list[Objective]) -> Distiller:

@@ -1,4 +1,4 @@
-"""What a student learns from a teacher's answers: auxiliary objectives, which are not saved.
+"""Auxiliary objectives by which a student learns from a teacher's answers; they are not saved.
 
 Shapes: B batch, C classes, K layers that are compared, H hidden, S sequence.
 """
@@ -71,7 +71,7 @@ class AnswerObjective(Objective):
         return ops.zeros(()) if labels is None else self.count_of(labels, weights)
 
     def count_of(self, labels: Tensor, weights: Tensor) -> Tensor:
-        """What the sum of the losses is divided by."""
+        """Returns the divisor of the sum of the losses."""
         raise NotImplementedError
 
     def answers(self, logits: Tensor) -> dict[str, Tensor]:

@@ -57,8 +57,8 @@ class Student(Learner):
         return {**batch, name: ops.cast(batch[name], "float32") * counts}
 
     def total_loss(self, measures: Measures, counts: Mapping[str, Tensor] | None = None) -> Tensor:
-        """As a Learner's, where a mean of nothing is 0. Where no teacher has answered, as in what
-        is scored, it is the loss of the gold labels."""
+        """Returns a Learner's total loss, where an empty mean is 0. Without a teacher's answers, as
+        in evaluation, it is the loss of the gold labels."""
         counts = {one.name: measures[one.name]["loss"][1] if counts is None else counts[one.name]
                   for one in self.objectives}
         taught = sum(counts[one.name] for one in self.objectives if one not in self.heads)
@@ -77,18 +77,7 @@ TERMS = {"SoftTargets": SoftTargets, "Patience": Patience}
 
 def make_terms(row: Distillation, config: Sizes, head: Objective, dtype: str | None = None,
                name: str = "") -> list[AnswerObjective]:
-    """What a student learns from a teacher beside gold labels.
-
-    Numbers are compared by "mse" whatever the row has; where an example may have several labels,
-    each is a decision of its own.
-
-    Args:
-        row: `Distillation`.
-        config: of the student.
-        head: the student's.
-        dtype: a Keras policy.
-        name: of a single term, if not its own.
-    """
+    """Makes the terms that a student learns from a teacher in addition to gold labels."""
     made: list[AnswerObjective] = []
     for term in row.terms:
         options = {**term.options, "loss_weight": term.weight, "dtype": dtype}

@@ -61,7 +61,7 @@ class Member:
 
     @property
     def folder(self) -> str:
-        """Where its predictions go."""
+        """Folder of its predictions."""
         if not self.head_name:
             return self.settings.output_dir
         return os.path.join(self.settings.output_dir, "guests" if self.is_guest else "tasks",
@@ -119,7 +119,7 @@ class Member:
                       for split in self.wanted.sources}
 
     def answer(self, predict, split: str) -> tuple[dict, dict, Any]:
-        """What a model answers to a split: arrays, losses, predictions; `predict` is that of
+        """Returns a model's answers to a split: arrays, losses, predictions. For `predict` see
         `FineTuning.evaluate`."""
         examples = self.sets[split]
         seen = (data.TaskExamples(examples, self.head_name, self.number) if self.head_name

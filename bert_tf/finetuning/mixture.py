@@ -101,11 +101,7 @@ class MixtureFlags:
         return {name: rows.get(name, {}) for name in names}
 
     def deciding(self, names: list[str]) -> list[str]:
-        """Those of the tasks whose mean score decides.
-
-        Raises:
-            InputError: --best_of names another.
-        """
+        """Tasks whose mean score decides."""
         plain = {name.lower().replace("-", ""): name for name in names}
         for given in self.best_of:
             if given.lower().replace("-", "") not in plain:

@@ -1,4 +1,4 @@
-"""What the tasks of a model of several learn from teachers."""
+"""Teachers of the tasks of a model of several tasks."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,7 @@ def teachers_of(row: Mapping[str, Any], name: str, task: Task) -> tuple[str, ...
 
 
 def distillation_of(row: Mapping[str, Any], name: str) -> Distillation:
-    """How a task learns from its teachers, from its row.
-
-    Raises:
-        InputError: there is no such way, or it compares more than logits.
-    """
+    """Returns the way in which a task learns from its teachers, from its row."""
     found = find_distillation(row.get("distillation", MTDNN.name))
     if [term.objective for term in found.terms] != ["SoftTargets"]:
         raise InputError(f"distillation of {name}: {found.name} compares more than logits; give "
@@ -53,7 +49,7 @@ def taught_records(member, folder: str) -> "compression.TaughtRecords":
 
 
 def described(taught: Mapping[str, Distillation]) -> dict[str, Any]:
-    """What describes the ways in which tasks learn, if one is not that of MT-DNN."""
+    """Describes the ways in which tasks learn, if one of them is not MT-DNN's."""
     found = {name: row.describe() for name, row in taught.items() if row != MTDNN}
     return {"distillation": found} if found else {}
 

@@ -142,7 +142,7 @@ class MeasuredSplit:
 
     @property
     def size(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
         return self.examples.size
 
     def answer(self, trainer: Trainer | None = None) -> Any:

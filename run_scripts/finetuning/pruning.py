@@ -120,7 +120,7 @@ class Curve:
         return compression.normalised(found) if self.job.normalize_pruning_by_layer else found
 
     def _scores(self, order, off):
-        """What to sort by, a list of L arrays."""
+        """Returns the scores to sort by, a list of L arrays."""
         every = self._every()
         if order == "random":
             rng = np.random.default_rng(self.job.seed)

@@ -1,4 +1,4 @@
-"""What the student of bert-distill learns from: records, and losses."""
+"""Records and losses from which the student of bert-distill learns."""
 
 import dataclasses
 from typing import Any
@@ -14,12 +14,7 @@ from bert_tf.tasks.split_records import SplitRecords
 
 @dataclasses.dataclass
 class Teaching:
-    """What the student of a run learns from; see `open_run`.
-
-    Attributes:
-        flags: `DistillFlags`.
-        row: `Distillation`.
-    """
+    """Records and losses of a run's student; see `open_run`."""
 
     flags: Any
     row: Distillation
