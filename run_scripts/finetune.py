@@ -12,11 +12,8 @@ from bert_tf import checkpoints
 from bert_tf.config import read_config
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
-from bert_tf.tasks.task import SavedTask
+from bert_tf.tasks.task import KINDS, SavedTask
 
-# Programs of kinds of tasks; `classifier` is that of all others.
-_PROGRAMS = {"multiple_choice": "multiple-choice", "ranking": "multiple-choice", "span": "squad",
-             "tagging": "tagger", "text_to_text": "text-to-text"}
 _SQUAD = {"predict_file", "squad_style", "version_2_with_negative"}
 _CLASSIFIER = {"text_a_column", "label_column", "multi_label", "tfds_name"}
 _FALSE = ("false", "f", "0", "no", "n")
@@ -44,7 +41,11 @@ def choose(given: Mapping[str, str]) -> str | None:
         kind = "classification"
     if not kind and _writes_texts(given):
         kind = "text_to_text"
-    return _PROGRAMS.get(kind, "classifier") if kind else None
+    if not kind:
+        return None
+    # A misspelt --task_kind is refused by the program.
+    script = KINDS[kind].script if kind in KINDS else "run_classifier"
+    return script.removeprefix("run_").replace("_", "-")
 
 
 def _saved_kind(given):
