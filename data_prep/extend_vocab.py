@@ -39,19 +39,23 @@ class ExtendVocabFlags:
                                  "does with text.")
 
 
-def read_words(job):
-    """Returns the words of both flags, as the tokenizer will see them, each once; the tokenizer
-    must see each as one word."""
-    places = [("--words", word) for word in job.words]
+def _given_words(job):
+    """Yields the words of both flags, which may be empty, each after its place."""
+    yield from (("--words", word) for word in job.words)
     for path in find_files(job.input_file, "input_file") if job.input_file else ():
         with open_unpacked(path) as file:
             for number, line in enumerate(file, 1):
                 try:
-                    places.append((f"{path}, line {number}", line.decode("utf-8").strip()))
+                    yield f"{path}, line {number}", line.decode("utf-8").strip()
                 except UnicodeDecodeError as error:
                     raise InputError(f"{path}, line {number}: is not UTF-8.") from error
+
+
+def read_words(job):
+    """Returns the words of both flags, as the tokenizer will see them, each once; the tokenizer
+    must see each as one word."""
     words = {}
-    for place, word in places:
+    for place, word in _given_words(job):
         mark, bare = ("##", word[2:]) if word.startswith("##") else ("", word)
         parts = [part for chunk in split_chunks(bare)
                  for part in split_words(chunk, job.do_lower_case)]

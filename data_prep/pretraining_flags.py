@@ -209,6 +209,13 @@ def _of_task(recipe, job):
 
 def _vary(recipe, job):
     """Returns the recipe with the flags' segments, masks and tokenizer."""
+    accents = {} if job.strip_accents else {"strip_accents": False}
+    return recipe.vary(_segments(recipe, job), _corruption(recipe, job),
+                       tokenizer_settings={**recipe.tokenizer_settings, **accents})
+
+
+def _segments(recipe, job):
+    """The fields of `Segments` that flags change, by name."""
     segments: dict[str, Any] = {}
     if job.segments:
         ends = job.segments == "full_sentences" or (
@@ -217,7 +224,11 @@ def _vary(recipe, job):
     if job.random_next_sentence is not None:
         segments["negatives"] = "random" if job.random_next_sentence else "swapped"
         segments["random_share"] = Segments.random_share
-    segments |= job.given(SHARE_FLAGS)
+    return segments | job.given(SHARE_FLAGS)
+
+
+def _corruption(recipe, job):
+    """The fields of `Corruption` that flags change, by name."""
     corruption = job.given(("shuffle_prob",))
     found = masking.find(recipe.corruption)
     # As in records of earlier versions, a value that is the default is not told.
@@ -236,9 +247,7 @@ def _vary(recipe, job):
     if not found.hides and job.masking == "static":
         raise InputError("--masking=static is for recipes that hide tokens; leave it out with "
                          f"--recipe={recipe.name}.")
-    accents = {} if job.strip_accents else {"strip_accents": False}
-    return recipe.vary(segments, corruption,
-                       tokenizer_settings={**recipe.tokenizer_settings, **accents})
+    return corruption
 
 
 def _shares(values):

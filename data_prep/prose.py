@@ -66,14 +66,18 @@ def paragraphs(text):
             continue
         elif indent >= 2 and not _ITEM.match(first):
             continue
-        label = next((line for line in lines if _LIST_LABEL.fullmatch(line)), None)
-        if label is not None:
-            shallowest = _indent(label)
-            lines = lines[:lines.index(label)]
-        elif lines and lines[-1].endswith("::"):
-            shallowest = indent
+        lines, shallowest = _cut_opener(lines, indent)
         found += _join(lines)
     return found
+
+
+def _cut_opener(lines, indent):
+    """The lines before the label of a list, and the indent at which that list, or the code that
+    the lines announce, ends."""
+    label = next((line for line in lines if _LIST_LABEL.fullmatch(line)), None)
+    if label is not None:
+        return lines[:lines.index(label)], _indent(label)
+    return lines, indent if lines and lines[-1].endswith("::") else _ANY
 
 
 def _indent(line):

@@ -30,6 +30,9 @@ TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 FORMATS = ("text", "ids", "onnx", "onnx_int8", "lite", "lite_int8")
 # The tasks whose labels have a probability, or a number, each.
 _WITHOUT_NAMES = ("multi_label", "regression")
+_COUNTED = {name for name, head in HEADS.items() if head.is_labelled} - {"regression"}
+_NAMED = _COUNTED - {*_WITHOUT_NAMES}
+_OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
              "max_answer_length": 30, "max_target_length": 128, "beams": 1}
 # Of text models, by the number of texts that an example has.
@@ -83,17 +86,14 @@ class ExportFlags:
         if self.format == "text" and not self.vocab_file:
             raise InputError("--vocab_file must be given with --format=text: the model's "
                              "vocabulary.")
-        head = HEADS.get(self.task)
-        is_labelled = head is not None and head.is_labelled
-        has_names = is_labelled and self.task not in _WITHOUT_NAMES
-        if self.labels and (not has_names or self.num_labels not in (0, len(self.labels))):
+        if self.labels and (self.task not in _NAMED
+                            or self.num_labels not in (0, len(self.labels))):
             raise InputError(f"--labels names {len(self.labels)} labels, which don't fit "
                              f"--task={self.task} --num_labels={self.num_labels}.")
-        if has_names and not (self.labels or self.num_labels > 0):
-            raise InputError(f"--labels or --num_labels must be given with --task={self.task}.")
-        if is_labelled and self.task != "regression" and not (self.labels or self.num_labels > 0):
-            raise InputError(f"--num_labels must be given with --task={self.task}.")
-        if head is not None and "C" in head.inputs and "lite" in self.format:
+        if self.task in _COUNTED and not (self.labels or self.num_labels > 0):
+            names = "--labels or " if self.task in _NAMED else ""
+            raise InputError(f"{names}--num_labels must be given with --task={self.task}.")
+        if self.task in _OF_CHOICES and "lite" in self.format:
             raise InputError(f"--format={self.format} takes one sequence an example; export a "
                              f"model of --task={self.task} as text, ids or onnx.")
         flags.check(self)
@@ -104,15 +104,9 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
     else with defaults."""
     saved = model.saved
     found = {"task": "encoder", **_DEFAULTS}
+    if saved and job.format == "text":
+        _check_texts(saved, model.folder)
     if saved:
-        if job.format == "text" and saved.num_texts in _SIGNATURES:
-            print(f"note: the model was trained on examples of {saved.num_texts} text(s): call its "
-                  f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
-        if job.format == "text" and saved.options.get("hypothesis_first"):
-            raise InputError(f"--format=text packs the first text first, but {model.folder} was "
-                             "trained "
-                             "with the second before it; give --format=ids, or train with "
-                             "--hypothesis_first=False.")
         name, head = saved.task.kind.head(saved.task, saved.options)
         found |= {**saved.options, "max_seq_length": saved.max_seq_length,
                   "do_lower_case": saved.do_lower_case}
@@ -125,6 +119,17 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
              for name, value in vars(job).items()}
     settled = settle(given, found, {"labels": [], "num_labels": 0})
     return ExportFlags(**settled)
+
+
+def _check_texts(saved, folder):
+    """Prints the signature for the texts that a model was trained on, or raises InputError."""
+    if saved.num_texts in _SIGNATURES:
+        print(f"note: the model was trained on examples of {saved.num_texts} text(s): call its "
+              f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
+    if saved.options.get("hypothesis_first"):
+        raise InputError(f"--format=text packs the first text first, but {folder} was trained with "
+                         "the second before it; give --format=ids, or train with "
+                         "--hypothesis_first=False.")
 
 
 def build(job: ExportFlags, model: Any):

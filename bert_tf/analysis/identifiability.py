@@ -77,10 +77,8 @@ def identify(readings: Sequence[Reading], mlp_epochs: int = 0,
     mlp = MlpProbe(width, width, epochs=mlp_epochs) if mlp_epochs else None
     across = np.zeros((layers, layers))
     for layer, pairs in enumerate(texts):
-        probe = LinearProbe(width, width)
-        for pair in pairs[:learned]:
-            probe.add(*pair)
-        across[layer] = [_tested(probe.solve(), others[tested:]) for others in texts]
+        probe = _solve(LinearProbe(width, width), pairs[:learned])
+        across[layer] = [_tested(probe, others[tested:]) for others in texts]
         if mlp:
             mlp.fit(pairs[:learned], pairs[learned:tested])
             shares.setdefault("mlp", []).append(_tested(mlp, pairs[tested:]))
@@ -97,6 +95,12 @@ def _split(count):
     """Returns the number of training texts, and the first text that probes are tested on."""
     learned = max(min(int(0.7 * count), count - 2), 1)
     return learned, min(max(int(0.85 * count), learned + 1), count - 1)
+
+
+def _solve(probe, pairs):
+    for pair in pairs:
+        probe.add(*pair)
+    return probe.solve()
 
 
 def _tested(probe, pairs):

@@ -167,7 +167,11 @@ def load(checkpoint: str | os.PathLike | Weights, model) -> Account:
     if source.generator is None or "generator" not in parts:
         return assign(model, weights)
     its = translate(source.generator, parts["generator"].encoder.config)
-    mine, other = assign(model, weights), assign(parts["generator"], its)
+    return _joined(assign(model, weights), assign(parts["generator"], its))
+
+
+def _joined(mine, other):
+    """The `Account` of a model, with that of its generator."""
     mapped = {**mine.mapped, **{f"generator/{name}": tensor
                                 for name, tensor in other.mapped.items()}}
     used = set(mapped.values())

@@ -1,7 +1,7 @@
 """Rounding of an encoder's weights and activations to a few bits."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from bert_tf.errors import InputError
@@ -14,6 +14,31 @@ _BITS = (*range(2, 9), FLOAT_BITS)
 # What is outside the encoder's layers stays in float in the scheme affine.
 _AFFINE = {"embedding_bits": FLOAT_BITS, "position_bits": FLOAT_BITS, "pooler_bits": FLOAT_BITS,
            "head_bits": FLOAT_BITS, "head_start_step": 0}
+
+
+
+def _are_bits(value):
+    """Returns whether this is a number of bits, or a tuple of such numbers."""
+    values = value if isinstance(value, tuple) else (value,)
+    return all(type(bits) is int and bits in _BITS for bits in values)
+
+
+def _is_whole_from(least):
+    return lambda value: type(value) is int and value >= least
+
+
+# For each key, whether a value is allowed, and how the others are refused: "KEY must be ...".
+_ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "scheme": (SCHEMES.__contains__, f"one of {', '.join(SCHEMES)}"),
+    "activations": (ACTIVATIONS.__contains__, f"one of {', '.join(ACTIVATIONS)}"),
+    **dict.fromkeys(("weight_bits", "embedding_bits", "position_bits", "pooler_bits", "head_bits",
+                     "activation_bits"), (_are_bits, f"from 2 to 8, or {FLOAT_BITS} for float")),
+    "groups": (_is_whole_from(1), "a whole number from 1"),
+    **dict.fromkeys(("start_step", "head_start_step"),
+                    (_is_whole_from(0), "a whole number from 0")),
+    "ema_decay": (lambda value: type(value) in (int, float) and 0 <= value <= 1,
+                  "a number from 0 to 1"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,22 +82,10 @@ class Quantisation:
     def __post_init__(self):
         if isinstance(self.weight_bits, list):
             object.__setattr__(self, "weight_bits", tuple(self.weight_bits))
-        for name, values in (("scheme", SCHEMES), ("activations", ACTIVATIONS)):
-            if getattr(self, name) not in values:
-                raise InputError(f"quantisation: {name} must be one of {', '.join(values)}, not "
-                                 f"{getattr(self, name)!r}.")
-        for name in ("weight_bits", "embedding_bits", "position_bits", "pooler_bits", "head_bits",
-                     "activation_bits"):
+        for name, (is_allowed, what) in _ALLOWED.items():
             value = getattr(self, name)
-            for bits in value if isinstance(value, tuple) else (value,):
-                if type(bits) is not int or bits not in _BITS:
-                    raise InputError(f"quantisation: {name} must be from 2 to 8, or {FLOAT_BITS} "
-                                     f"for float, not {bits!r}.")
-        for name, least in (("groups", 1), ("start_step", 0), ("head_start_step", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise InputError(f"quantisation: {name} must be a whole number from {least}, not "
-                                 f"{value!r}.")
+            if not is_allowed(value):
+                raise InputError(f"quantisation: {name} must be {what}, not {value!r}.")
         if self.scheme == "affine":
             for name, only in {**_AFFINE, "activations": "ema", "start_step": 0}.items():
                 if getattr(self, name) != only:
@@ -80,9 +93,6 @@ class Quantisation:
                                      f"{only}, not {getattr(self, name)!r}.")
         if self.groups > 1 and self.scheme != "groupwise":
             raise InputError("quantisation: groups are of the scheme groupwise; leave them out.")
-        if type(self.ema_decay) not in (int, float) or not 0 <= self.ema_decay <= 1:
-            raise InputError("quantisation: ema_decay must be a number from 0 to 1, not "
-                             f"{self.ema_decay!r}.")
 
     def __str__(self):
         return self.scheme

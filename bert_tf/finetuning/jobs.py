@@ -1,12 +1,13 @@
 """Fine-tuning by settings: a function for each kind of job opens its run; `finetune` does all."""
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import checkpoints
-from bert_tf.config import T5Config, read_config
+from bert_tf.config import read_config
 from bert_tf.errors import InputError
 from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
@@ -16,7 +17,7 @@ from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.text import TextModelFlags, TextRun, open_writer
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
-from bert_tf.tasks.task import KINDS
+from bert_tf.tasks.task import KINDS, SavedTask
 from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
 from bert_tf.tasks.text_flags import TextFlags
 from bert_tf.training.settings import FineTuneSettings, TrainSettings
@@ -27,6 +28,10 @@ T5_DEFAULTS = {"optimizer": "adafactor", "learning_rate": 1e-3, "learning_rate_s
                "eval_batch_size": 64}
 MTDNN_DEFAULTS = {"optimizer": "adamax", "learning_rate": 5e-5, "num_train_epochs": 5.0,
                   "train_batch_size": 32}
+# Flags that only the scripts of one kind of task have.
+_SQUAD = {"predict_file", "squad_style", "version_2_with_negative"}
+_CLASSIFIER = {"text_a_column", "label_column", "multi_label", "tfds_name"}
+_FALSE = ("false", "f", "0", "no", "n")
 
 
 def classify(task_flags: TaskFlags, model_flags: ModelFlags, settings: FineTuneSettings,
@@ -119,7 +124,9 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     given.setdefault("do_train", True)
     files = [name for name in ("train_file", "dev_file", "predict_file") if given.get(name)]
     given.setdefault("do_eval", not files or files[-1] != "train_file")
-    script = _script_of(given)
+    script = script_of({name: ",".join(value) if isinstance(value, list) else str(value)
+                        for name, value in given.items() if value not in (None, "", [])}
+                       ) or "run_classifier"
     open_job, *classes = _JOBS[script]
     known = {field.name for kind in classes for field in dataclasses.fields(kind)}
     if unknown := sorted(given.keys() - known):
@@ -139,19 +146,55 @@ def _named(task):
     return {"task": task} if isinstance(task, str) else {"tasks": list(task)}
 
 
-def _script_of(given):
-    """The command that does the job of settings."""
-    file = given.get("bert_config_file")
-    config = read_config(file) if file else checkpoints.read_config(given["init_checkpoint"])
-    if isinstance(config, T5Config):
-        return "run_text_to_text"
-    if given.get("tasks") or given.get("task_config_path"):
-        return "run_multitask"
-    if given.get("predict_file"):
-        return "run_squad"
-    if given.get("task"):
-        return find_task(given["task"]).kind.script
-    return KINDS[given.get("task_kind") or "classification"].script
+def script_of(given: Mapping[str, str]) -> str | None:
+    """Returns the script that does the job of flags, a dict of values by name; None if they do not
+    decide.
+
+    Raises:
+        InputError: there is no such task, or the description of a fine-tuned task is damaged.
+    """
+    if given.get("tasks") or "task_config_path" in given:
+        return "run_text_to_text" if _writes_texts(given) else "run_multitask"
+    kind = _kind_of(given)
+    # A misspelt --task_kind is refused by the script.
+    return KINDS[kind].script if kind in KINDS else kind and "run_classifier"
+
+
+def _kind_of(given):
+    """The kind of task that flags name, that alone has one of them, or that the model was trained
+    for; None if nothing tells."""
+    if name := given.get("task") or given.get("task_name"):
+        return find_task(name).kind.name
+    if given.get("task_kind"):
+        return given["task_kind"]
+    if given.keys() & _SQUAD:
+        return "span"
+    if given.get("do_train", "false").lower() in _FALSE and (kind := _saved_kind(given)):
+        return kind
+    if "choice_columns" in given:
+        return "multiple_choice"
+    if given.keys() & _CLASSIFIER:
+        return "classification"
+    return "text_to_text" if _writes_texts(given) else None
+
+
+def _saved_kind(given):
+    """The kind of the task that the model was fine-tuned on, or None."""
+    folder = (given.get("init_checkpoint") or given.get("ensemble", "").partition(",")[0]
+              or given.get("output_dir"))
+    saved = SavedTask.read(folder) if folder else None
+    return saved.task.kind.name if saved else None
+
+
+def _writes_texts(given):
+    """Whether the model is T5."""
+    if _saved_kind(given) == "text_to_text":
+        return True
+    with contextlib.suppress(InputError):       # the script reports it
+        config = (read_config(given["bert_config_file"]) if given.get("bert_config_file") else
+                  checkpoints.read_config(given.get("init_checkpoint", "")))
+        return config.model_type == "t5"
+    return False
 
 
 def _defaults(script, given):

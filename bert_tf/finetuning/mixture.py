@@ -12,7 +12,7 @@ from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
-from bert_tf.finetuning.model import open_encoder
+from bert_tf.finetuning.model import check_keeps, open_encoder
 from bert_tf.flags import option
 from bert_tf.heads import HEADS
 from bert_tf.options import read_json
@@ -26,7 +26,7 @@ KINDS = ("classification", "regression", "multiple_choice", "ranking", "tagging"
 _DROPOUT = {"mnli": 0.3, "cola": 0.05}
 DEFAULTS = Defaults(512, 32, 5e-5, 5.0)
 _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduction": "mean",
-                "label_smoothing": 0.0}
+                "label_smoothing": 0.0, "bilstm_size": 0}
 _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
 _OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
@@ -278,11 +278,10 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
     """
     flags.rows()
     job.check(settings)
+    given = {**vars(settings), **vars(job)}
     for name, default in _OF_ONE_TASK.items():
-        if getattr(settings, name) != default:
+        if given[name] not in (None, default):
             raise InputError(f"--{name} is for one task; leave it out.")
-    if job.bilstm_size:
-        raise InputError("--bilstm_size is for one task; leave it out.")
     if job.ensemble:
         raise InputError("--ensemble is for one task: give the folders of their tasks, such as "
                          "mtdnn/tasks/mrpc, to the script of that task.")
@@ -291,15 +290,17 @@ def open_model(flags: MixtureFlags, job, settings) -> Any:
     if job.do_train and not has_tasks and os.path.exists(os.path.join(folder, TASK_FILE)):
         raise InputError(f"--output_dir: {folder} holds a model of one task, which would be "
                          "overwritten; name another folder.")
-    if job.do_train and job.init_checkpoint and os.path.realpath(
-            job.init_checkpoint) == os.path.realpath(folder):
-        raise InputError(f"--output_dir is the folder of --init_checkpoint={folder}, whose files "
-                         "would be overwritten; name another.")
+    if job.do_train and job.init_checkpoint:
+        check_keeps(job.init_checkpoint, folder)
     # A run that was begun keeps its length, whatever the default is now.
     trained = (job.keep_head or not job.do_train) and job.init_checkpoint or folder
-    saved = [SavedTask.read(task_folder(trained, name)) for name in tasks_beside(trained)]
-    length = next((one.max_seq_length for one in saved if one), DEFAULTS.max_seq_length)
-    return open_encoder(job, "" if job.do_train and has_tasks else folder, length)
+    return open_encoder(job, "" if job.do_train and has_tasks else folder, _length(trained))
+
+
+def _length(folder):
+    """The length S of the tasks of the model in a folder, or the default."""
+    saved = (SavedTask.read(task_folder(folder, name)) for name in tasks_beside(folder))
+    return next((task.max_seq_length for task in saved if task), DEFAULTS.max_seq_length)
 
 
 def objectives_of(members: list[Member]) -> Callable:

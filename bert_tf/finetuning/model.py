@@ -3,15 +3,15 @@ written beside it."""
 
 import dataclasses
 import math
+import operator
 import os
 from typing import Any
 
 from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
 from bert_tf.finetuning.quantisation import QuantisationFlags
-from bert_tf.flags import check, option
+from bert_tf.flags import Scope, check, option
 from bert_tf.models import open_model
-from bert_tf.options import settle
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_case
 
@@ -32,12 +32,17 @@ def open_beginning(flags, output_dir: str) -> Any:
         if not os.path.exists(path):
             raise InputError(f"there is no {keras_file.NAME} in {output_dir}: train first, with "
                              "--do_train, or name a fine-tuned model with --init_checkpoint.")
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    if flags.do_train and path and output_dir and os.path.realpath(
-            folder or ".") == os.path.realpath(output_dir):
+    if flags.do_train and path and output_dir:
+        check_keeps(path, output_dir)
+    return open_model(path, flags.bert_config_file, flags.vocab_file)
+
+
+def check_keeps(path: str, output_dir: str) -> None:
+    """Raises InputError if training would overwrite the model at `path`, with which it begins."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+    if os.path.realpath(folder) == os.path.realpath(output_dir):
         raise InputError(f"--output_dir is the folder of --init_checkpoint={path}, whose files "
                          "would be overwritten; name another.")
-    return open_model(path, flags.bert_config_file, flags.vocab_file)
 
 
 def open_encoder(flags, output_dir: str, default_length: int) -> Any:
@@ -68,20 +73,24 @@ def open_encoder(flags, output_dir: str, default_length: int) -> Any:
     saved = found.saved if flags.keep_head or not flags.do_train else None
     # A run that was begun keeps its length, whatever the default is now.
     begun = SavedTask.read(output_dir) if flags.do_train and output_dir else None
-    length = settle({"max_seq_length": flags.max_seq_length or None},
-                    *(vars(known) for known in (saved, begun) if known),
-                    {"max_seq_length": min(default_length, config.max_position_embeddings)}
-                    )["max_seq_length"]
-    if not 4 <= length <= config.max_position_embeddings:
-        raise InputError(f"--max_seq_length is {length}; it must be from 4 to "
-                         f"{config.max_position_embeddings}, the model's "
-                         "max_position_embeddings.")
-    found.config, found.saved, found.max_seq_length = config, saved, length
+    found.max_seq_length = _length(flags, [saved, begun], default_length, config)
+    found.config, found.saved = config, saved
     found.do_lower_case = None if saved else flags.do_lower_case
     tokenizer = found.tokenizer
     check_case(tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
                tokenizer.do_lower_case)
     return found
+
+
+def _length(flags, known, default, config):
+    """The length S: the flag's, else that of the first of some `SavedTask`s, else the default."""
+    most = config.max_position_embeddings
+    length = flags.max_seq_length or next(
+        (saved.max_seq_length for saved in known if saved), min(default, most))
+    if not 4 <= length <= most:
+        raise InputError(f"--max_seq_length is {length}; it must be from 4 to {most}, the model's "
+                         "max_position_embeddings.")
+    return length
 
 
 def check_task(folder: str, task, model, options: dict) -> None:
@@ -194,7 +203,8 @@ class ModelFlags(QuantisationFlags):
         [], "Folders of fine-tuned models, in place of --init_checkpoint. The mean of their "
         "predicted probabilities or numbers is scored and written.", rare=True)
     keep_head: bool = option(
-        False, "Train the head of --init_checkpoint further, instead of a new one.", rare=True)
+        False, "Train the head of --init_checkpoint further, instead of a new one.", rare=True,
+        for_=Scope("runs with --init_checkpoint", bool, "init_checkpoint"))
     bert_config_file: str = option(
         "", "The bert_config.json of the model; default: that beside --init_checkpoint. Without "
         "--init_checkpoint, training begins with random weights.")
@@ -222,7 +232,8 @@ class ModelFlags(QuantisationFlags):
         0, "Processes that make records; 0 for one per core.", rare=True, least=0, most=4096)
     attention_mask_heads: list[str] = option(
         [], "Switch off these attention heads, so that they give nothing, while scoring and "
-        "predicting (arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.", rare=True)
+        "predicting (arXiv:1905.10650): layer:head, both from 1, such as 1:3,1:5,4:12.", rare=True,
+        for_=Scope("runs without --do_train", operator.not_, "do_train"))
     reverse_head_mask: bool = option(
         False, "--attention_mask_heads names the heads that stay on, in the layers that it "
         "mentions.", rare=True)
@@ -242,15 +253,9 @@ class ModelFlags(QuantisationFlags):
         settings.trials()
         if not (self.do_train or self.do_eval or self.do_predict):
             raise InputError("give --do_train, --do_eval, --do_predict or several of them.")
-        if self.attention_mask_heads and self.do_train:
-            raise InputError("--attention_mask_heads is for a model that is trained: leave out "
-                             "--do_train.")
         if self.ensemble and (self.do_train or self.init_checkpoint or self.keep_head):
             raise InputError("--ensemble names models that are fine-tuned already: leave out "
                              "--do_train, --init_checkpoint and --keep_head.")
-        if self.keep_head and not self.init_checkpoint:
-            raise InputError("--keep_head keeps the head of --init_checkpoint: name one, or leave "
-                             "it out.")
 
 
 def check_smoothing(settings, task) -> None:

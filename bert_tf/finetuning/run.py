@@ -158,6 +158,12 @@ class FineTuneRun:
             **member.predictions[scored[0]].describe_scores(), "metrics": scores})
         training.write_eval_results(self.settings.output_dir, scores)
 
+    def check_training(self) -> None:
+        """Raises InputError if a head is impossible, or trials cannot be trained."""
+        if self.flags.do_train:
+            self.tuning.make_objective(self.model.config, dtype=None)
+            self.tuning.check(self.train_set)
+
     def records_folder(self, member: Member) -> str:
         """The folder of a task's records."""
         folder = self.flags.records_dir or os.path.join(self.settings.output_dir, "records")
@@ -207,10 +213,8 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     run.make_records(strategy, [planned])
     tuning = _tuning(run, member, strategy)
     run.tuning = teaching.goal(tuning, member) if teaching else tuning
-    if model_flags.do_train:
-        run.tuning.make_objective(member.model.config, dtype=None)  # an impossible head is refused
-        run.train_set = member.sets["train"]
-        run.tuning.check(run.train_set)
+    run.train_set = member.sets["train"] if model_flags.do_train else None
+    run.check_training()
     return run
 
 
@@ -270,29 +274,32 @@ def open_mixture(flags, model_flags, settings) -> FineTuneRun:
             mixture_teaching.taught_records, member, run.records_folder(member))
         if member.teachers else None)
         for member in (*members, *run.guests)])
-    make_objectives = mixture.objectives_of(members)
     if model_flags.do_train:
-        make_objectives(model.config, dtype=None)   # an impossible head is refused here
         sets = {member.name: member.sets["train"] for member in members}
         run.settings, order = mixture.settle_steps(
             flags, settings, [one.size for one in sets.values()], model_flags.do_eval)
         run.epoch_steps = order.steps_of_epoch
         run.train_set = data.TaskBatches(sets, order, settings.gradient_accumulation_steps,
                                          shared=mixture_teaching.shared_features(members))
+    run.tuning = _mixture_tuning(run, strategy)
+    run.check_training()
+    return run
+
+
+def _mixture_tuning(run, strategy):
+    """The `FineTuning` of a run on several tasks."""
+    members, model, flags = run.members, run.model, run.flags
     taught = {member.name: member.distillation for member in members if member.teachers}
-    run.tuning = training.FineTuning(
-        run.settings, strategy, model.config, make_objectives,
-        run.evaluate if model_flags.do_eval else None, "average", mixture.DEFAULTS,
+    return training.FineTuning(
+        run.settings, strategy, model.config, mixture.objectives_of(members),
+        run.evaluate if flags.do_eval else None, "average", mixture.DEFAULTS,
         {"tasks": {member.name: list(member.head()) for member in members},
          "input": {member.name: member.options for member in members},
          "best_of": run.deciding, **mixture_teaching.described(taught)},
         {member.name: [member.sets[split].identity() for split in member.wanted.eval_splits]
          for member in members},
         compression.MultiTaskStudent if taught else training.MultiTaskLearner,
-        model.path, model_flags.keep_head, model.take_weights())
-    if model_flags.do_train:
-        run.tuning.check(run.train_set)
-    return run
+        model.path, flags.keep_head, model.take_weights())
 
 
 def open_task(script: str, task_flags, model_flags, settings,

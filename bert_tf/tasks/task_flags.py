@@ -175,19 +175,24 @@ class TaskFlags:
         labelled = [split for split, layout in task.splits.items()
                     if split != "train" and layout.label is not None]
         tests = [split for split in task.splits if split.startswith("test")]
-        splits = []
-        for flag, is_wanted, possible, own in (
-                ("--do_eval", do_eval, labelled, "a file that has labels with --dev_file"),
-                ("--do_predict", do_predict, tests, "the file to predict with --test_file")):
-            found = [split for split in possible if is_wanted and split in sources]
-            if is_wanted and not found:
-                names = " or ".join(task.splits[split].files[0] for split in possible)
-                raise InputError(f"{flag}: name {own}." if not names else
-                                 f"{flag}: there is no {names} in {self.data_dir!r}; put it "
-                                 f"there, or leave out {flag}.")
-            wanted |= {split: sources[split] for split in found}
-            splits.append(found)
+        splits = [_present(flag, task, possible, sources, self.data_dir) if is_wanted else []
+                  for flag, possible, is_wanted in (("--do_eval", labelled, do_eval),
+                                                    ("--do_predict", tests, do_predict))]
+        wanted |= {split: sources[split] for found in splits for split in found}
         return Wanted(wanted, *splits)
+
+
+_OWN_FILES = {"--do_eval": "a file that has labels with --dev_file",
+              "--do_predict": "the file to predict with --test_file"}
+
+
+def _present(flag, task, possible, sources, data_dir):
+    """Returns the possible splits of a flag that have sources, or raises InputError if none has."""
+    if found := [split for split in possible if split in sources]:
+        return found
+    names = " or ".join(task.splits[split].files[0] for split in possible)
+    raise InputError(f"{flag}: there is no {names} in {data_dir!r}; put it there, or leave out "
+                     f"{flag}." if names else f"{flag}: name {_OWN_FILES[flag]}.")
 
 
 def _check_training_flags(flags, task):

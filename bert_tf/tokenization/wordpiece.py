@@ -132,13 +132,20 @@ def aligned_words(text: str, lower: bool, strip_accents: bool = True,
                 yield word.group(), range(start + word.start(), start + word.end())
             continue
         for pairs in _word_pairs(zip(raw, itertools.count(start)), clean):
-            if lower:
-                # As a whole, because a final sigma depends on the letters around it.
-                lowered = [position for char, position in pairs for _ in char.lower()]
-                pairs = list(zip("".join(char for char, _ in pairs).lower(), lowered))
-                pairs = _decompose(pairs) if strips else pairs
-            for word in _word_pairs(pairs, table):
-                yield "".join(char for char, _ in word), [position for _, position in word]
+            pairs = _lowered(pairs) if lower else pairs
+            for word in _word_pairs(_decompose(pairs) if strips else pairs, table):
+                yield _text(word), [position for _, position in word]
+
+
+def _text(pairs):
+    return "".join(char for char, _ in pairs)
+
+
+def _lowered(pairs):
+    """Lower-cases pairs (character, position) as a whole: a final sigma depends on its neighbours.
+    """
+    positions = [position for char, position in pairs for _ in char.lower()]
+    return list(zip(_text(pairs).lower(), positions))
 
 
 def _word_pairs(pairs, table):

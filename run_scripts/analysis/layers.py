@@ -80,18 +80,21 @@ class Sentences:
     attention: list[np.ndarray]
 
 
+def _read_column(path, name, column):
+    """The sentences of a file: (words, tags of one column) each."""
+    layout, omissions = Split((), (0,), column, format="words", header=False), Omissions(True)
+    found = [(words, tags) for _, words, tags, _ in read_sentences(path, layout, omissions)]
+    if omissions.malformed:
+        raise InputError(f"{path}: {omissions.malformed:,} lines have fewer columns than "
+                         f"--tags={name}={column} needs, or another number than the first; "
+                         "correct them, or give other --tags.")
+    return found
+
+
 def read(path: str, columns: dict[str, int], count: int, encoder, tokenizer, most: int,
          attention: bool) -> Sentences:
     """Reads sentences that fit and passes them through the network."""
-    named = {}
-    for name, column in columns.items():
-        layout, omissions = Split((), (0,), column, format="words", header=False), Omissions(True)
-        named[name] = [(words, found) for _, words, found, _ in
-                       read_sentences(path, layout, omissions)]
-        if omissions.malformed:
-            raise InputError(f"{path}: {omissions.malformed:,} lines have fewer columns than "
-                             f"--tags={name}={column} needs, or another number than the first; "
-                             "correct them, or give other --tags.")
+    named = {name: _read_column(path, name, column) for name, column in columns.items()}
     sentences = Sentences([], {name: [] for name in columns}, [], [])
     room = tokenizer.vocabulary.layout.room(most, False)
     rows, firsts = [], []

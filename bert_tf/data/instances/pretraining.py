@@ -181,11 +181,7 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
     order_of_words = WordOrder(recipe, vocabulary.layout, seed, options.max_seq_length,
                                options.max_predictions_per_seq)
     slices, parts, left_out = [np.zeros((0, 5), np.int32)], [], 0
-    more = True
-    while more:
-        # Masks are drawn between the draws of one sequence and of the next.
-        block = list(itertools.islice(_drawing(drawn, masks), _BLOCK))
-        more = len(block) == _BLOCK
+    for block in _blocks(drawn, masks):
         fitting = [found for found in block if found[1] + found[3] <= most]
         left_out += len(block) - len(fitting)
         slices.append(np.array(fitting, np.int32).reshape(-1, 5))
@@ -207,9 +203,15 @@ def create_instances(documents: Documents, vocabulary: Vocabulary, seed: int, re
                      layout)
 
 
-def _drawing(drawn, masks):
-    """Yields the `Slices` of `drawn`, each after its masks are drawn."""
-    for found in drawn:
-        if masks is not None:
-            masks.draw(*found[:4])
-        yield found
+def _blocks(drawn, masks):
+    """Yields the `Slices` of `drawn` in lists, at least one. The masks of a sequence are drawn
+    before the next sequence."""
+    more = True
+    while more:
+        block = []
+        for found in itertools.islice(drawn, _BLOCK):
+            if masks is not None:
+                masks.draw(*found[:4])
+            block.append(found)
+        yield block
+        more = len(block) == _BLOCK

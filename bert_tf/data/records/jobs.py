@@ -255,15 +255,20 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
     Raises:
         InputError: a worker process died.
     """
-    results = [progress.result(index) for index in range(count)]
-    results = [r if r is not None and is_intact(r) else None for r in results]
+    kept = map(progress.result, range(count))
+    results = [r if r is not None and is_intact(r) else None for r in kept]
     notes = _Notes(results, progress)
     num_workers = min(num_workers or _cores(), notes.waiting)
     todo = ((i, piece) for i, piece in enumerate(pieces) if results[i] is None)
-    if num_workers <= 1:
-        for index, piece in todo:
-            notes.add(index, work(index, piece))
-        return results
+    if num_workers > 1:
+        _share(todo, num_workers, work, notes)
+    for index, piece in todo:
+        notes.add(index, work(index, piece))
+    return results
+
+
+def _share(todo, num_workers, work, notes):
+    """Has worker processes do all pieces; `todo` yields (index, piece)."""
     with _workers(work, num_workers) as workers:
         busy: list[_Worker] = []
         following = next(todo, None)
@@ -278,7 +283,6 @@ def run_pieces(pieces: Iterable, count: int, work: Callable[[int, Any], Any], pr
                 if finished := worker.finish():
                     busy.remove(worker)
                     notes.add(*finished)
-    return results
 
 
 def _cores():

@@ -144,6 +144,19 @@ def texts_of(documents: Documents, end_id: int, by_line: bool) -> list[np.ndarra
     return [np.append(documents.tokens[start:end], end_id) for start, end in bounds if end > start]
 
 
+def _deal(texts, rows, steps):
+    """Yields what each row of each batch holds: a text and the step of it that is first, or None.
+    """
+    left: list[list] = [[] for _ in range(rows)]
+    while True:
+        for row in left:
+            if not row and (text := next(texts, None)) is not None:
+                row.extend((text, place) for place in range(0, len(text.ids), steps))
+        if not any(left):
+            return
+        yield from [row.pop(0) if row else None for row in left]
+
+
 def text_rows(texts: Iterator[TokenSequence], rows: int, steps: int
               ) -> dict[str, np.ndarray]:
     """The records of texts that may be longer than a batch: each is cut into parts, which follow
@@ -157,20 +170,12 @@ def text_rows(texts: Iterator[TokenSequence], rows: int, steps: int
         dict of `input_ids`, `input_mask`, `next_token_ids` and `next_token_weights`, [M, S], and
         `is_start`, [M, 1], 1 where a text begins. Rows that no text is left for are 0.
     """
-    left: list[list] = [[] for _ in range(rows)]
-    batches: list[list] = []
-    while True:
-        for row in left:
-            if not row and (text := next(texts, None)) is not None:
-                row.extend((text, place) for place in range(0, len(text.ids), steps))
-        if not any(left):
-            break
-        batches.append([row.pop(0) if row else None for row in left])
-    found = {name: np.zeros((len(batches) * rows, steps), np.int32) for name in (
+    parts = list(_deal(texts, rows, steps))
+    found = {name: np.zeros((len(parts), steps), np.int32) for name in (
         "input_ids", "input_mask", "next_token_ids")}
-    found["next_token_weights"] = np.zeros((len(batches) * rows, steps), np.float32)
-    found["is_start"] = np.zeros((len(batches) * rows, 1), np.int32)
-    for record, part in enumerate(part for batch in batches for part in batch):
+    found["next_token_weights"] = np.zeros((len(parts), steps), np.float32)
+    found["is_start"] = np.zeros((len(parts), 1), np.int32)
+    for record, part in enumerate(parts):
         if part is None:
             continue
         text, place = part
