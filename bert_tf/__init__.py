@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _CLASSES = {
     "config": ["EncoderConfig", "FixedPatternConfig", "UniversalConfig"],
     "errors": ["InputError"],
+    "fill_mask": ["FillMask"],
     "tokenization.vocabulary": ["Vocabulary"],
     "tokenization.wordpiece": ["WordpieceTokenizer"],
     "pretrained": [*NETWORKS.values(), *OBJECTIVES],

@@ -49,6 +49,8 @@ ALLOWED = {
                         "training"},
     # These are above all the others, which do not import them.
     "pretrained": COMMON | {"heads", "checkpoints", "networks", "objectives", "training"},
+    "fill_mask": COMMON | {"checkpoints", "data", "models", "networks", "objectives",
+                           "tokenization", "training"},
     "predictor": COMMON | {"checkpoints", "export", "models", "tasks", "tokenization", "training"},
     "finetuning": COMMON | {"analysis", "checkpoints", "compression", "data",
                             "finetuning_defaults", "flags", "heads", "models", "objectives",

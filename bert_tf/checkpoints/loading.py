@@ -97,10 +97,10 @@ def read_source(path: str | os.PathLike, task: str | None = None,
     return source.generator if generator else source
 
 
-def read(path: str | os.PathLike, task: str | None = None) -> Weights:
+def read(path: str | os.PathLike, task: str | None = None, generator: bool = False) -> Weights:
     """Returns the checkpoint at `path` in our names; tensors are read on demand. See `read_source`
     for the arguments."""
-    source = read_source(path, task)
+    source = read_source(path, task, generator)
     return translate(source, config_of(source))
 
 

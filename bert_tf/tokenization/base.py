@@ -94,6 +94,11 @@ class Tokenizer:
     def tokenize(self, text: str) -> list[str]:
         return self.tokens(self.encode(text))
 
+    def readable(self, index: int) -> str:
+        """Returns a token as a reader writes it, with a blank where the text has one."""
+        token = self.vocabulary.tokens[index]
+        return token.replace(self.blank, " ") if self.blank else token
+
     @functools.cached_property
     def continues(self) -> np.ndarray:
         """bool [V]: whether each token continues the word of the token before it."""

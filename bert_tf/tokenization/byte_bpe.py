@@ -50,6 +50,7 @@ def byte_characters() -> list[str]:
 
 _CHARACTERS = byte_characters()
 _BY_CODE = dict(enumerate(_CHARACTERS))
+_BYTES = {character: byte for byte, character in enumerate(_CHARACTERS)}
 _BLANK = _CHARACTERS[ord(" ")]
 
 
@@ -135,6 +136,13 @@ class ByteBpeTokenizer(Tokenizer):
                 blanks = len(piece) - len(piece.lstrip(_BLANK)) if trim else 0
                 offsets.append((min(first + blanks, last), last))
         return ids, offsets
+
+    def readable(self, index):
+        """See `Tokenizer`; a part of a character is shown as U+FFFD."""
+        token = self.vocabulary.tokens[index]
+        if token in self.vocabulary.special.values():
+            return token
+        return bytes(map(_BYTES.__getitem__, token)).decode("utf-8", "replace")
 
     def _continues(self, token):
         return not token.startswith((_BLANK, "madeupword"))

@@ -1,0 +1,320 @@
+"""A masked language model that is asked for the words behind masks.
+
+Shapes: B batch, S sequence, P masks of a text, K guesses, V vocabulary.
+"""
+
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import checkpoints, networks, objectives
+from bert_tf.data.batches.bucketing import sorted_batches
+from bert_tf.data.records.features import pack_pairs
+from bert_tf.errors import InputError
+from bert_tf.models import Model, open_model
+from bert_tf.tokenization import Tokenizer
+from bert_tf.tokenization.vocabulary import MASK, Vocabulary
+from bert_tf.training.learners.learner import Learner
+
+_ROWS = 1 << 12     # sequences that are sorted by length at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    """A sequence: the ids of its first and of its second text, the positions [P] at which tokens
+    are predicted, and the tokens [P] that are asked for there."""
+
+    first: Sequence[int]
+    second: Sequence[int] = ()
+    positions: Sequence[int] = ()
+    tokens: Sequence[int] = ()
+
+
+class FillMask:
+    """Answers for texts what a model learned in pre-training.
+
+        fill = bert_tf.FillMask("run")                  # the output of bert-run-pretraining
+        fill("The [MASK] is open.")                     # a dict
+        fill(["The [MASK] is [MASK].", "A [MASK]."])    # a list of dicts in their order
+        fill.next_sentence(("He left.", "He came back."))
+        fill.pseudo_perplexity("The door is open.")
+
+    A text is a str, or a tuple of two, and has one mask or several. Its answer is a dict: `masks`
+    has, for each mask in the order of the text, its likeliest tokens, each with its `id`, its
+    `token` in the vocabulary, its `text` as a reader writes it, and its `probability`. Masks are
+    predicted independently of each other.
+
+    "[MASK]" stands in a mask's place, or the vocabulary's own token, such as "<mask>". Everything
+    else is plain text, as in training. The probabilities are those of the pipeline "fill-mask" of
+    Hugging Face's transformers.
+    """
+
+    def __init__(self, path: str | os.PathLike, batch_size: int = 32, dtype: str | None = None,
+                 vocab_file: str | None = None, do_lower_case: bool | None = None,
+                 mask: str | None = None):
+        """Opens the model in a folder.
+
+        Args:
+            path: a folder or file of any format that `bert_tf.open_model` reads, with a masked LM.
+                Of ELECTRA's pre-training, the generator is opened.
+            batch_size: sequences that the model reads at a time.
+            dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
+            vocab_file, do_lower_case: None: as the files beside the model say.
+            mask: what stands in a mask's place, for texts in which "[MASK]" is plain text.
+
+        Raises:
+            InputError: the model has no masked LM or no vocabulary.
+        """
+        if batch_size < 1:
+            raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
+        if mask == "":
+            raise InputError("mask is empty; give what stands in a mask's place, such as ___.")
+        model = open_masked_lm(path, vocab_file, do_lower_case)
+        self.tokenizer: Tokenizer = model.tokenizer
+        self._vocabulary, self._path = model.tokenizer.vocabulary, os.fspath(path)
+        if self._vocabulary.mask_id is None:
+            raise InputError(f"{path}: its vocabulary has no token for a mask; give a model that "
+                             "was trained with one.")
+        self._shown = mask or MASK
+        self._mark = re.compile("|".join(map(re.escape, [mask] if mask else {
+            MASK, self._vocabulary.special["mask"]})))
+        self._longest = model.config.max_position_embeddings
+        self._network = _Network(build(model, dtype), self._vocabulary, batch_size)
+
+    def __call__(self, texts: str | tuple | list, top_k: int = 5) -> dict | list[dict]:
+        """Returns the `top_k` likeliest tokens of each mask: a dict, or for a list of texts a list
+        of dicts in their order.
+
+        Raises:
+            InputError: a text has no mask or is too long; names its index.
+        """
+        if isinstance(texts, list):
+            return list(self.stream(texts, top_k))
+        return next(self.stream([texts], top_k, lambda _: "the text"))
+
+    def stream(self, texts: Iterable, top_k: int = 5,
+               where: Callable[[int], str] = "text {}".format) -> Iterator[dict]:
+        """Yields the dict of each text, some thousand texts after they were taken. `where` names a
+        text in errors, given its index."""
+        if not 1 <= top_k <= self._vocabulary.size:
+            raise InputError(f"top_k is {top_k}; it must be from 1 to the {self._vocabulary.size:,}"
+                             " tokens of the vocabulary.")
+        rows = (self._masked_row(text, where(number)) for number, text in enumerate(texts))
+        for row, (likely, tokens) in self._network.run(
+                lambda batch: self._network.guess(*batch[:2], top_k), rows):
+            yield {"masks": [
+                [self._describe(*guess) for guess in zip(ids.tolist(), probabilities.tolist())]
+                for ids, probabilities, _ in zip(tokens, likely, row.positions)]}
+
+    def _describe(self, index, probability):
+        return {"id": index, "token": self._vocabulary.tokens[index],
+                "text": self.tokenizer.readable(index), "probability": probability}
+
+    def next_sentence(self, pairs: tuple | list) -> float | list[float]:
+        """Returns the probability that the second text of a tuple follows the first, or that of
+        each tuple in a list. Of a model that learned the order of sentences, such as ALBERT, it is
+        the probability of this order."""
+        if not self._network.follows:
+            raise InputError(f"{self._path} was not trained to predict the next sentence; give a "
+                             "model that was, such as BERT.")
+        listed = pairs if isinstance(pairs, list) else [pairs]
+        found = [float(value) for _, (value,) in self._network.run(
+            lambda batch: [self._network.follows(batch[0])],
+            (self._pair_row(pair, f"pair {number}") for number, pair in enumerate(listed)))]
+        return found if isinstance(pairs, list) else found[0]
+
+    def pseudo_perplexity(self, texts: str | list) -> float | list[float]:
+        """Returns exp(-mean of log p) over the tokens of a text, or of each text in a list, where p
+        is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
+        text here."""
+        listed = texts if isinstance(texts, list) else [texts]
+        owned = ((number, row) for number, text in enumerate(listed)
+                 for row in self._rows_of_tokens(text, f"text {number}"))
+        (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(listed)))
+        scored = self._network.run(lambda batch: [self._network.score(*batch)],
+                                   (row for _, row in rows))
+        for (owner, _), (_, (logs,)) in zip(owners, scored):
+            sums[:, owner] += logs[0], 1
+        found = np.exp(-sums[0] / sums[1]).tolist()
+        return found if isinstance(texts, list) else found[0]
+
+    # From texts to rows
+
+    def _masked_row(self, given, where):
+        texts = given if isinstance(given, tuple) else (given,)
+        if not 1 <= len(texts) <= 2:
+            raise InputError(f"{where} has {len(texts)} parts; give a text, or a tuple of two.")
+        (first, masks), (second, more) = (self._encode(text, where) for text in (*texts, "")[:2])
+        layout = self._vocabulary.layout
+        positions = [*(layout.before + place for place in masks),
+                     *(layout.b_offset(len(first)) + place for place in more)]
+        if not positions:
+            raise InputError(f"{where} has no {self._shown}: write it in the place of each word to "
+                             "guess.")
+        return self._checked(_Row(first, second, positions), where)
+
+    def _encode(self, text, where):
+        """Returns the ids of a text, and the places of the masks among them."""
+        ids: list[int] = []
+        places = []
+        *parts, last = self._mark.split(_checked_text(text, where))
+        for part in parts:
+            # A mask stands for a word with the blank before it.
+            ids += self.tokenizer.encode(part.rstrip())
+            places.append(len(ids))
+            ids.append(self._vocabulary.mask_id)
+        return ids + self.tokenizer.encode(last), places
+
+    def _pair_row(self, pair, where):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InputError(f"{where} must be a tuple of two texts.")
+        return self._checked(_Row(*(self.tokenizer.encode(_checked_text(text, where))
+                                    for text in pair)), where)
+
+    def _rows_of_tokens(self, text, where):
+        """Yields the rows of a text in which each token is masked in turn."""
+        ids = self.tokenizer.encode(_checked_text(text, where))
+        if not ids:
+            raise InputError(f"{where} has no token; give a text of a word or more.")
+        for place, token in enumerate(ids):
+            yield self._checked(_Row(
+                [*ids[:place], self._vocabulary.mask_id, *ids[place + 1:]],
+                positions=[self._vocabulary.layout.before + place], tokens=[token]), where)
+
+    def _checked(self, row, where):
+        length = self._vocabulary.layout.length(len(row.first), len(row.second))
+        if length > self._longest:
+            raise InputError(f"{where} has {length:,} tokens, but the model reads at most "
+                             f"{self._longest:,}; shorten it.")
+        return row
+
+
+class _Network:
+    """The compiled functions of a Learner, and rows in batches of similar length.
+
+    Attributes:
+        guess: function of ids, positions int32 [B, P] and a number K; returns the probabilities and
+            the ids of the likeliest tokens, float32 and int32 [B, P, K].
+        score: function of ids, positions and tokens int32 [B, P]; returns the logarithms of the
+            tokens' probabilities, float32 [B, P].
+        follows: function of ids; returns the probability of the next sentence, float32 [B]; None
+            without that head.
+    """
+
+    def __init__(self, learner: Learner, vocabulary: Vocabulary, batch_size: int):
+        encoder = learner.encoder
+        self._reads = getattr(encoder, "text_reads", encoder.reads)
+        self._vocabulary, self._batch_size = vocabulary, batch_size
+        masked_lm, *others = learner.objectives
+
+        def logits(head, ids, **features):
+            outputs = encoder(dict(zip(self._reads, ids)))
+            return head(outputs, features, encoder.embedding_table)
+
+        def log_probabilities(ids, positions):
+            found = logits(masked_lm, ids, masked_lm_positions=positions)
+            # Further rows only pad the table of words.
+            return tf.nn.log_softmax(found[:, :, :vocabulary.size])
+
+        ids, places = [_ids(name) for name in self._reads], _ids("masked_lm_positions")
+        self.guess = _compiled(lambda ids, positions, count: tf.math.top_k(
+            tf.exp(log_probabilities(ids, positions)), count), ids, places,
+            tf.TensorSpec([], tf.int32))
+        self.score = _compiled(lambda ids, positions, tokens: tf.gather(
+            log_probabilities(ids, positions), tokens, batch_dims=2), ids, places, places)
+        self.follows = _compiled(
+            lambda ids: tf.nn.softmax(logits(others[0], ids))[:, 0], ids) if others else None
+
+    def run(self, function: Callable[[tuple], Iterable], rows: Iterable[_Row]
+            ) -> Iterator[tuple[_Row, list[np.ndarray]]]:
+        """Yields each row with its part of the arrays that `function` returns for a batch: its
+        features, its positions and its tokens."""
+        rows = iter(rows)
+        while piece := list(itertools.islice(rows, _ROWS)):
+            found: list[Any] = [None] * len(piece)
+            lengths = [len(row.first) + len(row.second) for row in piece]
+            for batch in sorted_batches(lengths, self._batch_size):
+                arrays = map(np.asarray, function(self._pack([piece[index] for index in batch])))
+                for index, parts in zip(batch, zip(*arrays)):
+                    found[index] = parts
+            yield from zip(piece, found)
+
+    def _pack(self, rows):
+        sizes = np.array([[len(row.first), len(row.second)] for row in rows])
+        starts = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+        tokens = np.array([token for row in rows for part in (row.first, row.second)
+                           for token in part], np.int32)
+        length = int(self._vocabulary.layout.length(*sizes.T).max())
+        packed = pack_pairs(tokens, starts[:, 0], sizes[:, 0], starts[:, 1], sizes[:, 1], length,
+                            self._vocabulary)
+        return ([packed[name].astype(np.int32) for name in self._reads],
+                _filled([row.positions for row in rows]), _filled([row.tokens for row in rows]))
+
+
+def _ids(name):
+    return tf.TensorSpec([None, None], tf.int32, name)
+
+
+def _compiled(function, *signature):
+    return tf.function(function, autograph=False, input_signature=signature)
+
+
+def _filled(lists):
+    """Returns lists of ints as int32 [B, the longest], filled up with 0."""
+    return np.array(list(zip(*itertools.zip_longest(*lists, fillvalue=0))), np.int32).reshape(
+        len(lists), -1)
+
+
+def _checked_text(text, where):
+    """Returns a text, or raises InputError."""
+    if not isinstance(text, str):
+        raise InputError(f"{where}: found a value of type {type(text).__name__} where text must "
+                         "be.")
+    return text
+
+
+def open_masked_lm(path: str | os.PathLike, vocab_file: str | None = None,
+                   do_lower_case: bool | None = None) -> Model:
+    """Opens the model at `path`, of any format, or the generator beside it, which has a masked LM.
+
+    Raises:
+        InputError: there is none.
+    """
+    model = open_model(path, None, vocab_file, do_lower_case)
+    weights = model.weights
+    beside = os.path.join(path, "generator")
+    if weights and "masked_lm" not in weights.heads:
+        if weights.origin and weights.origin.generator:
+            weights = checkpoints.read(weights.source, generator=True)
+        elif os.path.isdir(beside):
+            model = open_model(beside, None, vocab_file, do_lower_case)
+            weights = model.weights
+    if not weights or "masked_lm" not in weights.heads:
+        raise InputError(f"{os.fspath(path)} has no masked LM, which predicts the words behind "
+                         "masks; give a model as pre-training left it, before fine-tuning.")
+    weights.config.check_reads_texts(weights.source)
+    if weights.config.is_causal:
+        raise InputError(f"{os.fspath(path)} reads from left to right and predicts next words, not "
+                         "masked ones; give a model that was trained with masks.")
+    return dataclasses.replace(model, weights=weights, config=weights.config)
+
+
+def build(model: Model, dtype: str | None = None) -> Learner:
+    """Builds the Learner of an `open_masked_lm`: its masked LM, and its next sentence prediction if
+    it has one."""
+    assert model.weights
+    tensors = model.weights.tensors
+    heads = [objectives.MaskedLM(model.config, dtype=dtype,
+                                 tied="masked_lm/output_weights" not in tensors)]
+    if "next_sentence" in model.weights.heads:
+        heads.append(objectives.SentencePrediction(
+            model.config, tensors["next_sentence/dense/bias"].shape[0], dtype=dtype))
+    learner = Learner(networks.build(model.config, dtype=dtype), heads)
+    model.load(learner)
+    return learner

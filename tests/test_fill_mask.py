@@ -1,0 +1,160 @@
+"""Sentences with masks, as transformers answers them, from files of every format."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import save_file
+
+import bert_tf
+from bert_tf import checkpoints, networks, recipes
+from bert_tf.config import EncoderConfig
+from bert_tf.errors import InputError
+from bert_tf.fill_mask import FillMask
+from bert_tf.objectives import NextTokenLM
+from bert_tf.training import Electra, GeneratorSettings, Learner, resume
+from bert_tf.training.optimizers.adam import AdamWeightDecay
+from bert_tf.training.run import save_model
+from bert_tf.training.trainer import Trainer
+from tests.make_fill_mask_golden import GOLDEN, MODELS, TOP, weights
+
+CASES = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
+LETTERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", "]", "[",
+           "##m", "##a", "##s", "##k"]
+CONFIG = EncoderConfig(vocab_size=40, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+                       intermediate_size=16, max_position_embeddings=16, initializer_range=0.5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_are_those_of_the_pipeline_of_transformers(name, test_data, tmp_path):
+    case, wanted = CASES["models"][name], np.load(GOLDEN / f"{name}.npz")
+    save_file(weights(case["shapes"]), tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(case["config"]))
+    for file in (test_data / "vocabs" / case["vocabulary"]).iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    fill = bert_tf.FillMask(tmp_path, batch_size=64)
+    masks = [mask for answer in fill(CASES["sentences"], top_k=TOP) for mask in answer["masks"]]
+    assert len(CASES["sentences"]) == 200 and len(masks) == len(wanted["ids"])
+    assert [[guess["id"] for guess in mask] for mask in masks] == wanted["ids"].tolist()
+    np.testing.assert_allclose([[guess["probability"] for guess in mask] for mask in masks],
+                               wanted["probabilities"], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(fill.pseudo_perplexity(CASES["plain"]), wanted["perplexity"],
+                               rtol=1e-5)
+    if len(wanted["follows"]):
+        pairs = list(zip(CASES["plain"], CASES["plain"][1:]))
+        np.testing.assert_allclose(fill.next_sentence(pairs), wanted["follows"], atol=1e-5)
+
+
+def write(folder, learner):
+    """Writes a model as training leaves it, with a vocabulary."""
+    folder.mkdir(exist_ok=True)
+    save_model(str(folder), learner)
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in LETTERS))
+    return folder
+
+
+@pytest.fixture(name="run", scope="module")
+def fixture_run(tmp_path_factory):
+    """The folder of a BERT."""
+    return write(tmp_path_factory.mktemp("run"), Learner(networks.build(CONFIG), [
+        bert_tf.MaskedLM(CONFIG), bert_tf.SentencePrediction(CONFIG)]))
+
+
+@pytest.fixture(name="fill", scope="module")
+def fixture_fill(run):
+    return FillMask(run, batch_size=2)
+
+
+def rounded(answer):
+    return [[(guess["id"], round(guess["probability"], 5)) for guess in mask]
+            for mask in answer["masks"]]
+
+
+@pytest.mark.parametrize("form", ["google", "huggingface", "model_garden", "keras"])
+def test_every_format_gives_the_same(run, fill, form, tmp_path):
+    checkpoints.convert(run, tmp_path / form, form)
+    found = FillMask(tmp_path / form)
+    assert rounded(found("a [MASK] c")) == rounded(fill("a [MASK] c"))
+    if form != "model_garden":
+        pair = ("a b", "c")
+        assert found.next_sentence(pair) == pytest.approx(fill.next_sentence(pair), abs=1e-6)
+
+
+@pytest.mark.parametrize("form", ["training", "google", "huggingface", "beside"])
+def test_of_electra_the_generator_answers(form, tmp_path):
+    config = EncoderConfig(**{
+        **CONFIG.to_dict(), "hidden_size": 128, "embedding_size": 8, "model_type": "electra",
+        "pooler_type": "first_token", "hidden_act": "gelu_erf"})
+    learner = Electra.of_terms(config, recipes.find("electra").terms,
+                               settings=GeneratorSettings(generator_hidden_size=0.5))
+    parts, folder = learner.parts(), tmp_path / "run"
+    write(folder, parts["model"])
+    if form == "beside":
+        write(folder / "generator", parts["generator"])
+    else:
+        resume.save_checkpoint(str(folder), Trainer(
+            learner, AdamWeightDecay(), tf.distribute.get_strategy()), {}, 1)
+    if form in ("google", "huggingface"):
+        checkpoints.convert(folder, tmp_path / form, form,
+                            checkpoints.Changes(generator=form == "huggingface"))
+        folder = tmp_path / form
+    ids = np.array([[2, 5, 4, 7, 3]])
+    logits = np.asarray(parts["generator"]({
+        "input_ids": ids, "masked_lm_positions": np.array([[2]])})["masked_lm"])[0, 0]
+    assert [guess["id"] for guess in FillMask(folder)("a [MASK] c", 3)["masks"][0]] == (
+        np.argsort(-logits[:len(LETTERS)])[:3].tolist())
+
+
+def test_a_list_gives_each_answer_as_it_is_alone(fill):
+    texts = ["a [MASK] c d e f g", "[MASK]", ("a b", "c [MASK] d"), "[MASK] b [MASK]"]
+    found = fill(texts)
+    assert [len(answer["masks"]) for answer in found] == [1, 1, 1, 2]
+    assert list(map(rounded, found)) == [rounded(fill(text)) for text in texts]
+    assert fill([]) == [] and fill.pseudo_perplexity([]) == []
+    # Rows that pad the table of words are no tokens.
+    every = fill("[MASK]", top_k=len(LETTERS))["masks"][0]
+    assert {guess["token"] for guess in every} == {*LETTERS}
+    assert math.isclose(sum(guess["probability"] for guess in every), 1, abs_tol=1e-5)
+
+
+def test_the_mask_is_text_where_it_is_not_asked_for(run, fill):
+    other = FillMask(run, mask="___")
+    assert len(other("a [MASK] ___")["masks"]) == 1
+    with pytest.raises(InputError, match=r"the text has no ___: write it in the place"):
+        other("a [MASK]")
+    # Plain text is [, m, ##a, ##s, ##k, ].
+    assert fill.pseudo_perplexity("[MASK]") == pytest.approx(fill.pseudo_perplexity("[ mask ]"))
+    assert fill.next_sentence(("[MASK]", "a")) == fill.next_sentence(("[ mask ]", "a"))
+
+
+@pytest.mark.parametrize("ask, part", [
+    (lambda fill: fill("a b"), r"the text has no \[MASK\]: write it in the place"),
+    (lambda fill: fill(["[MASK]", "a"]), r"text 1 has no \[MASK\]"),
+    (lambda fill: fill("[MASK] " * 15), "the text has 17 tokens, but the model reads at most 16"),
+    (lambda fill: fill(("a", "b", "[MASK]")), "has 3 parts; give a text, or a tuple of two"),
+    (lambda fill: fill([3]), "text 0: found a value of type int where text must be"),
+    (lambda fill: fill("[MASK]", top_k=0), "top_k is 0; it must be from 1 to the 37 tokens"),
+    (lambda fill: fill.next_sentence("a"), "pair 0 must be a tuple of two texts"),
+    (lambda fill: fill.pseudo_perplexity(["a", " "]), "text 1 has no token"),
+])
+def test_what_cannot_be_asked_is_named(fill, ask, part):
+    with pytest.raises(InputError, match=part):
+        ask(fill)
+
+
+@pytest.mark.parametrize("head, config, part", [
+    (bert_tf.Regression, CONFIG, "has no masked LM, which predicts the words behind masks; give"),
+    (NextTokenLM, EncoderConfig(**{**CONFIG.to_dict(), "directionality": "left_to_right"}),
+     "reads from left to right and predicts next words")])
+def test_models_that_know_no_masks_are_named(head, config, part, tmp_path):
+    folder = write(tmp_path, Learner(networks.build(config), [head(config)]))
+    with pytest.raises(InputError, match=part):
+        FillMask(folder)
+
+
+def test_a_model_without_next_sentences_says_so(tmp_path):
+    folder = write(tmp_path, Learner(networks.build(CONFIG), [bert_tf.MaskedLM(CONFIG)]))
+    with pytest.raises(InputError, match="was not trained to predict the next sentence"):
+        FillMask(folder).next_sentence(("a", "b"))
