@@ -1,18 +1,16 @@
 """Our own `.keras` files: a Learner or an encoder, as Keras saves it.
 
-The archive is read as data: no class that it names is made.
+The archive is read as data: of the classes that it names, only our own are made.
 """
 
 import collections
 import os
 import re
 import zipfile
-from collections.abc import Iterable
 
 from bert_tf.checkpoints import (
     google,
     hdf5,
-    keras_names,
     names,
     rules,
     task_heads,
@@ -22,30 +20,16 @@ from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32, assign
 from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
-from bert_tf.heads import BILSTM, HEADS, MAX_LSTMS, OBJECTIVES, objective_of
+from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
 from bert_tf.networks import NETWORKS
 from bert_tf.options import parse_json
 
 NAME = names.MODEL_FILE
+# Keras's list of variables that have no values yet.
+_WAITING = "uninitialized_variables"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
 _IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),
             (r".*/ranges/.*", "ranges of a network that rounds its numbers"))
-
-
-def _table(network, config, heads):
-    """The table of a network with `heads`, dict of name -> `Head`, in a file of an earlier version.
-    """
-    rows = keras_names.NETWORKS[network][1]
-    return Format((*(rows(config) if callable(rows) else rows),
-                   *(row for name, head in heads.items()
-                     for row in keras_names.head_rows(name, head))), _IGNORED,
-                  {name: head.name for name, head in heads.items() if name not in HEADS})
-
-
-def _table_of_names(heads):
-    """The table of a file that tells our names itself."""
-    return Format(None, _IGNORED, {name: head.name for name, head in heads.items()
-                                   if name not in HEADS})
 
 
 def find(path: str) -> str | None:
@@ -146,59 +130,32 @@ def _name_heads(objectives, source):
     return heads
 
 
-def _group_names(classes: Iterable[str]) -> list[str]:
-    """The groups in which Keras saves the members of a list: their classes in snake case, the
-    second of a class with _1 at the end, the third with _2, and so on.
-    """
-    found, seen = [], collections.Counter()
-    for name in classes:
-        name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
-        name = re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
-        found.append(f"{name}_{seen[name]}" if seen[name] else name)
-        seen[name] += 1
-    return found
+def _names_of_model(network, config, objectives, source):
+    """The names of weights by Keras's paths, of which a file of an earlier version tells none:
+    those of the model that it describes, which is made again without values."""
+    encoder = _described(network, config=config.to_dict())
+    heads = [_described(name, **{key: value for key, value in options.items() if key != "dtype"})
+             for name, options in objectives or ()]
+    import keras  # not lazily: see tests/test_architecture.py
+    from keras.src.backend.common import global_state
 
-
-def _groups(network, config, objectives, heads):
-    """Keras's groups that are lists' members: dict of their paths -> their names in the table."""
-    parts = keras_names.NETWORKS[network][0](config)
-    inside = "" if objectives is None else "encoder/"
-    groups = {f"{inside}layers/{group}": f"encoder/{part}"
-              for group, (_, part) in zip(_group_names(kind for kind, _ in parts), parts)}
-    if network in keras_names.LISTS:
-        groups |= {f"{inside}{path}": f"encoder/{name}"
-                   for path, name in keras_names.LISTS[network](config).items()}
-    # Attributes whose names come before that of the list.
-    for name in ("embeddings", "embeddings_project", "encoder_stack", "decoder_stack"):
-        groups[f"{inside}{name}"] = f"encoder/{name}"
-    # The first layer of a Learner is its encoder.
-    classes = [network, *(name for name, _ in objectives or ())]
-    for group, head in zip(_group_names(classes)[1:], heads):
-        groups[f"layers/{group}"] = head
-        lstms = _group_names(["Bidirectional"] * MAX_LSTMS)
-        groups |= {f"layers/{group}/reader/lstms/{lstm}": f"{head}/reader/lstm_{i}"
-                   for i, lstm in enumerate(lstms)}
-    return groups
-
-
-def _standard_name(path, groups):
-    """The name in the table of what Keras saves at `path`; one that begins with "/" is in none."""
-    steps = path.split("/")
-    for count in range(len(steps), 0, -1):
-        name = groups.get("/".join(steps[:count]))
-        if name:
-            return "/".join([name, *steps[count:]])
-    return f"/{path}"
+    waiting = list(global_state.get_global_attribute(_WAITING) or ())
+    try:
+        with keras.StatelessScope(initialize_variables=False):
+            return keras.saving.deserialize_keras_object(encoder if objectives is None else (
+                _described("Learner", objectives=heads, encoder=encoder))).get_config()["weights"]
+    except Exception as error:      # as the description has it
+        raise InputError(f"{source}: describes no model that can be made ({error}).") from error
+    finally:
+        global_state.set_global_attribute(_WAITING, waiting)
 
 
 def _told_names(told, objectives, heads, source):
-    """Our names by Keras's paths, as the file tells them; {} in a file of an earlier version.
+    """Our names by Keras's paths, as the file tells them.
 
     Raises:
         InputError: they are no names, or one is told twice.
     """
-    if told is None:
-        return {}
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()) or (
             len(set(told.values())) < len(told)):
         raise InputError(f"{source}: weights must tell the name of each weight once.")
@@ -219,16 +176,17 @@ def read(file: str) -> Source:
     network, config, objectives = _parse(description, source)
     heads = _name_heads(objectives or (), source)
     rows = {head: OBJECTIVES[name] for head, (name, _) in zip(heads, objectives or ())}
-    told = _told_names(description["config"].get("weights"), objectives or (), heads, source)
-    if not told and network not in keras_names.NETWORKS:
-        raise InputError(f"{source}: does not tell the names of its weights; save it again.")
-    groups = {} if told else _groups(network, config, objectives, heads)
-    found = {told.get(path) or _standard_name(path, groups): tensor
+    told = description["config"].get("weights")
+    if told is None:
+        told = _names_of_model(network, config, objectives, source)
+    told = _told_names(told, objectives or (), heads, source)
+    found = {told.get(path, f"/{path}"): tensor
              for path, tensor in hdf5.tensors(members["model.weights.h5"], file).items()}
     own = task_heads.resolve(file)[0]
     if own is not None:
         found, rows = task_heads.only(own, found, rows, objectives or (), file)
-    table = _table_of_names(rows) if told else _table(network, config, rows)
+    table = Format(None, _IGNORED, {name: head.name for name, head in rows.items()
+                                    if name not in HEADS})
     return Source(file, config, found, table, rules.vocabulary_beside(file),
                   objectives=tuple((name, options) for name, options in objectives or ()
                                    if own in (None, options.get("name"))))
@@ -268,7 +226,7 @@ def _learner(weights):
         _described("Learner", objectives=objectives, encoder=encoder))
 
 
-def _described(name, **config):
+def _described(name, /, **config):
     """The description of an object of one of our classes, as Keras saves it."""
     return {"module": None, "class_name": name, "registered_name": f"bert_tf>{name}",
             "config": config}

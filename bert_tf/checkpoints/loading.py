@@ -43,7 +43,7 @@ FORMATS = {
     "paddle": FileFormat("paddle", ("word_embedding", "params")),
     # A task's folder beside a model of several tasks has no weights of its own.
     "keras": FileFormat("keras_file", (".keras", "task.json")),
-    "elmo": FileFormat("recurrent", ("weights.hdf5",)),
+    "elmo": FileFormat("elmo", ("weights.hdf5",)),
     "openai": FileFormat("openai_gpt", ("params_0.npy",)),
     "quantised": FileFormat("quantised", (rules.QUANTISED,), writable=False),
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),

@@ -17,7 +17,6 @@ uses for the letters whose sizes are not in a configuration.
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from bert_tf import heads
 from bert_tf.config import EncoderConfig
@@ -42,8 +41,6 @@ RANGES = ("steps", "input_threshold", "output_threshold")
 MOVING_RANGES = {"/kernel": ("input",), "/gamma": ("input", "beta", "gamma", "product"),
                  "/query/kernel": ("scores", "masked", "summed", "context")}
 MOVING_PARTS = ("steps", "low", "high")
-# Where Keras saves them in a file, under the layer's place.
-KERAS_RANGES = tuple((f"/ranges/{name}", f"/ranges/vars/{i}") for i, name in enumerate(RANGES))
 
 # How the names of the encoder proper begin.
 NETWORK = ("embeddings", "embeddings_project", "encoder", "decoder", "logits")
@@ -102,12 +99,6 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
                                   if name.endswith("/kernel"))]
         found |= {f"{layer}/ranges/{name}": "" for layer in layers for name in RANGES}
     return found
-
-
-def keras_dense(config: Any) -> str:
-    """The class of a network's dense layers outside its encoder's layers."""
-    how = config.quantisation
-    return "QuantisedDense" if how and how.scheme != "affine" else "Dense"
 
 
 def _moving_ranges(found):

@@ -1,4 +1,4 @@
-"""T5's weights in Keras's files, and in checkpoints of the original (tensorflow/mesh)."""
+"""T5's weights in checkpoints of the original (tensorflow/mesh)."""
 
 import os
 import re
@@ -15,10 +15,8 @@ tf = lazy_loader.load("tensorflow")
 
 TYPE = "t5"
 SELF = (("", ""),)
-_SAVED = "encoder/"         # how names of what Keras saves begin
 ATTENTION = ("query", "key", "value", "output")
 HIDDEN = ("wi", "wi_0", "wi_1")
-_SCALE = (("/scale", "/vars/0"),)
 
 
 def parts(stack, reads_encoder=True):
@@ -26,46 +24,6 @@ def parts(stack, reads_encoder=True):
     return ["attention", *(["cross_attention"] if stack == "decoder" and reads_encoder else []),
             "feed_forward"]
 
-
-# Keras
-
-def keras_parts(config: T5Config) -> list[tuple[str, str]]:
-    """Returns the parts in the order of the network's `layers`: (class, name in the table)."""
-    stacks = [("T5Stack", f"{stack}_stack") for stack in config.stacks]
-    return [("T5Embeddings", "embeddings"), *stacks, ("Dense", "logits")]
-
-
-def keras_lists(config: T5Config) -> dict[str, str]:
-    """Returns {Keras's group: name in the table} for the lists inside the parts."""
-    return {f"{stack}_stack/layers_/t5_layer{f'_{i}' if i else ''}": f"{stack}_stack/layer_{i}"
-            for stack, layers in config.stacks.items() for i in range(layers)}
-
-
-def _keras_rows():
-    """Returns the rows of Keras's table."""
-    dense = (("/kernel", "/vars/0"),)
-    rows: list[tuple] = [
-        ("embeddings/word_embeddings", f"{_SAVED}embeddings/vars/0", SELF),
-        ("logits", f"{_SAVED}logits", dense)]
-    for stack in ("encoder", "decoder"):
-        saved, layer = f"{_SAVED}{stack}_stack", f"{_SAVED}{stack}_stack/layer_{{i}}"
-        rows += [(f"{stack}/relative_attention_bias/weight", f"{saved}/relative_bias/vars/0",
-                  SELF), (f"{stack}/layer_norm", f"{saved}/layer_norm", _SCALE)]
-        for part in parts(stack):
-            ours = f"{stack}/layer_{{i}}/{part}"
-            rows.append((f"{ours}/layer_norm", f"{layer}/{part}/layer_norm", _SCALE))
-            names = {"wi": "hidden/dense", "wi_0": "hidden/dense", "wi_1": "hidden/dense_1",
-                     "wo": "wo"} if part == "feed_forward" else {
-                         name: "output_" if name == "output" else name for name in ATTENTION}
-            rows += [(f"{ours}/{name}", f"{layer}/{part}/{theirs}", dense)
-                     for name, theirs in names.items()]
-    return tuple(rows)
-
-
-KERAS = _keras_rows()
-
-
-# The original
 
 # The original's name of a norm inside a layer, and of a stack's last norm, by version of its code.
 _NORMS = {False: ("rms_norm", "rms_norm"), True: ("layer_norm", "final_layer_norm")}

@@ -1,4 +1,4 @@
-"""XLNet's weights in Keras's files, and in checkpoints of zihangdai/xlnet."""
+"""XLNet's weights in checkpoints of zihangdai/xlnet."""
 
 import dataclasses
 import os
@@ -24,46 +24,8 @@ HEADS = ("query", "key", "value")
 BIASES = ("r_w", "r_r", "r_s")
 # The heads on one vector of the sequence, without multiple choice.
 SEQUENCE = ("classification", "multi_label", "regression")
-
-
-# Keras
-
-def keras_parts(config: XLNetConfig) -> list[tuple[str, str]]:
-    """Returns the parts in the order of the network's `layers`: (class, name in the table)."""
-    return [("XLNetEmbeddings", "embeddings"),
-            *(("TwoStreamLayer", f"layer_{i}") for i in range(config.n_layer)),
-            *([] if config.untie_r else [("SharedBiases", "shared_biases")]),
-            ("Summary", "pooler")]
-
-
-_KERNEL = (("/kernel", "/vars/0"),)
-_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
-_NORM = (("/gamma", "/vars/0"), ("/beta", "/vars/1"))
 LAYER = "encoder/layer_{i}"
 ATTENTION = f"{LAYER}/attention"
-KERAS = (
-    ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"), ("/mask_emb", "/1"))),
-    *((f"encoder/{name}", f"encoder/shared_biases/vars/{i}", SELF)
-      for i, name in enumerate(BIASES)),
-    *((f"{ATTENTION}/self/{part}", f"{ATTENTION}/{part}", _KERNEL)
-      for part in (*HEADS, "position")),
-    *((f"{ATTENTION}/self/{name}", f"{ATTENTION}/vars/{i}", SELF)
-      for i, name in enumerate(("seg_embed", *BIASES))),
-    (f"{ATTENTION}/output/dense", f"{LAYER}/attention_output/projection", _KERNEL),
-    (f"{ATTENTION}/output/LayerNorm", f"{LAYER}/attention_output/norm", _NORM),
-    (f"{LAYER}/intermediate/dense", f"{LAYER}/intermediate", _DENSE),
-    (f"{LAYER}/output/dense", f"{LAYER}/output_/projection", _DENSE),
-    (f"{LAYER}/output/LayerNorm", f"{LAYER}/output_/norm", _NORM),
-    ("pooler/summary_bias", "encoder/pooler/vars/0", SELF),
-    *((f"pooler/attention/{part}", f"encoder/pooler/{part}", _KERNEL) for part in HEADS),
-    ("pooler/attention/output", "encoder/pooler/output_", _KERNEL),
-    ("pooler/attention/LayerNorm", "encoder/pooler/norm", _NORM),
-    ("pooler/dense", "encoder/pooler/projection", _DENSE),
-)
-
-
-# The original
-
 _IN, _OUT = (("/kernel", "/kernel", "HND"),), (("/kernel", "/kernel", "transpose HND"),)
 _WHOLE, _GAMMA = (("/kernel", "/kernel"), ("/bias", "/bias")), (("/gamma", "/gamma"),
                                                                 ("/beta", "/beta"))

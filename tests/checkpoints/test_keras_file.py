@@ -1,7 +1,9 @@
-"""Keras numbers the groups of its files by class; our reader follows it without importing Keras."""
+"""Files of Keras: their weights have our names, which files of earlier versions do not tell."""
 
 import dataclasses
 import json
+import lzma
+import pathlib
 import warnings
 import zipfile
 
@@ -21,6 +23,11 @@ from tests.networks.test_networks import FORMS
 
 CONFIG = EncoderConfig(vocab_size=11, hidden_size=8, num_hidden_layers=3, num_attention_heads=2,
                        intermediate_size=6, max_position_embeddings=5)
+
+
+# Models as files described them before they told the names of their weights, and these names.
+UNTOLD = json.loads(lzma.decompress((
+    pathlib.Path(__file__).parents[1] / "compatibility" / "keras_paths.json.xz").read_bytes()))
 
 
 def learner_of(*heads, encoder=None):
@@ -104,15 +111,21 @@ def test_a_second_dense_layer_in_the_encoder(tmp_path, monkeypatch):
     assert np.array_equal(tensors["dense/kernel"].read(), encoder.widening.kernel)
 
 
-def test_keras_names_groups_by_the_rule_that_we_follow():
-    """Against Keras's own naming, on all our classes and on several of each."""
-    from keras.src.saving.saving_lib import _get_unique_name
-    from keras.src.utils.naming import to_snake_case
-    classes = [*keras_file.OBJECTIVES, "BertEncoder", "TransformerLayer", "Dense", "Bidirectional"]
-    classes = [name for name in classes for _ in range(3)] + classes
-    used = {}
-    assert keras_file._group_names(classes) == [
-        _get_unique_name(to_snake_case(name), used) for name in classes]
+@pytest.mark.parametrize("kind", UNTOLD)
+def test_the_names_of_weights_in_files_that_do_not_tell_them(kind):
+    """Against what the tables of names said by which such files were read."""
+    network, config, objectives = keras_file._parse(UNTOLD[kind]["description"], kind)
+    heads = keras_file._name_heads(objectives or (), kind)
+    found = keras_file._names_of_model(network, config, objectives, kind)
+    assert keras_file._told_names(found, objectives or (), heads, kind) == UNTOLD[kind]["names"]
+    assert keras.Variable(np.zeros(2)).value is not None
+
+
+def test_a_description_of_no_model_is_refused(tmp_path):
+    learner_of(bert_tf.Classification(CONFIG, 3)).save(tmp_path / "model.keras")
+    of_an_earlier_version(tmp_path / "model.keras", {"num_labels": "two"})
+    with pytest.raises(InputError, match="config.json: describes no model that can be made"):
+        checkpoints.read(tmp_path / "model.keras")
 
 
 def test_a_bare_encoder(tmp_path):
@@ -133,10 +146,11 @@ def test_a_network_without_a_table_of_segments(tmp_path):
     assert_same_weights(one, other)
 
 
-def of_an_earlier_version(file):
+def of_an_earlier_version(file, changes=None):
     """The file without the names of its weights, as it was written before they were in it."""
     def bare(values):
         if isinstance(values, dict):
+            values = {key: (changes or {}).get(key, value) for key, value in values.items()}
             return {key: bare(value) for key, value in values.items()
                     if key != "weights" or not isinstance(value, dict)}
         return [bare(value) for value in values] if isinstance(values, list) else values
@@ -151,7 +165,7 @@ def of_an_earlier_version(file):
 
 @pytest.mark.parametrize("name, sizes", [(name, forms[-1]) for name, forms in FORMS.items()])
 def test_a_file_tells_the_names_of_its_weights(name, sizes, tmp_path):
-    """The names in the file are those that the tables of earlier versions find."""
+    """Without them the same are found from the description of the model."""
     file = tmp_path / "model.keras"
     config = getattr(bert_tf.config, name).from_dict(sizes)
     network = networks.build(config)

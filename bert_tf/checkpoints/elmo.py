@@ -1,5 +1,4 @@
-"""The weights of recurrent networks: their names here and in Keras's files, and ELMo's in the hdf5
-files of allenai/bilm-tf, with their options.json.
+"""ELMo's weights in the hdf5 files of allenai/bilm-tf, with their options.json.
 
 The authors' files of ELMo hold the network; files written here also hold the softmax, if there is
 one, under the names of bilm-tf's `dump_weights`.
@@ -14,7 +13,7 @@ import lazy_loader
 from bert_tf.checkpoints import hdf5, rules
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.checkpoints.weights import Weights, as_float32
-from bert_tf.config import BiLstmConfig, ElmoConfig, SequenceLstmConfig
+from bert_tf.config import ElmoConfig
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.options import read_json
@@ -24,68 +23,9 @@ h5py = lazy_loader.load("h5py")
 _WAYS = ("forward", "backward")
 _MOST = 64          # convolutions, highway layers, LSTMs each way
 _SELF = (("", ""),)
-_DENSE = (("/kernel", "/vars/0"), ("/bias", "/vars/1"))
-_LSTM = ("kernel", "bias", "projection_kernel")
 _ENDING, _OPTIONS = "weights.hdf5", "options.json"
 _VOCABULARY = 793_471       # of the released models, where nothing says otherwise
 
-
-# Ours, and Keras's
-
-def elmo_parts(config: ElmoConfig) -> list[tuple[str, str]]:
-    """Returns the parts of `Elmo` in Keras's order: (class, name in the table)."""
-    kind = "CharacterCnn" if config.filters else "WordTable"
-    return [(kind, "embeddings"), *(("Lstm", f"{way}_{i}") for way in _WAYS
-                                    for i in range(config.n_layers))]
-
-
-def sequence_parts(config: SequenceLstmConfig) -> list[tuple[str, str]]:
-    """Returns the parts of `SequenceLstm`, likewise."""
-    return [("NormalizedEmbeddings", "embeddings"),
-            *(("Lstm", f"lstm_{i}") for i in range(config.num_hidden_layers))]
-
-
-def bilstm_parts(config: BiLstmConfig) -> list[tuple[str, str]]:
-    """Returns the parts of `BiLstm`, likewise."""
-    return [("UniformEmbeddings", "embeddings"), *(("Lstm", way) for way in _WAYS),
-            ("Dense", "pooler")]
-
-
-def elmo_lists(config: ElmoConfig) -> dict[str, str]:
-    """Returns {Keras's group: name in the table} for the lists inside the embeddings."""
-    def numbered(name, i):
-        return f"{name}_{i}" if i else name
-
-    return {**{f"embeddings/convolutions/{numbered('conv1d', i)}": f"embeddings/convolution_{i}"
-               for i in range(len(config.filters))},
-            **{f"embeddings/{group}/{numbered('dense', i)}": f"embeddings/highway_{i}_{gate}"
-               for group, gate in (("carries", "carry"), ("transforms", "transform"))
-               for i in range(config.n_highway)}}
-
-
-_LSTM_VARS = tuple((f"/{name}", f"/vars/{i}") for i, name in enumerate(_LSTM))
-KERAS_ELMO = (
-    ("embeddings/char_embeddings", "encoder/embeddings/vars/0", _SELF),
-    ("embeddings/word_embeddings", "encoder/embeddings/vars/0", _SELF),
-    *((name, f"encoder/{name}", _DENSE) for name in (
-        "embeddings/projection", *(f"embeddings/convolution_{i}" for i in range(_MOST)),
-        *(f"embeddings/highway_{i}_{gate}" for i in range(_MOST)
-          for gate in ("carry", "transform")))),
-    *((f"encoder/{way}_{i}", f"encoder/{way}_{i}", _LSTM_VARS)
-      for way in _WAYS for i in range(_MOST)))
-KERAS_SEQUENCE = (
-    ("embeddings", "encoder/embeddings/vars", (("/word_embeddings", "/0"),
-                                               ("/token_counts", "/1"))),
-    *((f"encoder/lstm_{i}", f"encoder/lstm_{i}", _LSTM_VARS) for i in range(_MOST)))
-
-
-KERAS_BILSTM = (
-    ("embeddings/word_embeddings", "encoder/embeddings/vars/0", _SELF),
-    *((f"encoder/{way}", f"encoder/{way}", _LSTM_VARS) for way in _WAYS),
-    ("pooler/dense", "encoder/pooler", _DENSE))
-
-
-# bilm-tf's
 
 def _rows():
     """Returns the rows of bilm-tf's names."""
