@@ -28,7 +28,7 @@ from typing import Any
 from bert_tf import flags
 from bert_tf.errors import InputError
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.flags import option
+from bert_tf.flags import Scope, option
 from bert_tf.recipes.distillation import (
     AUGMENTATIONS,
     DISTILLATIONS,
@@ -44,6 +44,9 @@ from bert_tf.training.settings import FineTuneSettings
 
 # What student and teacher have in common of how texts are read.
 _SHARED = ("hypothesis_first", "document_context", "max_qa_length", "carry_choices", "label_scale")
+_PATIENCE = Scope("recipes that compare vectors of layers, such as pkd", {
+    row.name for row in DISTILLATIONS.values()
+    if any(term.objective == "Patience" for term in row.terms)}.__contains__, "recipe")
 
 
 @dataclasses.dataclass
@@ -78,11 +81,11 @@ class DistillFlags:
         below=float("inf"), rare=True)
     patience_weight: float | None = option(
         None, "Weight of the loss on the [CLS] vectors of layers, in --recipe=pkd (default: 100).",
-        rare=True, least=0, below=float("inf"))
+        rare=True, least=0, below=float("inf"), for_=_PATIENCE)
     patience_layers: str | None = option(
         None, "Layers of the teacher that are compared with the student's layers below its top "
         "one: skip, evenly spaced; last, the last ones; or numbers from 0 (default: skip).",
-        rare=True)
+        rare=True, for_=_PATIENCE)
     normalize_patience: bool = option(
         True, "Scale the [CLS] vectors of --recipe=pkd to the length 1 first.", rare=True)
     transfer_file: list[str] = option(
@@ -102,10 +105,10 @@ class DistillFlags:
         "words of several pieces are replaced; without it they stay.", rare=True)
     augmentation_copies: int = option(
         0, "Copies of each example. 0: with random_words 20 of a text and 10 of a pair, as in "
-        "arXiv:1903.12136; with masked_words 30 of each text.", rare=True)
+        "arXiv:1903.12136; with masked_words 30 of each text.", rare=True, least=0)
     ngram_prob: float = option(
         0.25, "Probability that a copy is cut to a window of 1 to 5 words; 0 in the code of "
-        "arXiv:1903.12136.", rare=True)
+        "arXiv:1903.12136.", rare=True, least=0, most=1)
     augmentation_seed: int = option(0, "Seed of the augmented copies.", rare=True)
     pos_tagger: str = option(
         "", "Folder of a bert-finetune tagger model of parts of speech, from which --augmentation "
@@ -130,14 +133,6 @@ class DistillFlags:
         row = find_distillation(self.recipe).with_soft(
             self.soft_weight, self.gold_weight, form=self.soft_loss,
             temperature=self.distill_temperature)
-        has_patience = any(term.objective == "Patience" for term in row.terms)
-        if not has_patience and (self.patience_weight, self.patience_layers) != (None, None):
-            raise InputError(f"--recipe={row.name} compares no layers: leave out "
-                             "--patience_weight and --patience_layers, or give --recipe=pkd.")
-        if not 0 <= self.ngram_prob <= 1 or self.augmentation_copies < 0:
-            raise InputError(f"--ngram_prob is {self.ngram_prob}, --augmentation_copies "
-                             f"{self.augmentation_copies}; give a probability, and a number of at "
-                             "least 0.")
         return dataclasses.replace(
             row, augmentation=self.augmentation or row.augmentation, terms=tuple(
             term if term.objective != "Patience" else dataclasses.replace(

@@ -19,7 +19,7 @@ from typing import Any
 from bert_tf import flags
 from bert_tf.compression.replacing import SCHEDULES, Replacing
 from bert_tf.finetuning.model import ModelFlags
-from bert_tf.flags import option
+from bert_tf.flags import Scope, option
 from bert_tf.tasks.task import SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
@@ -40,13 +40,15 @@ class TheseusFlags:
         Replacing.scheduler_type, "How the probability of replacing grows. linear: by "
         "--scheduler_linear_k per step, up to 1. constant: it is --replacing_rate until "
         "--steps_for_replacing, then 1. none: it does not change.", choices=SCHEDULES)
-    replacing_rate: float = option(Replacing.replacing_rate, "Probability at the first step.")
+    replacing_rate: float = option(
+        Replacing.replacing_rate, "Probability at the first step.", above=0, most=1)
     scheduler_linear_k: float = option(
         Replacing.scheduler_linear_k, "With --scheduler_type=linear, growth of the probability "
-        "per step.")
+        "per step.", least=0, below=float("inf"))
     steps_for_replacing: int = option(
         Replacing.steps_for_replacing, "With --scheduler_type=constant, number of steps before "
-        "the probability is 1; 0: it is 1 from the second step on, as in the original.")
+        "the probability is 1; 0: it is 1 from the second step on, as in the original.", least=0,
+        for_=Scope("--scheduler_type=constant", "constant".__eq__, "scheduler_type"))
     clip_all_gradients: bool = option(
         False, "Clip by the norm of all gradients, including those of weights that are not "
         "trained, as the original does. This takes more memory.")
@@ -58,6 +60,7 @@ class TheseusFlags:
     @property
     def replacing(self) -> Replacing:
         """The probability at each step."""
+        flags.check(self)
         return Replacing(*(getattr(self, field.name) for field in dataclasses.fields(Replacing)))
 
 

@@ -129,7 +129,6 @@ def convert(path: str, output: str, form: str, changes: Changes = Changes(),
         path: a folder of any format, or the checkpoint in it.
         output: the folder to write; it must be absent or empty, and is whole or absent afterwards.
         form: the name of a format, among those of `FORMATS` that are written.
-        changes: `Changes`.
         dry_run: check everything, write nothing.
 
     Returns:

@@ -59,7 +59,6 @@ def _table(model, task, prefix, notes=()):
         model: the row of `MODELS`.
         task: the head that `classifier` is, or None.
         prefix: that of the encoder's tensors.
-        notes: see `Format`.
     """
     layers = _two_layers(model, task)
     rows = [(ours, prefix + theirs, endings) for ours, theirs, endings in model.encoder
@@ -274,13 +273,7 @@ def _check_causal(weights):
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.safetensors`, `config.json`, the files of the vocabulary and
-    `tokenizer_config.json` into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by Hugging Face's names.
-    """
+    `tokenizer_config.json` into `folder`."""
     if weights.config.model_type in _OWN_FILES:
         _OWN_FILES[weights.config.model_type].write(folder, weights, tensors)
         return

@@ -33,7 +33,6 @@ def take_identity(found: dict[str, Tensor], model: Model, config: EncoderConfig 
 
     Args:
         found: the tensors of `file`, which is changed.
-        model: their row of `MODELS`.
         config: the network's, or None.
 
     Raises:

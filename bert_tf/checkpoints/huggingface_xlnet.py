@@ -85,11 +85,6 @@ def _head_of(values, found):
 def read(file: str, values: dict, found: dict[str, Tensor]) -> Source:
     """The `Source` of Hugging Face's files.
 
-    Args:
-        file: the safetensors file.
-        values: those of `config.json`.
-        found: the tensors of the file.
-
     Raises:
         InputError: the configuration describes another network, or a copy differs from its tensor.
     """
@@ -141,13 +136,7 @@ def table_for(weights: Weights) -> Format:
 
 
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
-    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`.
-
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by Hugging Face's names.
-    """
+    """Writes `model.safetensors`, `config.json` and the files of the vocabulary into `folder`."""
     config, tokenizer = weights.config, weights.tokenizer
     head = next((name for name in _CLASSES if name in weights.heads), None)
     safetensors_files.write(folder, {name: tensor.read() for name, tensor in tensors.items()}, {

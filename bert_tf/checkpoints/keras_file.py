@@ -235,11 +235,6 @@ def _described(name, /, **config):
 def write(folder: str, weights: Weights, tensors: dict[str, Tensor]) -> None:
     """Writes `model.keras`, `bert_config.json` and the vocabulary into `folder`.
 
-    Args:
-        folder: where.
-        weights: `Weights`.
-        tensors: a dict of `Tensor` by Keras's names.
-
     Raises:
         InputError: a value isn't the same in float32.
     """

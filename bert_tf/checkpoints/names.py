@@ -80,7 +80,6 @@ def shapes(config: EncoderConfig, named: Mapping[str, str] = MappingProxyType({}
     """The names of all weights that a network and its heads may have, with their shapes.
 
     Args:
-        config: the network's.
         named: for heads that have names of their own, their rows in `heads.HEADS`.
 
     Returns:
@@ -125,7 +124,6 @@ def sizes(config: EncoderConfig, name: str = "") -> dict[str, int | None]:
     """The number for each letter; None where the configuration doesn't give it.
 
     Args:
-        config: the network's.
         name: ours of the weight whose shape is asked for; heads and units may be cut from its layer
             alone.
     """

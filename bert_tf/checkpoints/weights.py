@@ -190,7 +190,6 @@ def variables(model, held: Collection[str] = ()) -> dict:
     """The variables of an encoder, or of a Learner, by our names.
 
     Args:
-        model: the encoder or the Learner.
         held: the heads of a file. A task's objective that is none of them, and the only one of its
             class, has the name of its row in `heads.HEADS` if that is.
     """
@@ -225,10 +224,6 @@ def _check_filled(encoder, weights):
 
 def assign(model, weights: Weights) -> Account:
     """Gives the model the values of `weights`: all of them, or, if anything is wrong, none.
-
-    Args:
-        model: an encoder or a Learner.
-        weights: `Weights`.
 
     Returns:
         An `Account`.

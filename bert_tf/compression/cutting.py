@@ -26,7 +26,6 @@ def cut(learner: Learner, heads: Collection[tuple[int, int]] = (),
     off.
 
     Args:
-        learner: of a `BertEncoder`.
         heads: pairs (number of the attention, original number of the head), from 0.
         units: pairs (number of the feed-forward network, unit), from 0, by the present numbers.
         layers: numbers of layers to remove; the others are renumbered.

@@ -17,10 +17,6 @@ from bert_tf.training.learners.distiller import Distiller, make_term
 class InStep:
     """A fine-tuned model that teaches in every step.
 
-    Args:
-        folder: of the model.
-        row: `Distillation`, what is learned.
-
     Attributes:
         config: of its network.
     """
@@ -30,13 +26,7 @@ class InStep:
         self.config = checkpoints.read_config(os.path.join(folder, keras_file.NAME))
 
     def check(self, config: Sizes, tokenizer: Tokenizer, max_seq_length: int) -> None:
-        """Raises InputError if a student's layers can't be compared with the teacher's.
-
-        Args:
-            config: of the student.
-            tokenizer: its.
-            max_seq_length: of its records.
-        """
+        """Raises InputError if a student's layers can't be compared with the teacher's."""
         own = find_vocabulary(self.folder)
         if own and open_tokenizer(own).vocabulary.tokens != tokenizer.vocabulary.tokens:
             raise InputError(f"--recipe={self._row.name} compares each token's vectors, but the "

@@ -51,7 +51,6 @@ def write_integers(folder: str, learner: Learner) -> str:
     """Writes `quantised.safetensors` and `bert_config.json` into `folder`.
 
     Args:
-        folder: where.
         learner: a Learner whose network has a `quantisation`.
 
     Returns:

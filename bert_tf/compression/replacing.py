@@ -6,8 +6,6 @@ Data alone: flags are read before Keras is loaded.
 
 import dataclasses
 
-from bert_tf.errors import InputError
-
 SCHEDULES = ("linear", "constant", "none")
 
 
@@ -28,20 +26,3 @@ class Replacing:
     replacing_rate: float = 0.3
     scheduler_linear_k: float = 0.0006
     steps_for_replacing: int = 0
-
-    def __post_init__(self):
-        if self.scheduler_type not in SCHEDULES:
-            raise InputError(f"--scheduler_type must be one of {', '.join(SCHEDULES)}, not "
-                             f"{self.scheduler_type!r}.")
-        if not 0 < self.replacing_rate <= 1:
-            raise InputError(f"--replacing_rate is {self.replacing_rate}; it must be above 0 and "
-                             "at most 1.")
-        if not 0 <= self.scheduler_linear_k < float("inf"):
-            raise InputError(f"--scheduler_linear_k is {self.scheduler_linear_k}; it must be at "
-                             "least 0.")
-        if self.steps_for_replacing < 0:
-            raise InputError(f"--steps_for_replacing is {self.steps_for_replacing}; it must be at "
-                             "least 0.")
-        if self.steps_for_replacing and self.scheduler_type != "constant":
-            raise InputError("--steps_for_replacing is for --scheduler_type=constant; leave it "
-                             "out.")

@@ -12,7 +12,6 @@ def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:
 
     Args:
         flags: has --attention_mask_heads and --reverse_head_mask.
-        config: of the model.
 
     Raises:
         InputError: one is not there, or the network is none of BERT's kind.
@@ -26,11 +25,6 @@ def masked_heads(flags: Any, config: Any) -> list[tuple[int, int]]:
 
 def parse_heads(given: list[str], config: Any, flag: str) -> list[tuple[int, int]]:
     """The (layer, head), both from 0, of "layer:head", both from 1.
-
-    Args:
-        given: the values of a flag.
-        config: of the model.
-        flag: its name.
 
     Raises:
         InputError: one is not there, or the network is none of BERT's kind.

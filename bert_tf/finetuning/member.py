@@ -90,7 +90,6 @@ class Member:
         """The records of each split, to be made in a folder, and what will be predicted.
 
         Args:
-            folder: of the records.
             train: function that plans the records to train on, in place of the task's own.
         """
         kind, sources = self.task.kind, self.wanted.sources

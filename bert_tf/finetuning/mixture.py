@@ -12,9 +12,10 @@ from bert_tf.data.batches.task_order import SAMPLINGS, TaskOrder
 from bert_tf.errors import InputError
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.mixture_teaching import distillation_of, teachers_of
-from bert_tf.finetuning.model import check_keeps, open_encoder
+from bert_tf.finetuning.model import ModelFlags, check_keeps, open_encoder
 from bert_tf.flags import option
 from bert_tf.heads import HEADS
+from bert_tf.models import Model
 from bert_tf.options import read_json
 from bert_tf.tasks.named import TASKS, find_task
 from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
@@ -163,14 +164,9 @@ def _is_there(task, data_dir, split):
         return False
 
 
-def open_members(flags: MixtureFlags, job, model, settings) -> list[Member]:
+def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,
+                 settings: FineTuneSettings) -> list[Member]:
     """The tasks, whose files were found good.
-
-    Args:
-        flags: `MixtureFlags`.
-        job: `ModelFlags`.
-        model: the `bert_tf.models.Model` to begin with.
-        settings: `FineTuneSettings`.
 
     Raises:
         InputError: see `MixtureFlags.rows`; a file is absent or cannot be read, or the model was
@@ -228,9 +224,6 @@ def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[in
     """The settings with the steps of the order, and the order.
 
     Args:
-        flags: `MixtureFlags`.
-        settings: `FineTuneSettings`.
-        sizes: the number of examples of each task.
         does_evaluate: whether the best epoch is kept.
     """
     batch, epochs = settings.train_batch_size or 32, settings.num_train_epochs

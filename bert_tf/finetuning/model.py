@@ -11,16 +11,16 @@ from bert_tf.checkpoints import keras_file
 from bert_tf.errors import InputError
 from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import Scope, check, option
-from bert_tf.models import open_model
-from bert_tf.tasks.task import TASK_FILE, SavedTask
+from bert_tf.models import Model, open_model
+from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
 from bert_tf.tokenization import check_case
+from bert_tf.training.settings import FineTuneSettings
 
 
-def open_beginning(flags, output_dir: str) -> Any:
+def open_beginning(flags: Any, output_dir: str) -> Model:
     """The `bert_tf.models.Model` that a run begins with.
 
     Args:
-        flags: name it.
         output_dir: that of the run; "" if it writes no model.
 
     Raises:
@@ -45,11 +45,10 @@ def check_keeps(path: str, output_dir: str) -> None:
                          "would be overwritten; name another.")
 
 
-def open_encoder(flags, output_dir: str, default_length: int) -> Any:
+def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int) -> Model:
     """The model that flags name, an encoder on which heads go, with its length.
 
     Args:
-        flags: `ModelFlags`.
         output_dir: that of the run; "" if it writes no model.
         default_length: S if neither the flag nor a saved model gives it; at most the model's
             positions are taken.
@@ -93,13 +92,10 @@ def _length(flags, known, default, config):
     return length
 
 
-def check_task(folder: str, task, model, options: dict) -> None:
+def check_task(folder: str, task: Task, model: Model, options: dict) -> None:
     """Raises InputError if a folder holds a model of another task.
 
     Args:
-        folder: where the model will be.
-        task: its `Task`.
-        model: the `bert_tf.models.Model` that training begins with.
         options: those that must not differ.
     """
     saved = SavedTask.read(folder)
@@ -117,11 +113,10 @@ def check_task(folder: str, task, model, options: dict) -> None:
                          f"{', '.join(others)}; give the same, name another folder, or remove it.")
 
 
-def save_task(folder: str, task, model, options: dict) -> None:
+def save_task(folder: str, task: Task, model: Model, options: dict) -> None:
     """Writes what a model must be used with, `task.json` and the vocabulary.
 
     Args:
-        folder, task, model: see `check_task`.
         options: all options that are kept with the model.
     """
     SavedTask(task, model.max_seq_length, model.tokenizer.do_lower_case, options,
@@ -129,12 +124,8 @@ def save_task(folder: str, task, model, options: dict) -> None:
     model.tokenizer.save(folder)
 
 
-def reader_options(flags, model) -> dict:
+def reader_options(flags: "ModelFlags", model: Model) -> dict:
     """The options of what reads the model's vectors before the head: {} for nothing.
-
-    Args:
-        flags: `ModelFlags`.
-        model: the `bert_tf.models.Model` to begin with.
 
     Raises:
         InputError: the head to begin with was trained with another.
@@ -147,13 +138,8 @@ def reader_options(flags, model) -> dict:
     return {"bilstm_size": size} if size else {}
 
 
-def check_directions(model, options: dict) -> None:
-    """Raises InputError if a network from left to right is to learn what it can't see.
-
-    Args:
-        model: the `bert_tf.models.Model` to begin with.
-        options: of input and head.
-    """
+def check_directions(model: Model, options: dict) -> None:
+    """Raises InputError if a network from left to right is to learn what it can't see."""
     if model.config.is_causal and options.get("version_2_with_negative") and not options.get(
             "bilstm_size"):
         raise InputError("--version_2_with_negative has the first token decide whether there is "
@@ -166,12 +152,8 @@ FEATURE_LAYERS = ("embeddings", "second_to_last", "last", "weighted_sum_last_4",
                   "weighted_sum_all", "elmo", "elmo_top")
 
 
-def frozen(settings, flag: str):
+def frozen(settings: FineTuneSettings, flag: str) -> FineTuneSettings:
     """Settings of training with which the network only gives features.
-
-    Args:
-        settings: `FineTuneSettings`.
-        flag: the flag that asks for it.
 
     Raises:
         InputError: a flag trains a part of the network.
@@ -238,13 +220,9 @@ class ModelFlags(QuantisationFlags):
         False, "--attention_mask_heads names the heads that stay on, in the layers that it "
         "mentions.", rare=True)
 
-    def check(self, settings) -> None:
+    def check(self, settings: FineTuneSettings) -> None:
         """Raises InputError if there is nothing to do, or if trials would be compared by a score
-        that no flag asks for.
-
-        Args:
-            settings: `FineTuneSettings`.
-        """
+        that no flag asks for."""
         if self.do_train and not self.do_eval and (
                 settings.num_trials > 1 or settings.grid or settings.early_stopping):
             raise InputError("--num_trials, --grid and --early_stopping choose by the score: give "
@@ -258,24 +236,15 @@ class ModelFlags(QuantisationFlags):
                              "--do_train, --init_checkpoint and --keep_head.")
 
 
-def check_smoothing(settings, task) -> None:
-    """Raises InputError if labels are to be smoothed in a task that has none.
-
-    Args:
-        settings: `FineTuneSettings`.
-        task: `Task`.
-    """
+def check_smoothing(settings: FineTuneSettings, task: Task) -> None:
+    """Raises InputError if labels are to be smoothed in a task that has none."""
     if settings.label_smoothing and not task.kind.smooths:
         raise InputError(f"--label_smoothing is for labels, which the task {task.name} does not "
                          "have; leave it out.")
 
 
-def class_weights(flag: list, task) -> str | list[float] | None:
-    """The weights of labels that a flag gives: None, a number for each label, or BALANCED.
-
-    Args:
-        flag: --class_weights.
-        task: `Task`.
+def class_weights(flag: list, task: Task) -> str | list[float] | None:
+    """The weights of labels that --class_weights gives: None, a number for each label, or BALANCED.
 
     Raises:
         InputError: there are more or fewer than labels, or they are no weights.

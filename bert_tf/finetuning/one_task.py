@@ -9,6 +9,7 @@ from bert_tf.errors import InputError
 from bert_tf.finetuning.head_masks import masked_heads
 from bert_tf.finetuning.member import Member
 from bert_tf.finetuning.model import (
+    ModelFlags,
     check_directions,
     check_smoothing,
     check_task,
@@ -17,16 +18,16 @@ from bert_tf.finetuning.model import (
     reader_options,
 )
 from bert_tf.tasks.task import KINDS, TASK_FILE
+from bert_tf.tasks.task_flags import SquadFlags, TaskFlags
+from bert_tf.training.settings import FineTuneSettings
 
 
-def plan_task(script: str, task_flags, model_flags, settings, options: dict) -> Member:
+def plan_task(script: str, task_flags: TaskFlags | SquadFlags, model_flags: ModelFlags,
+              settings: FineTuneSettings, options: dict) -> Member:
     """The only task of a run, after all was checked that can be known before work starts.
 
     Args:
         script: its name; it is for the kinds that name it.
-        task_flags: `TaskFlags` or `SquadFlags`.
-        model_flags: `ModelFlags`.
-        settings: `FineTuneSettings`.
         options: dict of more flags of the input and of the head, by their names, which are kept
             with the model; None where a flag is not given.
 
@@ -81,8 +82,6 @@ def _as_trained(task, model, kinds, is_named):
     """The task with the kind and the labels of the fine-tuned model.
 
     Args:
-        task: the `Task` of the flags.
-        model: the `bert_tf.models.Model`.
         kinds: names of the kinds that the script is for.
         is_named: whether a flag decides the kind.
 

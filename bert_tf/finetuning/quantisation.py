@@ -46,9 +46,6 @@ class QuantisationFlags:
     def quantised(self, config: Any) -> Any:
         """A configuration with the quantisation of the flags.
 
-        Args:
-            config: of the model as it is.
-
         Raises:
             InputError: the flags don't go together, or the network can't be rounded so.
         """

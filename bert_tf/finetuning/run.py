@@ -15,10 +15,11 @@ from bert_tf.files import make_folder, write_json
 from bert_tf.finetuning import mixture, mixture_reports, mixture_teaching
 from bert_tf.finetuning.head_masks import mask, masked_heads
 from bert_tf.finetuning.member import Member
-from bert_tf.finetuning.model import BALANCED, check_task, save_task
+from bert_tf.finetuning.model import BALANCED, ModelFlags, check_task, save_task
 from bert_tf.finetuning.one_task import fixed_options, plan_task
 from bert_tf.heads import HEADS
 from bert_tf.tasks.task import SavedTask
+from bert_tf.training.settings import FineTuneSettings
 
 
 @dataclasses.dataclass
@@ -244,13 +245,9 @@ def _tuning(run, member, strategy):
         weights=member.model.take_weights())
 
 
-def open_mixture(flags, model_flags, settings) -> FineTuneRun:
+def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
+                 settings: FineTuneSettings) -> FineTuneRun:
     """Checks the flags of a run on several tasks, opens devices, and makes and reads records.
-
-    Args:
-        flags: `MixtureFlags`.
-        model_flags: `ModelFlags`.
-        settings: `FineTuneSettings`.
 
     Raises:
         InputError: anything is wrong with them, or devices or folders cannot be used.

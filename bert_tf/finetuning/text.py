@@ -105,14 +105,7 @@ def open_writer(job, settings, sources) -> Any:
 
 
 class TextRun:
-    """Trains, scores and predicts under an output folder.
-
-    Args:
-        model: of `open_writer`.
-        sources: `Sources`.
-        job: `TextModelFlags`.
-        settings: `TrainSettings`.
-    """
+    """Trains, scores and predicts under an output folder."""
 
     def __init__(self, model: Any, sources: Sources, job: TextModelFlags,
                  settings: TrainSettings) -> None:

@@ -10,8 +10,6 @@ from bert_tf.recipes.recipe import Term
 FORMS = ("kl", "cross_entropy", "mse", "log_mse")
 # What further texts are made by; see augmentation.py.
 AUGMENTATIONS = ("none", "random_words", "masked_words")
-# Which layers of the teacher the student's layers are compared with; see `patience_layers`.
-LAYERS = ("skip", "last")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,13 +12,6 @@ from bert_tf.files import write_json
 from bert_tf.tasks.answer_finders import AnswerOptions, BeamFinder, Finder, Prediction
 from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad import read_pieces
-
-
-def predict_answers(spans, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
-                    options: AnswerOptions) -> list[Prediction]:
-    """`find_answers` from the logits of starts and ends, float [M, S]."""
-    return find_answers(spans, {"start_logits": start_logits, "end_logits": end_logits},
-                        tokenizer, options)
 
 
 def find_answers(spans, found: Mapping[str, np.ndarray], tokenizer,
@@ -43,13 +35,6 @@ def find_answers(spans, found: Mapping[str, np.ndarray], tokenizer,
     kind = BeamFinder if "start_top_index" in found else Finder
     finder = kind(spans, found, tokenizer, options)
     return [finder.predict(question) for question in range(len(spans.questions))]
-
-
-def predict_file(path: str, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
-                 span_options, options: AnswerOptions) -> Iterator[Prediction]:
-    """`find_file_answers` from the logits of starts and ends, float [M, S]."""
-    return find_file_answers(path, {"start_logits": start_logits, "end_logits": end_logits},
-                             tokenizer, span_options, options)
 
 
 def find_file_answers(path: str, found: Mapping[str, np.ndarray], tokenizer, span_options,
@@ -120,18 +105,3 @@ def write_predictions(folder: str, predictions, null_score_diff_threshold: float
         files["null_odds"] = {p.id: p.null_odds for p in predictions}
     for name, content in files.items():
         write_json(os.path.join(folder, f"{name}.json"), content)
-
-
-def read_predictions(path: str) -> dict:
-    """Reads predictions.json or null_odds.json: an object of question id -> text or number. The
-    scorer checks its content."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            predictions = json.load(file)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON ({error}); give the predictions that "
-                         "run_squad wrote.") from error
-    if not isinstance(predictions, dict):
-        raise InputError(f"{path} is not an object of question ids and answers; give the "
-                         "predictions that run_squad wrote.")
-    return predictions

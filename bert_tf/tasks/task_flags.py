@@ -302,6 +302,7 @@ class SquadFlags:
 
     def read_task(self, kind: str = "span") -> Task:
         """The `Task` of SQuAD v1.1, as long as the options are not known."""
+        check(self)
         return SQUAD[False]
 
     def settle(self, task: Task, options: dict) -> Task:

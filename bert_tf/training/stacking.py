@@ -63,7 +63,6 @@ def plan(settings: TrainSettings, stacking: StackingSettings, config: Sizes,
 
     Args:
         settings: settings of all stages together; steps are counted over all of them.
-        stacking: divides the run.
         networks: function (config) -> configurations of all networks that a learner trains.
     """
     if not stacking.stack_layers:

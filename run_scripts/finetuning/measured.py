@@ -185,14 +185,7 @@ class MeasuredSplit:
 
 
 def kept_scores(folder: str, model_dir: str, split: MeasuredSplit, **more: Any) -> KeptResults:
-    """The scores that `scores.json` in a folder keeps; those of other settings are forgotten.
-
-    Args:
-        folder: where the file is.
-        model_dir: of the model.
-        split: the examples.
-        more: what else the scores depend on.
-    """
+    """The scores that `scores.json` in a folder keeps; those of other settings are forgotten."""
     return KeptResults(os.path.join(folder, "scores.json"), {
         "model": os.path.abspath(model_dir), "bytes": weights_bytes(model_dir),
         "split": split.name, "examples": split.size, **more}, forgets=True, contents={

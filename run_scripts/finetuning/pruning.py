@@ -30,10 +30,6 @@ class Curve:
 
     A part is a pair: (layer, head or unit), from 0; of a layer (layer, 0). Every score is kept.
 
-    Args:
-        job: the flags of the command.
-        task_flags: the task and its files.
-
     Attributes:
         whole: the score of the whole model, times 100.
         total: how many parts there are.
@@ -164,11 +160,6 @@ class Curve:
 
 def write_smaller(curve: Curve, lines: dict[str, list[dict]], task_flags: TaskFlags) -> None:
     """Removes what was off after the last step of the last order, writes the model, and compares.
-
-    Args:
-        curve: with that step.
-        lines: the points of each order.
-        task_flags: the task and its files.
     """
     job, folder = curve.job, os.path.join(curve.job.output_dir, "model")
     off = getattr(curve, "last", [])

@@ -199,10 +199,10 @@ def test_coins_are_a_function_of_seed_and_step_alone():
     assert {v.path.split("/")[2] for v in learner.trainable_variables} == {"layer_0", "layer_1"}
     with pytest.raises(InputError, match="divides"):
         Theseus(networks.build(sizes), [], networks.build(small, name="predecessor"))
-    for values, message in (({"replacing_rate": 0}, "above 0"), ({"scheduler_type": "x"}, "one of"),
+    for values, message in (({"replacing_rate": 0}, "above 0"), ({"scheduler_type": "x"}, "choose"),
                             ({"steps_for_replacing": 3}, "constant")):
         with pytest.raises(InputError, match=message):
-            Replacing(**values)
+            _ = run_theseus.TheseusFlags("folder", **values).replacing
     assert join_options({"a": (1,), "b": 2}, {"a": (3,), "c": 4}) == {"a": (1, 3), "b": 2, "c": 4}
 
 

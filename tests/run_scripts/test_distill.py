@@ -289,7 +289,7 @@ def test_what_answers_cannot_be_learned_from(answering, tmp_path, changes, messa
 
 @pytest.mark.parametrize("changes, message", [
     ({"recipe": "pkd"}, "compares vectors of layers"),
-    ({"patience_layers": "last"}, "compares no layers"),
+    ({"patience_layers": "last"}, "is for recipes that compare vectors"),
     ({"train_examples": False, "transfer_file": []}, "nothing to learn from"),
     ({"teacher": ["nowhere"]}, "--teacher: there is no task.json in .nowhere."),
     ({"distill_temperature": 0.0}, "temperature"),

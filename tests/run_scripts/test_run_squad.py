@@ -18,8 +18,7 @@ from bert_tf.tasks.answer_spans import SpanOptions
 from bert_tf.tasks.squad import read_answers
 from bert_tf.tasks.squad_answers import (
     AnswerOptions,
-    predict_file,
-    read_predictions,
+    find_file_answers,
     write_predictions,
 )
 from bert_tf.tasks.squad_scorer import score_v1, score_v2
@@ -117,7 +116,7 @@ def fixture_negative(folder, tmp_path_factory):
 
 
 def contents(out, *names):
-    return {name: read_predictions(out / f"{name}.json") for name in names}
+    return {name: json.loads((out / f"{name}.json").read_text()) for name in names}
 
 
 def test_eight_questions_are_learned_and_scored(folder, trained):
@@ -231,8 +230,9 @@ def test_real_questions(test_data, tmp_path, monkeypatch, version):
     (tmp_path / "again").mkdir()
     metrics = contents(tmp_path / "out", "metrics")["metrics"]
     tokenizer = WordpieceTokenizer(Vocabulary.from_file(flags["vocab_file"]))
-    predictions = predict_file(
-        flags["predict_file"], *logits.values(), tokenizer,
+    predictions = find_file_answers(
+        flags["predict_file"], dict(zip(("start_logits", "end_logits"), logits.values())),
+        tokenizer,
         SpanOptions(flags["max_seq_length"], flags["doc_stride"], 32),
         AnswerOptions(version_2_with_negative=version == 2))
     write_predictions(tmp_path / "again", predictions,

@@ -30,6 +30,11 @@ class Case:
         return cut_spans(list(paragraphs), self.tokenizer, self.span_options)
 
 
+def ends(start_logits, end_logits):
+    """What a head without beams answers."""
+    return {"start_logits": start_logits, "end_logits": end_logits}
+
+
 def load(name, folder):
     """The `Case` of this name; its SQuAD file is written to `folder`."""
     golden = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,10 +1,12 @@
 """Answers from logits, against the original's."""
 
+import json
 import random
 
 import numpy as np
 import pytest
 import squad_case
+from squad_case import ends
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import squad
@@ -13,9 +15,8 @@ from bert_tf.tasks.squad_answers import (
     AnswerOptions,
     Prediction,
     combine_predictions,
-    predict_answers,
-    predict_file,
-    read_predictions,
+    find_answers,
+    find_file_answers,
     write_predictions,
 )
 from bert_tf.tokenization.base import Tokenizer
@@ -34,8 +35,8 @@ def logits_of(case):
 def test_answers_lists_and_odds_are_the_originals(tmp_path, monkeypatch, name):
     monkeypatch.setattr(squad.read_pieces, "__defaults__", (False, 10))
     case = squad_case.load(name, tmp_path)
-    predictions = list(predict_file(case.path, *logits_of(case), case.tokenizer, case.span_options,
-                                    case.answer_options))
+    predictions = list(find_file_answers(case.path, ends(*logits_of(case)), case.tokenizer,
+                                         case.span_options, case.answer_options))
     threshold = case.golden["options"]["threshold"]
     assert {p.id: p.answer(threshold) for p in predictions} == case.golden["answers"]
     assert {p.id: p.n_best for p in predictions} == case.golden["n_best"]
@@ -46,7 +47,7 @@ def test_answers_lists_and_odds_are_the_originals(tmp_path, monkeypatch, name):
     else:
         assert not (tmp_path / "null_odds.json").exists()
     for file, key in files.items():
-        assert read_predictions(tmp_path / f"{file}.json") == case.golden[key]
+        assert json.loads((tmp_path / f"{file}.json").read_text()) == case.golden[key]
 
 
 def test_logits_of_another_file_are_refused(tmp_path):
@@ -54,12 +55,12 @@ def test_logits_of_another_file_are_refused(tmp_path):
     logits = logits_of(case)
     for first, last in ((0, -1), (1, None)):
         with pytest.raises(InputError, match="questions have"):
-            list(predict_file(case.path, *logits[:, first:last], case.tokenizer,
-                              case.span_options, case.answer_options))
+            list(find_file_answers(case.path, ends(*logits[:, first:last]), case.tokenizer,
+                                   case.span_options, case.answer_options))
     more = np.concatenate([logits, logits], 1)
     with pytest.raises(InputError, match="questions have"):
-        list(predict_file(case.path, *more, case.tokenizer, case.span_options,
-                          case.answer_options))
+        list(find_file_answers(case.path, ends(*more), case.tokenizer, case.span_options,
+                               case.answer_options))
 
 
 def test_logits_that_are_no_numbers_are_refused(tmp_path):
@@ -67,7 +68,7 @@ def test_logits_that_are_no_numbers_are_refused(tmp_path):
     logits = logits_of(case)
     logits[1, 2, 3] = np.nan
     with pytest.raises(InputError, match="no numbers"):
-        predict_answers(case.spans("predict"), *logits, case.tokenizer, case.answer_options)
+        find_answers(case.spans("predict"), ends(*logits), case.tokenizer, case.answer_options)
 
 
 @pytest.mark.parametrize("negative, text, odds", [(False, "empty", None), (True, "", 2.0)])
@@ -76,7 +77,8 @@ def test_no_answer_is_allowed_at_all(tmp_path, negative, text, odds):
     spans = case.spans("predict")
     logits = np.zeros([2, len(spans.start), case.span_options.max_seq_length], np.float32)
     logits[:, :, 0] = 1
-    predictions = predict_answers(spans, *logits, case.tokenizer, AnswerOptions(3, 0, negative))
+    predictions = find_answers(spans, ends(*logits), case.tokenizer,
+                               AnswerOptions(3, 0, negative))
     assert {(p.text, p.answer(-9), len(p.n_best), p.null_odds) for p in predictions} == {
         (text, text, 1, odds)}
 
@@ -127,7 +129,7 @@ def test_offsets_and_the_original_find_the_same_plain_words():
     options = squad_case.SpanOptions(24, 8, 4)
     spans = cut_spans(paragraphs, WordpieceTokenizer(vocabulary), options)
     logits = np.random.default_rng(5).normal(size=[2, len(spans.start), 24]).astype(np.float32)
-    found, original = (predict_answers(spans, *logits, kind(vocabulary), AnswerOptions(20, 9))
+    found, original = (find_answers(spans, ends(*logits), kind(vocabulary), AnswerOptions(20, 9))
                        for kind in (ByOffsets, WordpieceTokenizer))
     assert found == original and len({prediction.text for prediction in found}) > 10
 
@@ -145,7 +147,7 @@ def test_the_words_of_an_answer_are_those_of_its_tokens():
         logits = np.zeros([2, 1, 32], np.float32)
         offset = tokenizer.vocabulary.layout.b_offset(spans.query_length[0])
         logits[0, 0, offset + first] = logits[1, 0, offset + last] = 9
-        answer, = predict_answers(spans, *logits, tokenizer, AnswerOptions(2, 20))
+        answer, = find_answers(spans, ends(*logits), tokenizer, AnswerOptions(2, 20))
         assert answer.text == text
 
 
@@ -155,14 +157,6 @@ def test_projection_of_any_text_is_a_part_of_it():
         original = " ".join(rng.choices(WORDS, k=rng.randint(1, 6)))
         text = " ".join(rng.choices(original.lower().split(), k=rng.randint(1, 3)))
         assert project(text, original, rng.random() < 0.5) in original
-
-
-@pytest.mark.parametrize("text, words", [("[1]", "is not an object"), ("{", "cannot be read")])
-def test_files_that_are_no_predictions(tmp_path, text, words):
-    path = tmp_path / "predictions.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=words):
-        read_predictions(path)
 
 
 def test_answers_of_several_models_have_the_mean_of_their_probabilities():

@@ -5,10 +5,11 @@ import json
 
 import numpy as np
 import pytest
+import squad_case
 
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.squad import read_paragraphs
-from bert_tf.tasks.squad_answers import AnswerOptions, predict_answers
+from bert_tf.tasks.squad_answers import AnswerOptions, find_answers
 from bert_tf.tokenization import byte_bpe, open_tokenizer
 from tests.goldens import at_hand
 
@@ -46,7 +47,7 @@ def answer(folder, tokenizer, length):
     found = np.flatnonzero(features["start_positions"][:, 0])
     for side, name in enumerate(("start_positions", "end_positions")):
         logits[side, found, features[name][found, 0]] = 9
-    predictions = predict_answers(spans, *logits, tokenizer, AnswerOptions(3, 40))
+    predictions = find_answers(spans, squad_case.ends(*logits), tokenizer, AnswerOptions(3, 40))
     # Every answer is whole in at least one span.
     return [prediction.text for prediction in predictions]
 

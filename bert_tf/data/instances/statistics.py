@@ -36,9 +36,6 @@ def count_text(lines: Sequence[str], documents: Documents, unk_id: int,
     """Counts of one piece of text.
 
     Args:
-        lines: list of str.
-        documents: the `Documents` made of them.
-        unk_id: id of [UNK].
         by_document: whether documents that no blank line ends are left out, and counted.
 
     Returns:
@@ -67,11 +64,6 @@ def count_instances(instances: Instances, max_seq_length: int,
     """Counts of the `Instances` of one piece: dict of ints and a histogram of their lengths.
 
     What a recipe does not have (labels, masks in the records) is not counted.
-
-    Args:
-        instances: the `Instances`.
-        max_seq_length: S.
-        layout: the `Layout` that they are packed by.
     """
     lengths = layout.length(*instances.slices[:, [1, 3]].T)
     bins = np.minimum(lengths * _LENGTH_BINS // (max_seq_length + 1), _LENGTH_BINS - 1)

@@ -25,7 +25,6 @@ def choose_units(units: list[list[int]], quota: int, stream: PythonRandom) -> li
     Args:
         units: the candidates (0 .. n - 1) of each unit; shuffled in place.
         quota: most candidates.
-        stream: of the random numbers.
 
     Returns:
         The chosen candidates.

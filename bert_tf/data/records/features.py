@@ -125,7 +125,6 @@ def known(*names: str) -> tuple[Feature, ...]:
 
 INPUTS = known("input_ids", "input_mask", "segment_ids")
 MASKS = known("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-SPANS = known("span_left", "span_right", "span_offset", "span_weights")
 PRETRAINING = (*INPUTS, *MASKS, KNOWN["next_sentence_labels"])
 ANSWER_SPAN = (KNOWN["unique_ids"], *INPUTS)
 # What records to train on have besides.

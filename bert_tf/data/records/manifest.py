@@ -109,8 +109,6 @@ def check_whole(found: Iterable[tuple[dict, dict, str]], patterns: str | Sequenc
 
     Args:
         found: what `find_manifests` returned.
-        patterns: files, globs or folders.
-        flag: the flag that names them, for messages.
 
     Raises:
         InputError: a shard is absent, or the counts disagree; names the manifest.

@@ -22,7 +22,6 @@ def make_shards(path: str, fingerprint: dict, pieces: Iterable, work: Callable[[
     manifest's name are removed first, if they may be; files that no such job made are left alone.
 
     Args:
-        path: of the manifest.
         fingerprint: JSON value of all that the shards depend on; has `output_file`, their names
             relative to the manifest's folder, `pieces`, with one entry a piece, and `options`. A
             later version must leave a new option out where it has its default: other files keep a

@@ -78,8 +78,6 @@ def fill_rows(lengths: Sequence[int], rows: int, steps: int) -> list[list[int]]:
 
     Args:
         lengths: steps of each sentence, in the order in which they are taken.
-        rows: R.
-        steps: S.
     """
     taken: list[list[int]] = [[] for _ in range(rows)]
     left, following = [0] * rows, 0
@@ -113,7 +111,6 @@ def sentence_rows(documents: Documents, vocabulary: Vocabulary, order: Sequence[
     Args:
         vocabulary: has `cls_id`, <S>, and `sep_id`, </S>.
         order: the sentences in the order in which they are taken.
-        rows, steps: R and S.
         reverse: whether sentences are read from right to left.
     """
     starts, tokens = documents.sentence_starts, documents.tokens
@@ -162,10 +159,6 @@ def text_rows(texts: Iterator[TokenSequence], rows: int, steps: int
     """The records of texts that may be longer than a batch: each is cut into parts, which follow
     each other in one row. A row whose text has ended takes the next one.
 
-    Args:
-        texts: the sequences.
-        rows, steps: R and S.
-
     Returns:
         dict of `input_ids`, `input_mask`, `next_token_ids` and `next_token_weights`, [M, S], and
         `is_start`, [M, 1], 1 where a text begins. Rows that no text is left for are 0.
@@ -206,7 +199,6 @@ def make_columns(documents: Documents, vocabulary: Vocabulary, stream: PythonRan
         vocabulary: the words of a `SpelledVocabulary` also have characters.
         stream: shuffles sentences or texts, anew for each copy and each direction.
         options: has `max_seq_length` and `dupe_factor`.
-        rows: R.
     """
     steps = options.max_seq_length
 

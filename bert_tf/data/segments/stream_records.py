@@ -59,7 +59,6 @@ def split_a_and_b(changes: list[int], length: int, begin: int, total: int,
         length: N.
         begin: where A begins.
         total: tokens of A and B together.
-        draws: Python's generator.
 
     Returns:
         The pair; None where the row ends too early, also for the token after B.
@@ -157,8 +156,6 @@ def make_records(ids: np.ndarray, flags: np.ndarray, shape: Shape, cls_id: int, 
     Args:
         ids: int [R, N].
         flags: bool [R, N], see `Stream`.
-        sampler: draws predictions.
-        draws: draws pairs.
 
     Yields:
         dict of input, target and seg_id, int32 [R, S], is_masked, bool [R, S], and label, int32 [R,

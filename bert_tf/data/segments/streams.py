@@ -82,8 +82,6 @@ def cut_rows(stream: Stream, rows: int, cores: int, bi_data: bool
     """The stream in rows; what does not fill one more token of each is left out.
 
     Args:
-        stream: the text.
-        rows: R.
         cores: how many devices share the rows.
         bi_data: whether the second half of each device's rows is the first half read backward.
 

@@ -241,7 +241,6 @@ def tokenize_sentences(lines: Sequence[str], tokenizer, blanks_separate_docs: bo
         lines: the last one is what follows the last newline.
         blanks_separate_docs: if not, all is one document, and blank lines are left out, as in
             fairseq.
-        marker: see `Marker`.
     """
     if lines and not lines[-1]:
         lines = lines[:-1]

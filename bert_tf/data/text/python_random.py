@@ -93,7 +93,6 @@ class PythonRandom:
         """`count` throws of a biased die, for which method calls would be slow.
 
         Args:
-            count: number of throws.
             limits: two floats.
             items: what the last face chooses from.
 

@@ -70,8 +70,6 @@ class Texts:
     def __init__(self, lines: list[str], tokenizer: Tokenizer, max_seq_length: int):
         """
         Args:
-            lines: list of N str.
-            tokenizer: `Tokenizer`.
             max_seq_length: the most tokens of a text, at least 3.
         """
         self._vocabulary = tokenizer.vocabulary
@@ -148,8 +146,6 @@ def write(path: str, form: str, pieces: Iterable[Piece], vocabulary: Vocabulary)
     """Writes vectors, whole or not at all.
 
     Args:
-        path: the file.
-        form: one of `FORMATS`.
         pieces: iterable of `Piece`, at least one, in order; it is read once.
         vocabulary: names the tokens of jsonl.
     """

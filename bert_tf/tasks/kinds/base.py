@@ -16,37 +16,7 @@ if typing.TYPE_CHECKING:
     from bert_tf.tasks.task import Task
 
 
-class _AnswersTexts:
-    """The part of a kind that the Predictor uses."""
-
-    def example(self, given: str | tuple, number: int) -> Example:
-        """Makes an `Example` without a label from a text or a tuple of texts, the only one of
-        document `number`."""
-        return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
-
-    def generation(self, options: dict) -> dict:
-        """Returns the arguments of generation for a network that writes texts."""
-        raise NotImplementedError
-
-    def batch_key(self, example: Example) -> int:
-        """Returns a key; examples with different keys do not share a batch."""
-        return len(example.texts)
-
-    def check_example(self, texts: list, tokenizer, where: str) -> None:
-        """Raises InputError for texts that the model cannot read."""
-
-    def answer(self, task: Task, examples: list, run: typing.Callable, tokenizer,
-               max_seq_length: int, options: dict) -> list[dict]:
-        """Returns the Predictor's answers to examples: dicts in their order.
-
-        Args:
-            run: function from features to the model's answers, arrays by name.
-            tokenizer, max_seq_length, options: see `Kind.records`.
-        """
-        raise NotImplementedError
-
-
-class Kind(_AnswersTexts):
+class Kind:
     """One kind of task. A kind has no state: a method takes the `Task` that it works for.
 
     Attributes:
@@ -113,8 +83,6 @@ class Kind(_AnswersTexts):
         Args:
             given: values of flags by name, None where a flag is not given.
             saved: the options of the model's `SavedTask`.
-            is_training: whether the model will be trained further.
-            path: of the model.
         """
         return settle(given, saved)
 
@@ -146,14 +114,7 @@ class Kind(_AnswersTexts):
 
     def records(self, source, tokenizer, max_seq_length: int, options: dict,
                 output_dir: str):
-        """Plans the records: `make` writes them, `report` prints what was written.
-
-        Args:
-            source: `Source`.
-            max_seq_length: S.
-            options: see `options`.
-            output_dir: folder of the records.
-        """
+        """Plans the records: `make` writes them, `report` prints what was written."""
         raise NotImplementedError
 
     def predictions(self, source, tokenizer, max_seq_length: int, options: dict,
@@ -172,3 +133,30 @@ class Kind(_AnswersTexts):
         """Returns all that a trial's scores depend on, a JSON value: the identities of its records,
         and the options that decide about answers."""
         return identities
+
+    # The Predictor
+
+    def example(self, given: str | tuple, number: int) -> Example:
+        """Makes an `Example` without a label from a text or a tuple of texts, the only one of
+        document `number`."""
+        return Example(list(given) if isinstance(given, tuple) else [given], 0, number)
+
+    def generation(self, options: dict) -> dict:
+        """Returns the arguments of generation for a network that writes texts."""
+        raise NotImplementedError
+
+    def batch_key(self, example: Example) -> int:
+        """Returns a key; examples with different keys do not share a batch."""
+        return len(example.texts)
+
+    def check_example(self, texts: list, tokenizer, where: str) -> None:
+        """Raises InputError for texts that the model cannot read."""
+
+    def answer(self, task: Task, examples: list, run: typing.Callable, tokenizer,
+               max_seq_length: int, options: dict) -> list[dict]:
+        """Returns the Predictor's answers to examples: dicts in their order.
+
+        Args:
+            run: function from features to the model's answers, arrays by name.
+        """
+        raise NotImplementedError

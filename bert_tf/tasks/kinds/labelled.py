@@ -25,31 +25,7 @@ if typing.TYPE_CHECKING:
 _TINY = 1e-37       # its logarithm is finite in float32
 
 
-class _Ensembles:
-    """Joins the answers of several models, whose tokenizers may differ."""
-
-    def units(self, answers: dict, features) -> dict:
-        """Returns answers with a row for each labelled unit, whatever the tokenizer. `features`
-        maps a feature's name to its values in the records."""
-        return answers
-
-    def spread(self, units: dict, features) -> dict:
-        """Inverts `units` for the records of `features`."""
-        return units
-
-    def average(self, units: list[dict]) -> dict:
-        """Returns the mean of several models' `units`: of numbers, or of probabilities."""
-        if "values" in units[0]:
-            return {"values": _mean(units, "values")}
-        likely = _mean(units, "probabilities")
-        return {"logits": self.logits(likely), "probabilities": likely}
-
-    def logits(self, probabilities: np.ndarray) -> np.ndarray:
-        """Returns logits from which a model of this kind computes these probabilities."""
-        return np.log(np.maximum(probabilities, _TINY))
-
-
-class LabelledKind(_Ensembles, Kind):
+class LabelledKind(Kind):
     """A kind of such tasks. A list of labels has at least `least_labels` names."""
 
     least_labels = 2
@@ -94,8 +70,6 @@ class LabelledKind(_Ensembles, Kind):
 
         Args:
             examples: `Example`s with equally many choices.
-            max_seq_length: S.
-            options: see `options`.
 
         Returns:
             arrays named as in `features`, a row an example; and a number.
@@ -159,6 +133,28 @@ class LabelledKind(_Ensembles, Kind):
         answers = run(features)
         predicted = self.decode(task, answers, examples, features)
         return list(_describe_all(self, task, examples, predicted, answers))
+
+    # Several models, whose tokenizers may differ
+
+    def units(self, answers: dict, features) -> dict:
+        """Returns answers with a row for each labelled unit, whatever the tokenizer. `features`
+        maps a feature's name to its values in the records."""
+        return answers
+
+    def spread(self, units: dict, features) -> dict:
+        """Inverts `units` for the records of `features`."""
+        return units
+
+    def average(self, units: list[dict]) -> dict:
+        """Returns the mean of several models' `units`: of numbers, or of probabilities."""
+        if "values" in units[0]:
+            return {"values": _mean(units, "values")}
+        likely = _mean(units, "probabilities")
+        return {"logits": self.logits(likely), "probabilities": likely}
+
+    def logits(self, probabilities: np.ndarray) -> np.ndarray:
+        """Returns logits from which a model of this kind computes these probabilities."""
+        return np.log(np.maximum(probabilities, _TINY))
 
 
 def _describe_all(kind, task, examples, predictions, answers):

@@ -55,9 +55,6 @@ class Span(Kind):
         return {name: value for name, value in options.items() if value is not None}
 
     def check_options(self, options, max_seq_length, tokenizer):
-        for name in ("n_best_size", "max_answer_length", "start_n_top", "end_n_top"):
-            if options.get(name, 1) < 1:
-                raise InputError(f"--{name} is {options[name]}; it must be at least 1.")
         _span_options(options, max_seq_length).check(tokenizer.vocabulary.layout)
 
     def fixed_options(self, options):
