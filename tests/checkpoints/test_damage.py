@@ -28,7 +28,7 @@ FILES = {
     "keras_hub": ("model.weights.h5", "config.json"),
     "keras": ("model.keras",),
 }
-MUTANTS = 400   # of each file
+MUTANTS = 150   # of each file
 
 
 def mutate(content, rng):
@@ -132,7 +132,8 @@ def test_odd_json_in_archives(tmp_path):
     (tmp_path / "odd").mkdir()
     whole = {name: tensor.read() for name, tensor in checkpoints.read(
         tmp_path / "whole.keras").tensors.items()}
-    values = list(odd_values(json.loads(contents["config.json"])))
+    # Each place has three or four odd values, its neighbours have others.
+    values = list(odd_values(json.loads(contents["config.json"])))[::3]
     refused = 0
     for value in values:
         rewrite(tmp_path / "whole.keras", tmp_path / "odd" / "model.keras",

@@ -1,5 +1,6 @@
 """RoBERTa's blocks and masks: fairseq's own, and the distributions that they are drawn from."""
 
+import functools
 import json
 
 import numpy as np
@@ -27,7 +28,8 @@ BOS, PAD, EOS, UNK = range(4)
 
 @pytest.fixture(name="golden", scope="module")
 def fixture_golden(test_data):
-    return lambda name: np.load(test_data / "golden" / "roberta" / f"{name}_seed1.npz")
+    return functools.cache(
+        lambda name: dict(np.load(test_data / "golden" / "roberta" / f"{name}_seed1.npz")))
 
 
 @pytest.fixture(name="tokenizer", scope="module")

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_BLOCK = 1 << 19
+_BLOCK = 1 << 19        # words that are drawn at once; at first fewer, for streams that end soon
+_FIRST_BLOCK = 1 << 13
 _SPARE = 256        # words beyond what draws take on average
 _SHUFFLED_AT_ONCE = 1 << 12
 # Words are matched by their top 15 bits, as characters below the surrogates.
@@ -44,12 +45,14 @@ class PythonRandom:
         self._words = np.zeros(0, np.uint32)
         self._position = 0          # index of the next unread word of the block
         self._shuffles = _SkippedShuffles()
+        self._size = min(_FIRST_BLOCK, _BLOCK)
         self._refill()
 
     def _refill(self) -> None:
         """Replaces the words already read by fresh ones, and with them what positions mean."""
         self._shuffles.replay(self._words)
-        fresh = self._generator.random_raw(_BLOCK).astype(np.uint32)
+        fresh = self._generator.random_raw(self._size).astype(np.uint32)
+        self._size = min(2 * self._size, _BLOCK)
         self._words = np.concatenate([self._words[self._position:], fresh])
         self._position = 0
         high, low = self._words[:-1] >> 5, self._words[1:] >> 6
