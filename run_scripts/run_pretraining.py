@@ -23,6 +23,7 @@ from bert_tf.training.settings import TrainSettings
 from bert_tf.training.transfer_settings import TransferSettings
 from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults, recipe_of
 from run_scripts.pretraining.network import make_learner, own_settings, read_network
+from run_scripts.pretraining.packing import pack
 from run_scripts.pretraining.records import (
     beside_teacher,
     choose_terms,
@@ -133,6 +134,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
         print(stage.name, flush=True)
         make_folder(settings.output_dir, "output_dir")
     trainer = training.make_trainer(strategy, settings, make)
+    records = pack(job, settings, trainer, records)
     run = training.Run(
         trainer, settings, records,
         training.make_evaluation(trainer, settings, eval_records) if job.do_eval else None,
@@ -162,6 +164,8 @@ def _noticed(job, stack, records):
     """The settings, by flag, that neither the learner nor the records describe."""
     found = {name: getattr(stack, name) for name in ("stack_new_layers", "stack_optimizer")
              if stack.stack_layers}
+    if isinstance(records, data.PackedRecords):     # draws other dropout
+        found["pack"] = True
     is_ordered = "is_masked" in records.format.names
     return {**found, "perm_size": job.perm_size} if is_ordered else found
 

@@ -5,6 +5,7 @@ computed, then the writer's JSON. There is one entry, since safetensors writes s
 and equal contents must give equal files.
 """
 
+import contextlib
 import json
 from typing import Any
 
@@ -53,10 +54,26 @@ def verify(path: str) -> None:
 def read(path: str) -> tuple[dict[str, np.ndarray], Any]:
     """Returns a checksummed file's tensors and JSON value, or raises DamagedError."""
     verify(path)
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, _extra(file)
+
+
+def read_extra(path: str) -> Any:
+    """Returns a checksummed file's JSON value without a look at its tensors, or raises
+    DamagedError."""
+    with _opened(path) as file:
+        return _extra(file)
+
+
+@contextlib.contextmanager
+def _opened(path):
     try:
         with safe_open(path, framework="numpy") as file:
-            extra = json.loads(file.metadata()["bert_tf"][len(_UNSEALED):])
-            return {name: file.get_tensor(name) for name in file.keys()}, extra
-    except (SafetensorError, OSError) as error:
+            yield file
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"{path} can't be read ({error}); remove it to go on from the one "
                            "before.") from error
+
+
+def _extra(file):
+    return json.loads(file.metadata()["bert_tf"][len(_UNSEALED):])

@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "batches.bucketing": ["epoch_batches", "padded_length", "sorted_batches",
                               "steps_of_epoch"],
         "batches.example_set": ["ExampleSet"],
+        "batches.packing": ["PackedRecords"],
         "batches.pipeline": ["RecordSet"],
         "batches.record_views": ["draw_masks", "draw_orders", "restore_tokens", "show_tokens"],
         "batches.task_batches": ["SharedFeatures", "TaskBatches", "TaskExamples"],

@@ -91,7 +91,7 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
 
     def call(self, input_ids: Tensor, segment_ids: Tensor | None = None,
              dropout_seed: Tensor | None = None, task_ids: Tensor | None = None,
-             training: bool = False) -> Tensor:
+             training: bool = False, positions: Tensor | None = None) -> Tensor:
         """Returns float [B, S, E].
 
         Args:
@@ -99,6 +99,7 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
             segment_ids: integer [B, S]; all zero if None, or if `has_segments` is false.
             task_ids: integer [B, S] or [B, 1]; None: all zero.
             training: whether this is a training step, which a quantisation may not yet affect.
+            positions: integer [B, S]; None: from 0 in each row.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
@@ -111,12 +112,13 @@ class Embeddings(RoundsTables, FromConfig, keras.layers.Layer):
         x = ops.take(self.word_embeddings, input_ids, axis=0)                       # [B, S, E]
         if self.idle_id is not None:
             x = ops.where(ops.equal(input_ids, self.idle_id)[:, :, None], ops.stop_gradient(x), x)
-        x, positions = self.round_rows(
-            x, self.position_embeddings[:length],                                   # [S, E]
-            (self.word_embeddings, self.position_embeddings), training)
+        places = (self.position_embeddings[:length] if positions is None            # [S, E]
+                  else ops.take(self.position_embeddings, positions, axis=0))
+        x, places = self.round_rows(
+            x, places, (self.word_embeddings, self.position_embeddings), training)
         if self.segment_embeddings is not None:
             x = x + self._segments(segment_ids, x.dtype)
-        x = x + positions
+        x = x + places
         if self.task_embeddings is not None:
             x = x + (self.task_embeddings[0] if task_ids is None
                      else ops.take(self.task_embeddings, task_ids, axis=0))

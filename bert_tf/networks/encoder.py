@@ -11,7 +11,14 @@ from keras import ops
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.layers.base import FromConfig, Tensor, register
-from bert_tf.layers.masks import causal_bias, last_token, padding_bias
+from bert_tf.layers.masks import (
+    PACKED,
+    Packing,
+    causal_bias,
+    last_token,
+    packing_of,
+    padding_bias,
+)
 from bert_tf.layers.quantisation import set_weight_bits
 from bert_tf.layers.seeds import seed_of_pass, split_seed
 from bert_tf.layers.transformer import Embeddings, TransformerLayer
@@ -44,12 +51,14 @@ class BertEncoder(FromConfig, keras.Model):
     Attributes:
         reads: names of the features; only the first is required.
         also_reads: names of rarer features.
+        packs: whether records may share rows, see bert_tf/layers/masks.py.
         layers_: the L layers in the order of application; a layer with shared weights several
             times.
     """
 
     reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
-    also_reads: tuple[str, ...] = ("task_ids",)
+    also_reads: tuple[str, ...] = ("task_ids", *PACKED)
+    packs = True
     quantised_as = "pooler"
 
     def __init__(self, config: EncoderConfig, name: str = "bert",
@@ -77,7 +86,8 @@ class BertEncoder(FromConfig, keras.Model):
         """Returns the outputs before the first layer: `embedding_output` [B, S, E], and a
         subclass's further ones."""
         return {"embedding_output": self.embeddings(
-            inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("task_ids"))}
+            inputs["input_ids"], inputs.get("segment_ids"), seed, inputs.get("task_ids"),
+            positions=inputs.get("positions"))}
 
     def _make_layers(self):
         """Makes the layers in the order of application, each shared part once."""
@@ -99,12 +109,15 @@ class BertEncoder(FromConfig, keras.Model):
         """Makes a layer that shares parts of others; subclasses replace it."""
         return TransformerLayer(self.config, *shared, **kwargs)
 
-    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None,
+                  packing: Packing | None = None) -> Any:
         """Returns the `bias` argument of every layer's attention, from `call`'s arguments."""
         biases = [] if attention_bias is None else [ops.cast(attention_bias, "float32")]
         if self.config.is_causal:
             biases.append(causal_bias(ops.shape(inputs["input_ids"])[1]))   # [1, 1, S, S]
-        if inputs.get("input_mask") is not None:
+        if packing:
+            biases.insert(0, packing.bias(inputs.get("input_mask")))    # [B, 1, S, S]
+        elif inputs.get("input_mask") is not None:
             biases.insert(0, padding_bias(inputs["input_mask"]))        # [B, 1, 1, S]
         return sum(biases[1:], start=biases[0]) if biases else None
 
@@ -134,8 +147,8 @@ class BertEncoder(FromConfig, keras.Model):
 
         Args:
             inputs: integer [B, S]: `input_ids`; `input_mask`, 1 for tokens and 0 for padding,
-                default 1; `segment_ids`, default 0; and `task_ids`, or [B, 1], default 0. Others
-                are ignored.
+                default 1; `segment_ids`, default 0; and `task_ids`, or [B, 1], default 0. Where
+                records share rows, also `packed_from` and `packed_at`. Others are ignored.
             training: whether to apply dropout.
             dropout_seed: integer [2], which determines the dropout masks; None: drawn from
                 `seed_generator`.
@@ -151,14 +164,18 @@ class BertEncoder(FromConfig, keras.Model):
             `sequence_output` [B, S, H], `pooled_output` [B, H], `embedding_output` [B, S, E],
             `layer_outputs` (list of L [B, S, H]), and on request `attention_probs` (list of L
             [B, N, S, S], before dropout), the softmax of `attention_scores`, float32, which heads
-            with fixed patterns lack.
+            with fixed patterns lack. Where records share rows, these are of the rows.
 
         Raises:
             ValueError: S is larger than `max_position_embeddings`.
         """
         dropout_seed = seed_of_pass(dropout_seed, training, self.seed_generator)
         seeds = split_seed(dropout_seed, 1 + len(self.layers_))
-        bias = self.make_bias(inputs, attention_bias)
+        mask, packing = inputs.get("input_mask"), packing_of(inputs)
+        if packing:
+            inputs = packing.pack({name: inputs.get(name) for name in (*self.reads, "task_ids")})
+            inputs["positions"] = packing.positions
+        bias = self.make_bias(inputs, attention_bias, packing)
         outputs: dict[str, Any] = {**self.embed(inputs, seeds[0]), "layer_outputs": []}
         x = outputs["embedding_output"]
         if self.embeddings_project:
@@ -169,8 +186,12 @@ class BertEncoder(FromConfig, keras.Model):
             outputs["layer_outputs"].append(x)
             for name in maps if return_attention else ():
                 outputs.setdefault(name, []).append(maps[name])
+        if packing:
+            x = packing.unpack(x)
+            outputs["embedding_output"] = packing.unpack(outputs["embedding_output"])
+            outputs["layer_outputs"] = list(map(packing.unpack, outputs["layer_outputs"]))
         outputs["sequence_output"] = x
-        summary = (last_token(x, inputs.get("input_mask")) if self.config.is_causal
+        summary = (last_token(x, mask) if self.config.is_causal
                    else x[:, 0])                                        # [B, H]
         outputs["pooled_output"] = self.pooler(summary) if self.pooler else summary
         return outputs

@@ -18,6 +18,8 @@ class FixedPatternEncoder(BertEncoder):
     """A `BertEncoder` whose first heads in each layer have given maps, and neither queries nor
     keys."""
 
+    packs = False
+
     def __init__(self, config: FixedPatternConfig, name: str = "bert", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
         self.reads = (*BertEncoder.reads, *config.further_features)
@@ -25,7 +27,8 @@ class FixedPatternEncoder(BertEncoder):
     def make_layer(self, *shared: TransformerLayer | None, **kwargs: Any) -> TransformerLayer:
         return FixedPatternLayer(self.config, *shared, **kwargs)
 
-    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None,
+                  packing: Any = None) -> Any:
         """Returns the bias of the learned heads, and the maps of the others.
 
         Raises:

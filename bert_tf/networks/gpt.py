@@ -57,6 +57,7 @@ class GPT(BertEncoder):
 
     reads = ("input_ids", "input_mask")
     also_reads = ()
+    packs = False
 
     def __init__(self, config: Any, name: str = "gpt", **kwargs: Any):
         super().__init__(config, name=name, **kwargs)
@@ -64,7 +65,8 @@ class GPT(BertEncoder):
     def make_embeddings(self, **kwargs: Any) -> GPTEmbeddings:
         return GPTEmbeddings(self.config, **kwargs)
 
-    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None) -> Any:
+    def make_bias(self, inputs: Mapping[str, Tensor], attention_bias: Tensor | None,
+                  packing: Any = None) -> Any:
         causal = causal_bias(ops.shape(inputs["input_ids"])[1])             # [1, 1, S, S]
         return causal if attention_bias is None else causal + ops.cast(attention_bias, "float32")
 

@@ -1,7 +1,7 @@
 """BERT's two pre-training objectives (arXiv:1810.04805, section 3.1).
 
-Shapes: B batch, S sequence, P predictions, H hidden, E width of the embeddings, V vocabulary, X
-width of the vectors that predict tokens: E, but H in MobileBERT.
+Shapes: B batch, S sequence, P slots for predictions, M predictions, H hidden, E width of the
+embeddings, V vocabulary, X width of the vectors that predict tokens: E, but H in MobileBERT.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,27 @@ def gather(x: Tensor, positions: Tensor) -> Tensor:
     starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, axis=1)     # [B, 1]
     rows = ops.cast(positions, "int32") + starts                                    # [B, P]
     return ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
+
+
+def used(values: Tensor, batch: Batch) -> Tensor:
+    """Takes the masked tokens that count: [B, P, ...] -> [M, ...].
+
+    The feature `predictions`, integer [M], has record * P + slot of each, then of unused slots; in
+    a batch without it all slots are taken, and nothing changes.
+    """
+    if batch.get("predictions") is None:
+        return values
+    rest = ops.shape(values)[2:]
+    return ops.take(ops.reshape(values, (-1, *rest)), batch["predictions"], axis=0)
+
+
+def to_slots(values: Tensor, batch: Batch) -> Tensor:
+    """Undoes `used`: [M] -> [B, P], with 0 in the slots that are not used."""
+    if batch.get("predictions") is None:
+        return values
+    shape = ops.shape(batch["masked_lm_positions"])
+    return ops.reshape(ops.scatter(batch["predictions"][:, None], values, (shape[0] * shape[1],)),
+                       shape)
 
 
 @register
@@ -94,9 +115,9 @@ class MaskedLM(Objective):
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
         """`sequence_output`, float [B, S, H], at `masked_lm_positions`, and the table [V, E] ->
-        float32 logits [B, P, V]."""
+        float32 logits [B, P, V]; [M, V] in a batch with `predictions`."""
         x = gather(outputs["sequence_output"], batch["masked_lm_positions"])       # [B, P, H]
-        return self.predict(x, embedding_table)
+        return self.predict(used(x, batch), embedding_table)
 
     def predict(self, x: Tensor, embedding_table: Tensor) -> Tensor:
         """float [B, P, H] -> float32 logits [B, P, V]."""
@@ -108,16 +129,17 @@ class MaskedLM(Objective):
         return logits + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Labels and weights [B, P]; an unused slot's weight is 0. `word_order` adds the weights of
-        shuffled tokens alone."""
-        found = batch["masked_lm_ids"], ops.cast(batch["masked_lm_weights"], "float32")
-        if not self.word_order:
-            return found
-        return *found, ops.cast(batch.get("word_order_weights", ops.zeros_like(found[1])),
-                                "float32")
+        """Labels and weights of the logits; an unused slot's weight is 0. `word_order` adds the
+        weights of shuffled tokens alone."""
+        ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
+        found = [ids, ops.cast(weights, "float32")]
+        if self.word_order:
+            found.append(ops.cast(batch.get("word_order_weights", ops.zeros_like(weights)),
+                                  "float32"))
+        return tuple(used(values, batch) for values in found)
 
     def count(self, batch: Batch) -> Tensor:
-        return ops.sum(self.targets(batch)[1])
+        return ops.sum(self.targets({**batch, "predictions": None})[1])
 
     def measure(self, logits: Tensor, labels: Tensor, weights: Tensor,
                 shuffled: Tensor | None = None) -> dict[str, tuple[Tensor, Tensor]]:

@@ -15,7 +15,7 @@ from bert_tf.layers.activations import ACTIVATIONS
 from bert_tf.layers.base import Tensor, register
 from bert_tf.layers.transformer import LayerNorm
 from bert_tf.objectives.base import Batch, Objective
-from bert_tf.objectives.pretraining import gather
+from bert_tf.objectives.pretraining import gather, used
 
 # The width of a place. The original ignores its --pair-positional-embedding-size.
 PLACE_WIDTH = 200
@@ -58,7 +58,7 @@ class SpanBoundary(Objective):
 
     def call(self, outputs: Mapping[str, Tensor], batch: Batch, embedding_table: Tensor,
              dropout_seed: Tensor | None = None) -> Tensor:
-        """Returns float32 logits [B, P, V].
+        """Returns float32 logits [B, P, V]; [M, V] in a batch with `predictions`.
 
         Args:
             outputs: with `sequence_output`, float [B, S, H].
@@ -71,14 +71,19 @@ class SpanBoundary(Objective):
         x = ops.concatenate([gather(vectors, batch["span_left"]),
                              gather(vectors, batch["span_right"]),
                              ops.cast(places, vectors.dtype)], axis=-1)     # [B, P, 2H + 200]
-        x = self.norm_0(self.dense_0(x))                                    # [B, P, H]
+        x = self.norm_0(self.dense_0(used(x, batch)))                                    # [B, P, H]
         x = self.norm_1(self.dense_1(x))                                    # [B, P, E]
         logits = ops.matmul(x, ops.transpose(ops.cast(embedding_table, x.dtype)))
         return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")
 
     def targets(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Labels and weights [B, P]; a token that is not predicted from a boundary has weight 0."""
-        return batch["masked_lm_ids"], ops.cast(batch["span_weights"], "float32")
+        """Labels and weights of the logits; a token that is not predicted from a boundary has
+        weight 0."""
+        return (used(batch["masked_lm_ids"], batch),
+                used(ops.cast(batch["span_weights"], "float32"), batch))
+
+    def count(self, batch: Batch) -> Tensor:
+        return ops.sum(ops.cast(batch["span_weights"], "float32"))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_targets": self.max_targets}

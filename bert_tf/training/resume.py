@@ -9,6 +9,7 @@ the recipe of a run. Pre-training may change it from phase to phase in one folde
 reported. A fine-tuning trial may not: its result is compared with other trials'.
 """
 
+import contextlib
 import dataclasses
 import glob
 import os
@@ -119,6 +120,15 @@ def checkpoints(folder: str) -> list[str]:
         if not os.path.isfile(path):
             raise InputError(f"{path} has the name of a checkpoint and is no file; remove it.")
     return paths
+
+
+def newest_run(folder: str) -> dict:
+    """Returns what `describe` gave for the run whose newest checkpoint is in a folder; {} where
+    there is no checkpoint, or none that can be read."""
+    for path in checkpoints(folder)[-1:]:
+        with contextlib.suppress(checksummed.DamagedError):     # resuming will say so
+            return checksummed.read_extra(path).get("run", {})
+    return {}
 
 
 def save_checkpoint(folder: str, trainer, extra: dict, keep: int,

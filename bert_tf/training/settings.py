@@ -132,8 +132,9 @@ class TrainSettings(SharedSettings):
     eval_steps: int = option(
         0, "Steps between evaluations while training; 0: evaluate at the end.", least=0)
     max_eval_steps: int = option(100, "Maximum steps of an evaluation; 0: all records.", least=0)
-    keep_checkpoint_max: int = option(5, "Checkpoints to keep.", least=1)
-    iterations_per_loop: int = option(100, "Steps between reports, run in one call.", least=1)
+    keep_checkpoint_max: int = option(5, "Checkpoints to keep.", least=1, rare=True)
+    iterations_per_loop: int = option(
+        100, "Steps between reports, run in one call.", least=1, rare=True)
 
     def __post_init__(self):
         super().__post_init__()

@@ -59,6 +59,10 @@ class PretrainingFlags:
         "second or 26,000 of 512, and 42,000 or 10,000 where whole words are masked. Default: what "
         "the records hold.",
         choices=("static", "dynamic"))
+    pack: bool | None = option(
+        None, "Let several records share a row, so that less padding is computed; what is learned "
+        "does not change. Default: a new run packs its records where the network allows it and at "
+        "least 7% of the rows are saved; a run that is resumed goes on as it began.")
     task_schedule: list[str] = option(
         [], "Order of the tasks, for records of several tasks, such as those of ernie2. continual "
         "(the default): one stage for each new task, which is trained together with the tasks "

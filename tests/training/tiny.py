@@ -54,9 +54,14 @@ def write_records(path, count, seed=0, length=LENGTH, predictions=PREDICTIONS, v
         "masked_lm_weights": used.astype(np.float32),
         "next_sentence_labels": rng.integers(0, 2, (count, 1)),
     }
+    write_features(path, features)
+    return features
+
+
+def write_features(path, features):
+    """Writes records of these features."""
     with open(path, "wb") as file:
         file.writelines(map(tfrecord.frame, tfrecord.serialize_examples(features)))
-    return features
 
 
 def batch(features, rows):

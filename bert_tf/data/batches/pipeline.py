@@ -16,7 +16,7 @@ from bert_tf.data.records.features import without_autotune
 _FILES_AT_ONCE = 16
 _SHUFFLE_BUFFER = 1 << 14
 # Of functions of a dataset: no AutoGraph, which would take longer than tracing.
-_as_it_is = tf.autograph.experimental.do_not_convert
+as_it_is = tf.autograph.experimental.do_not_convert
 
 
 def _no_masks(batch, seed, numbers):
@@ -57,7 +57,7 @@ class RecordSet(RecordFiles):
         """
         first_epoch, skip = divmod(taken, self.size)
         stream = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max).flat_map(
-            _as_it_is(lambda epoch: _epoch(self, seed, epoch))).skip(skip)
+            as_it_is(lambda epoch: _epoch(self, seed, epoch))).skip(skip)
 
         def finish(number, messages):
             return self.masks(self.format.parse(messages), seed, number)
@@ -96,7 +96,7 @@ def _epoch(records, seed, epoch):
     if records.rows:
         return tf.data.TFRecordDataset(paths, records.compression)
     messages = tf.data.Dataset.from_tensor_slices(paths).interleave(
-        _as_it_is(lambda path: tf.data.TFRecordDataset(path, records.compression)),
+        as_it_is(lambda path: tf.data.TFRecordDataset(path, records.compression)),
         cycle_length=min(_FILES_AT_ONCE, len(records.paths)), deterministic=True,
         num_parallel_calls=tf.data.AUTOTUNE)
     buffer = min(records.size, _SHUFFLE_BUFFER)
@@ -109,7 +109,7 @@ def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
     local = replicas // workers
     batches = stream.batch(global_batch, drop_remainder=True)
     if replicas == 1:       # there is nothing to share
-        return without_autotune(batches.map(_as_it_is(finish)).prefetch(2))
+        return without_autotune(batches.map(as_it_is(finish)).prefetch(2))
 
     def share(*batch):
         batch = tf.nest.map_structure(lambda column: tf.reshape(
@@ -117,10 +117,10 @@ def _deal(stream, finish, global_batch, replicas, worker, workers, by_batch):
         return batch[0] if by_batch else batch
 
     if by_batch:
-        return without_autotune(batches.map(_as_it_is(finish)).map(_as_it_is(share)).unbatch()
+        return without_autotune(batches.map(as_it_is(finish)).map(as_it_is(share)).unbatch()
                                 .prefetch(2 * local))
-    mine = batches.map(_as_it_is(share))
-    return without_autotune(mine.unbatch().map(_as_it_is(finish)).prefetch(2 * local))
+    mine = batches.map(as_it_is(share))
+    return without_autotune(mine.unbatch().map(as_it_is(finish)).prefetch(2 * local))
 
 
 def _mix(seed, epoch):

@@ -51,6 +51,7 @@ class Distiller(Learner):
 
     epsilon = 0.0
     settings_class = TransferSettings
+    packs = False       # a teacher's maps are compared row by row
 
     def __init__(self, encoder: keras.Model, objectives: Iterable[Objective],
                  teacher: Learner | None = None, **kwargs: Any):

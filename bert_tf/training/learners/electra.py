@@ -15,8 +15,10 @@ from bert_tf import networks, objectives
 from bert_tf.config import EncoderConfig, Sizes
 from bert_tf.errors import InputError
 from bert_tf.layers.base import Tensor, register
+from bert_tf.layers.masks import PACKED
 from bert_tf.layers.seeds import seed_of_pass, split_seed, uniform
 from bert_tf.objectives.base import Batch, Objective, ratio
+from bert_tf.objectives.pretraining import to_slots, used
 from bert_tf.training.learners.learner import Learner, Measures
 from bert_tf.training.recipe_settings import GeneratorSettings
 
@@ -46,18 +48,18 @@ def scatter_update(ids: Tensor, updates: Tensor, positions: Tensor) -> Tensor:
 def sample(logits: Tensor, draws: Tensor, temperature: float = 1.0,
            excluded: Tensor | None = None) -> Tensor:
     """Draws a token for each row of logits with the probabilities softmax(logits / temperature),
-    int32 [B, P].
+    int32 [...].
 
     Args:
-        logits: float32 [B, P, V].
-        draws: float32 in [0, 1): [B, P], where the cumulative probabilities are cut; or [B, P, V],
+        logits: float32 [..., V].
+        draws: float32 in [0, 1): [...], where the cumulative probabilities are cut; or [..., V],
             the original's form, which makes them Gumbel noise and takes the largest sum.
-        excluded: integer [B, P], tokens that are not to be drawn.
+        excluded: integer [...], tokens that are not to be drawn.
     """
     logits = ops.stop_gradient(logits) / temperature
     if excluded is not None:
         logits = logits - 1000.0 * ops.one_hot(excluded, ops.shape(logits)[-1], dtype="float32")
-    if len(ops.shape(draws)) == 3:
+    if len(draws.shape) == len(logits.shape):
         noise = -ops.log(-ops.log(draws + 1e-9) + 1e-9)
         return ops.cast(ops.argmax(logits + noise, axis=-1), "int32")
     cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
@@ -162,18 +164,18 @@ class Electra(Learner):
         *seeds, last = split_seed(dropout_seed, 5)
         found, head = {}, self.objectives[-1]
         positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
-        shape = ops.shape(positions)
+        draws, excluded = batch.get("draws"), used(labels, batch)
+        if draws is None:
+            draws = uniform(ops.shape(positions), ops.zeros(2, "int32") if last is None else last)
         if self.generator is None:
-            logits = ops.zeros((*shape, self.encoder.config.vocab_size))
+            logits = ops.zeros((*ops.shape(excluded), self.encoder.config.vocab_size))
         else:
             masked = self.objectives[0]
             outputs = self.generator(self._rows(batch), training=training, dropout_seed=seeds[0])
             found[masked.name] = logits = masked(outputs, batch, self.generator.embedding_table,
                                                  seeds[1])
-        draws = batch.get("draws")
-        if draws is None:
-            draws = uniform(shape, ops.zeros(2, "int32") if last is None else last)
-        sampled = sample(logits, draws, self.temperature, labels if self.disallow_correct else None)
+        sampled = to_slots(sample(logits, used(draws, batch), self.temperature,
+                                  excluded if self.disallow_correct else None), batch)
         original = scatter_update(batch["input_ids"], labels, positions)
         corrupted = scatter_update(original, sampled, positions)
         seen = {**batch, "input_ids": corrupted, "original_ids": original}
@@ -184,7 +186,8 @@ class Electra(Learner):
 
     def _rows(self, batch):
         """The features that the networks read."""
-        return {name: batch[name] for name in self.encoder.reads if batch.get(name) is not None}
+        return {name: batch[name] for name in (*self.encoder.reads, *PACKED)
+                if batch.get(name) is not None}
 
     def measure_logits(self, logits: Mapping[str, Tensor], batch: Batch) -> Measures:
         measures = super().measure_logits(logits, {

@@ -72,6 +72,12 @@ class Learner(keras.Model):
         return {}
 
     @property
+    def packs(self) -> bool:
+        """Whether records may share rows, see bert_tf/layers/masks.py."""
+        # Ranges of rounded numbers would depend on how much padding there is.
+        return getattr(self.encoder, "packs", False) and not self.encoder.config.quantisation
+
+    @property
     def carries(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of one row of what each step hands to the next; see memory.py."""
         in_order = any(objective.in_order for objective in self.objectives)

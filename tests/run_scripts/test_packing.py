@@ -1,0 +1,75 @@
+"""--pack: records that share rows, from the command line."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import checksummed
+from bert_tf.errors import InputError
+from bert_tf.training.settings import TrainSettings
+from run_scripts import run_pretraining
+from tests.training import tiny
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+JOB = {field.name for field in dataclasses.fields(run_pretraining.PretrainingFlags)}
+
+
+@pytest.fixture(name="train", scope="module")
+def fixture_train(tmp_path_factory):
+    """Function that trains on short records into a folder; returns the last checkpoint's values."""
+    folder = tmp_path_factory.mktemp("packing")
+    tiny.config(0.1, num_hidden_layers=1).to_json_file(folder / "config.json")
+    features = tiny.write_records(folder / "long.tfrecord", 40)
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        features[name][::2, 7:] = 0
+    features["masked_lm_positions"] %= 7
+    tiny.write_features(folder / "short.tfrecord", features)
+
+    def run(output, records="short", **changes):
+        flags = {"bert_config_file": str(folder / "config.json"),
+                 "input_file": [str(folder / f"{records}.tfrecord")], "max_seq_length": tiny.LENGTH,
+                 "max_predictions_per_seq": tiny.PREDICTIONS, "do_train": True,
+                 "output_dir": str(folder / output), "train_batch_size": 8, "num_train_steps": 6,
+                 "num_warmup_steps": 1, "save_checkpoints_steps": 2, "iterations_per_loop": 1,
+                 "learning_rate": 1e-2, **changes}
+        run_pretraining.main(
+            run_pretraining.PretrainingFlags(**{n: v for n, v in flags.items() if n in JOB}),
+            TrainSettings(**{n: v for n, v in flags.items() if n not in JOB}))
+        last = max((folder / output).glob("checkpoint-*"))
+        return checksummed.read(str(last))
+    return run
+
+
+def equal(one, other):
+    return all((one[0][name] == other[0][name]).all() for name in one[0] | other[0])
+
+
+def test_a_new_run_packs_records_where_it_pays(train, capsys):
+    _, extra = train("asked", pack=True)
+    assert extra["run"]["pack"] and "records share rows: " in capsys.readouterr().out
+    values, extra = train("open")
+    assert extra["run"]["pack"] and equal(train("asked"), (values, extra))
+    assert "pack" not in train("refused", pack=False)[1]["run"]
+    assert "pack" not in train("long records", "long")[1]["run"]
+    for name in values:
+        assert np.isfinite(values[name]).all()
+
+
+def test_a_run_goes_on_as_it_began(train, capsys):
+    for begun in (True, False):
+        name = f"whole {begun}"
+        wanted = train(name, pack=begun)
+        train(f"stopped {begun}", pack=begun, stop_at_step=3)
+        assert equal(wanted, train(f"stopped {begun}"))
+    capsys.readouterr()
+    train("changed", pack=False, stop_at_step=3)
+    train("changed", pack=True)
+    assert "another --pack (none, now True)" in capsys.readouterr().out
+
+
+def test_networks_that_need_a_row_for_each_record_say_so(train, monkeypatch):
+    monkeypatch.setattr(run_pretraining.training.Learner, "packs", False)
+    with pytest.raises(InputError, match="--pack: this network .* leave it out"):
+        train("impossible", pack=True)
+    assert "pack" not in train("possible")[1]["run"]
