@@ -19,12 +19,15 @@ from bert_tf.errors import InputError
 
 filelock = lazy_loader.load("filelock")     # most commands lock nothing
 
+# The name of standard input, or output, in the place of a file's.
+STANDARD = "-"
 # File of a job's flags in its folder; next to files, with a prefix and a dot.
 FLAGFILE = "flags.txt"
 # Errors of reading a damaged file, plain or gzip.
 READ_ERRORS = (EOFError, OSError, zlib.error)
 # Stands between the final name and the number of the process that writes the file.
 _ASIDE = ".tmp-bert_tf-"
+_GZIP = b"\x1f\x8b\x08"
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Flags that name files or folders.
 PATH_FLAGS = re.compile(
@@ -148,17 +151,23 @@ def digest(*paths: str) -> str:
 def is_gzip(path):
     """Returns whether a file is compressed, by its first bytes."""
     with open(path, "rb") as file:
-        return file.read(3) == b"\x1f\x8b\x08"
+        return file.read(3) == _GZIP
+
+
+def shown_name(path: str) -> str:
+    """Returns the name of an input file in messages."""
+    return "standard input" if path == STANDARD else path
 
 
 @contextlib.contextmanager
 def open_unpacked(path):
-    """Opens a file, unpacked if it is gzip, to read its bytes."""
+    """Opens a file or `STANDARD` input, unpacked if it is gzip, to read its bytes."""
+    is_file = path != STANDARD
     try:
-        with (gzip.open if is_gzip(path) else open)(path, "rb") as file:
-            yield file
+        with open(path if is_file else 0, "rb", closefd=is_file) as file:
+            yield gzip.GzipFile(fileobj=file) if file.peek(3)[:3] == _GZIP else file
     except READ_ERRORS as error:
-        raise InputError(f"{path}: can't be read ({error}); is it damaged?") from error
+        raise InputError(f"{shown_name(path)}: can't be read ({error}); is it damaged?") from error
 
 
 def make_folder(path, flag):

@@ -116,26 +116,28 @@ class FillMask:
         return {"id": index, "token": self._vocabulary.tokens[index],
                 "text": self.tokenizer.readable(index), "probability": probability}
 
-    def next_sentence(self, pairs: tuple | list) -> float | list[float]:
+    def next_sentence(self, pairs: tuple | list, where: Callable[[int], str] = "pair {}".format
+                      ) -> float | list[float]:
         """Returns the probability that the second text of a tuple follows the first, or that of
         each tuple in a list. Of a model that learned the order of sentences, such as ALBERT, it is
-        the probability of this order."""
+        the probability of this order. `where` names a pair in errors, given its index."""
         if not self._network.follows:
             raise InputError(f"{self._path} was not trained to predict the next sentence; give a "
                              "model that was, such as BERT.")
         listed = pairs if isinstance(pairs, list) else [pairs]
         found = [float(value) for _, (value,) in self._network.run(
             lambda batch: [self._network.follows(batch[0])],
-            (self._pair_row(pair, f"pair {number}") for number, pair in enumerate(listed)))]
+            (self._pair_row(pair, where(number)) for number, pair in enumerate(listed)))]
         return found if isinstance(pairs, list) else found[0]
 
-    def pseudo_perplexity(self, texts: str | list) -> float | list[float]:
+    def pseudo_perplexity(self, texts: str | list, where: Callable[[int], str] = "text {}".format
+                          ) -> float | list[float]:
         """Returns exp(-mean of log p) over the tokens of a text, or of each text in a list, where p
         is the probability of a token that alone is masked (arXiv:1910.14659). "[MASK]" is plain
-        text here."""
+        text here. `where` names a text in errors, given its index."""
         listed = texts if isinstance(texts, list) else [texts]
         owned = ((number, row) for number, text in enumerate(listed)
-                 for row in self._rows_of_tokens(text, f"text {number}"))
+                 for row in self._rows_of_tokens(text, where(number)))
         (owners, rows), sums = itertools.tee(owned), np.zeros((2, len(listed)))
         scored = self._network.run(lambda batch: [self._network.score(*batch)],
                                    (row for _, row in rows))

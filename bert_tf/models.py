@@ -151,5 +151,6 @@ def _finetuned_file(path):
                          f"{', '.join(task_heads.tasks_beside(path))}.")
     if not saved:
         raise InputError(f"there is no {TASK_FILE} in {path}, so that what the model was trained "
-                         "for is not known; fine-tune it, or use Predictor.from_learner.")
+                         f"for is not known; fine-tune it with bert-finetune --init_checkpoint="
+                         f"{path}, or use Predictor.from_learner.")
     return file, saved

@@ -3,12 +3,14 @@
 import collections
 import functools
 import os
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from bert_tf.checkpoints import task_heads
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
+from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import open_model
 from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import check_fits
@@ -43,6 +45,9 @@ class Predictor:
       files, the answer is "empty" where none of the likeliest starts and ends go together.
     - text_to_text: a text that begins with its task's name, as in training; `text`.
 
+    The output of pre-training, before any fine-tuning, answers texts with "[MASK]" as `FillMask`
+    does: `masks`.
+
     Beyond rounding, a prediction does not depend on what else is in the list. Texts of a pair or a
     choice that are too long together are cut to fit, as in training.
     """
@@ -52,7 +57,7 @@ class Predictor:
         """Opens the model in a folder.
 
         Args:
-            path: an output folder of fine-tuning.
+            path: an output folder of fine-tuning, or of pre-training with a masked LM.
             batch_size: examples, or windows of them, that the model reads at a time.
             dtype: Keras's name of the policy, such as "mixed_bfloat16"; its default if None.
             task: the task to predict for, if the model has several.
@@ -64,6 +69,10 @@ class Predictor:
                 raise InputError(f"{folder} has no task {task!r}; it has "
                                  f"{', '.join(known) or 'one task alone: leave it out'}.")
             folder = task_heads.task_folder(folder, task)
+        self._fill = None
+        if task is None and _is_pretrained(folder):
+            self._fill = FillMask(folder, batch_size, dtype)
+            return
         model = open_model(folder, finetuned=True)
         self._take(model.learner(dtype), model.tokenizer, model.saved, batch_size)
 
@@ -79,6 +88,7 @@ class Predictor:
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; it must be at least 1.")
         _check(learner, tokenizer, saved_task.task)
+        self._fill = None
         self._saved, self._kind = saved_task, saved_task.task.kind
         self._tokenizer, self._batch_size = tokenizer, batch_size
         self._length = saved_task.max_seq_length
@@ -93,6 +103,11 @@ class Predictor:
             lambda *ids: answer(dict(zip(self._reads, ids))), autograph=False,
             input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in self._reads])
 
+    @property
+    def saved_task(self) -> SavedTask | None:
+        """What the model was fine-tuned for, or None."""
+        return None if self._fill else self._saved
+
     def __call__(self, examples: str | tuple | list) -> dict | list[dict]:
         """Returns the predictions: a dict, or for a list of examples a list of dicts in their
         order.
@@ -101,8 +116,16 @@ class Predictor:
             InputError: the model can't take an example; names its index.
         """
         if not isinstance(examples, list):
-            return self._predict([self._example(examples, 0, "the example")])[0]
-        given = [self._example(example, index, f"example {index}")
+            return self.predict([examples], lambda _: "the example")[0]
+        return self.predict(examples)
+
+    def predict(self, examples: list, where: Callable[[int], str] = "example {}".format
+                ) -> list[dict]:
+        """Returns the predictions for a list; `where` names an example in errors, given its index.
+        """
+        if self._fill:
+            return list(self._fill.stream(examples, where=where))
+        given = [self._example(example, index, where(index))
                  for index, example in enumerate(examples)]
         # Pairs and single texts, or more and fewer choices, do not share a batch.
         alike = collections.defaultdict(list)
@@ -147,6 +170,17 @@ class Predictor:
         [N, C * S]: a dict of float32 arrays [N, ...]."""
         return answer_rows(self._forward, features, self._reads, self._length, self._batch_size,
                            self._positional, self._choices)
+
+
+def _is_pretrained(folder):
+    """Whether a folder holds a model with a masked LM that no task was trained with."""
+    if SavedTask.read(folder) or task_heads.tasks_beside(folder) or not os.path.isdir(folder):
+        return False
+    try:
+        open_masked_lm(folder)
+    except InputError:
+        return False
+    return True
 
 
 def _writer(learner, kind, options):

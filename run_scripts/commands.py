@@ -43,6 +43,8 @@ COMMANDS = {
     "bert-convert-checkpoint": "run_scripts.convert_checkpoint",
     "bert-export-model": "run_scripts.export_model",
     "bert-extract-features": "run_scripts.extract_features",
+    "bert-fill-mask": "run_scripts.fill_mask",
+    "bert-predict": "run_scripts.predict",
     # What models have learned, and what programs cost.
     "bert-analyze": "run_scripts.analysis",
     "bert-benchmark": "benchmarks",

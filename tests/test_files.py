@@ -89,10 +89,10 @@ def test_remote_files_are_refused_and_no_folder_is_made_of_them(path, tmp_path, 
 # String flags that name no file: labels and columns may begin like an address.
 _NO_PATHS = """attention_mask_heads best_of bits choice_columns choose_split chunk_tag class_weights
 dupe_factors gcp_project grid_learning_rate grid_num_train_epochs grid_train_batch_size label_column
-labels layers leave_out lengths mask_shares master max_train_examples model_size models orders
+labels layers leave_out lengths mask mask_shares master max_train_examples model_size models orders
 packages patience_layers pos_tagger prune_heads prune_percent runtimes split splits
 stack_layers stack_learning_rates stack_steps stack_warmup_steps student_layers systems tags task
-task_schedule tasks teacher_layers terms text_a_column text_b_column tfds_name tpu tpu_zone
+task_schedule tasks teacher_layers terms text text_a_column text_b_column tfds_name tpu tpu_zone
 train_fractions variants weight_bits words""".split()
 
 

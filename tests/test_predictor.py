@@ -305,7 +305,8 @@ def test_folders_that_hold_no_fine_tuned_model_are_refused(tmp_path):
     with pytest.raises(bert_tf.InputError, match="62 tokens, the model 61; give the vocabulary"):
         bert_tf.Predictor(folder)
     (folder / "task.json").unlink()
-    with pytest.raises(bert_tf.InputError, match="there is no task.json in .*from_learner"):
+    with pytest.raises(bert_tf.InputError, match="there is no task.json in .*fine-tune it with "
+                                                 "bert-finetune --init_checkpoint=.*from_learner"):
         bert_tf.Predictor(folder)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bert_tf.data.text.units import DOCUMENT, SPACES
 from bert_tf.errors import InputError
-from bert_tf.files import open_unpacked
+from bert_tf.files import open_unpacked, shown_name
 
 _LONGEST_CELL = 1 << 30     # csv's own limit is 128 KiB
 _LONGEST_LINE = 1 << 28     # bytes; a small .gz may unpack to a line that fills the memory
@@ -47,22 +47,23 @@ class Omissions:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (number from 1, line without its end) of a text file, plain or gzip, UTF-8.
+    """Yields (number from 1, line without its end) of a text file or of standard input ("-"), plain
+    or gzip, UTF-8.
 
     Only a line feed, with or without a carriage return before it, ends a line: a lone carriage
     return or a Unicode separator within a text does not. The byte-order mark and blank lines at the
     end are left out. A line of more than 256 MB is refused.
     """
-    blank = []
+    blank, name = [], shown_name(path)
     with open_unpacked(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE + 1), b""), 1):
             if len(line) > _LONGEST_LINE:
-                raise InputError(f"{path}, line {number} has more than {_LONGEST_LINE >> 20} MB; "
+                raise InputError(f"{name}, line {number} has more than {_LONGEST_LINE >> 20} MB; "
                                  "put line ends between the examples.")
             try:
                 line = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
             except UnicodeDecodeError as error:
-                raise InputError(f"{path}, line {number}, byte {error.start + 1} is not UTF-8: "
+                raise InputError(f"{name}, line {number}, byte {error.start + 1} is not UTF-8: "
                                  "convert the file to UTF-8.") from error
             if number == 1:
                 line = line.removeprefix("\ufeff")
@@ -96,8 +97,9 @@ def _csv_rows(path):
         try:
             row = next(reader, None)
         except csv.Error as error:
-            raise InputError(f"{path}, line {first} is not CSV ({error}): put a cell with quotes "
-                             "or line ends in quotes, and double the quotes in it.") from error
+            raise InputError(f"{shown_name(path)}, line {first} is not CSV ({error}): put a cell "
+                             "with quotes or line ends in quotes, and double the quotes in it."
+                             ) from error
         if row is None:
             return
         yield first, row
@@ -151,7 +153,7 @@ class Table:
     lines; a file without rows is refused."""
 
     def __init__(self, path: str, layout, omissions: Omissions):
-        self._path, self._omissions = path, omissions
+        self._path, self._omissions = shown_name(path), omissions
         self._keyed = layout.format in ("jsonl", "tfds")
         self._names = self._width = None
         rows = self._whole(_READERS[layout.format](path))
@@ -160,7 +162,7 @@ class Table:
             self._width = self._names and len(self._names)
         first = next(rows, None)
         if first is None:
-            raise InputError(f"{path} is empty: it must hold at least one example"
+            raise InputError(f"{self._path} is empty: it must hold at least one example"
                              f"{' below its header' if self._names else ''}.")
         if self._keyed:
             self._names = list(first[1])
@@ -179,6 +181,11 @@ class Table:
                 yield number, row
                 continue
             self._omissions.add_malformed(f"{self._path}, line {number}", problem)
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the columns, or None if they have none."""
+        return self._names
 
     def keys(self, columns) -> list:
         """Returns the keys of columns given by name, number or, for several, a name such as

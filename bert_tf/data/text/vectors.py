@@ -40,7 +40,7 @@ from bert_tf.files import open_unpacked, write_aside
 from bert_tf.tokenization.base import Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-_SEPARATOR = " ||| "
+SEPARATOR = " ||| "     # between two texts of a line
 
 _ENDINGS = {".jsonl": "jsonl", ".npz": "npz", ".safetensors": "safetensors",
             ".tfrecord": "tfrecord", ".tfrecord.gz": "tfrecord"}
@@ -95,7 +95,7 @@ class Texts:
 
 def _split(line):
     """Splits a line into its two texts; the second may be empty."""
-    first, separator, second = line.strip().rpartition(_SEPARATOR)
+    first, separator, second = line.strip().rpartition(SEPARATOR)
     return (first, second) if separator else (second, "")
 
 

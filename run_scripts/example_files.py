@@ -1,0 +1,179 @@
+"""Examples of files or of standard input, answered some at a time, and files of the answers.
+
+A file has a line an example (`lines`), or it is a table: `tsv`, where quotes are plain characters,
+`csv`, or `jsonl`, JSON objects. Memory does not grow with it.
+"""
+
+import contextlib
+import csv
+import dataclasses
+import itertools
+import json
+import os
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterable, Iterator
+
+from bert_tf.data.text.vectors import SEPARATOR
+from bert_tf.errors import InputError
+from bert_tf.files import STANDARD, write_aside
+from bert_tf.tasks.rows import Omissions, Table, read_lines
+
+FORMATS = ("lines", "tsv", "csv", "jsonl")
+_PIECE = 1024       # examples that are answered together
+# The part of a prediction that a line of `lines` shows: the first that it has.
+_HEADLINES = ("label", "labels", "value", "tags", "choice", "answer", "text", "masks")
+
+
+class Row(typing.NamedTuple):
+    """An example of a file.
+
+    Attributes:
+        line: its number in the file, from 1.
+        texts: a text, or a tuple of several.
+        cells: the row, {name or number of a column: value}.
+    """
+
+    line: int
+    texts: str | tuple
+    cells: dict
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """The columns of a table that hold an example, by names or numbers: of texts, and of choices;
+    and whether the first line names them."""
+
+    texts: tuple = ()
+    choices: tuple = ()
+    header: bool = True
+    format: str = "tsv"
+
+
+def format_of(path: str, default: str = "lines") -> str:
+    """Returns the format that the ending of a file names, else `default`."""
+    ending = os.path.splitext(path.removesuffix(".gz"))[1].lower().removeprefix(".")
+    return ending if ending in FORMATS else default
+
+
+def read_texts(path: str) -> Iterator[Row]:
+    """Yields the lines of a text, each an example of one text or of several with " ||| " between
+    them."""
+    return text_rows(read_lines(path))
+
+
+def text_rows(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
+    """Yields the examples of numbered lines; see `read_texts`."""
+    for number, line in lines:
+        texts = line.split(SEPARATOR)
+        yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), {"text": line})
+
+
+def read_table(path: str, columns: Columns, omissions: Omissions) -> Iterator[Row]:
+    """Yields the rows of a table; `omissions` decides about lines that cannot be read.
+
+    Raises:
+        InputError: a column is not there, or a cell holds no text; names the line.
+    """
+    table = Table(path, columns, omissions)
+    keys, choices = table.keys(columns.texts), table.keys(columns.choices)
+    for number, row in table:
+        cells = row if isinstance(row, dict) else dict(zip(
+            table.names or map(str, range(len(row))), row))
+        texts = [cells.get(key) if isinstance(row, dict) else row[key]
+                 for key in (*keys, *choices)]
+        if not all(isinstance(text, str) for text in texts):
+            omissions.add_malformed(f"{path}, line {number}", "has no text in a column of texts")
+            continue
+        if choices:
+            context, *beginning = texts[:len(keys)]
+            texts = [context, *(" ".join([*beginning, text]) for text in texts[len(keys):])]
+        yield Row(number, texts[0] if len(texts) == 1 else tuple(texts), cells)
+
+
+def pieces(rows: Iterable[Row], path: str) -> Iterator[list[Row]]:
+    """Yields rows in lists; each row alone where someone types them."""
+    rows = iter(rows)
+    size = 1 if path == STANDARD and sys.stdin.isatty() else _PIECE
+    while piece := list(itertools.islice(rows, size)):
+        yield piece
+
+
+@contextlib.contextmanager
+def open_output(path: str) -> Iterator[typing.TextIO]:
+    """Opens a file, which is whole or absent afterwards, or standard output."""
+    if path == STANDARD:
+        yield sys.stdout
+    else:
+        with write_aside(path, newline="") as file:
+            yield file
+
+
+def writer(form: str, file: typing.TextIO) -> Callable[[Row, dict], None]:
+    """Returns the function that writes a prediction in a format: as the first thing that it says in
+    `lines`, beside the cells of its row in tables, and in `jsonl` as "prediction" of the object."""
+    if form == "lines":
+        return lambda row, prediction: print(headline(prediction), file=file)
+    if form == "jsonl":
+        return lambda row, prediction: print(json.dumps(
+            {**row.cells, "prediction": prediction}, ensure_ascii=False), file=file)
+    return _Cells(form, file)
+
+
+def headline(prediction: dict) -> str:
+    """Returns what a prediction says first, in one line."""
+    name = next((name for name in _HEADLINES if name in prediction), next(iter(prediction)))
+    value = prediction[name]
+    if name == "masks":
+        value = [guesses[0]["text"].strip() for guesses in value]
+    return re.sub(r"\s+", " ", _cell(value, "," if name == "labels" else " "))
+
+
+class _Cells:
+    """Writes a table whose first line names its columns."""
+
+    def __init__(self, form, file):
+        self._names = None
+        if form == "csv":
+            self._write = csv.writer(file, lineterminator="\n").writerow
+        else:
+            self._write = lambda cells: print(
+                *(re.sub(r"[\t\r\n]+", " ", cell) for cell in cells), sep="\t", file=file)
+
+    def __call__(self, row, prediction):
+        found = {f"predicted_{name}": value for name, value in _flat(prediction).items()}
+        cells = {str(name): _cell(value) for name, value in {**row.cells, **found}.items()}
+        if self._names is None:
+            self._names = list(cells)
+            self._write(self._names)
+        self._write([cells.get(name, "") for name in self._names])
+
+
+def _flat(prediction):
+    """Returns a prediction without dicts in it: {"probabilities": {"a": 1}} is
+    {"probabilities_a": 1}."""
+    return {f"{name}_{key}" if key is not None else name: part
+            for name, value in prediction.items()
+            for key, part in (value.items() if isinstance(value, dict) else [(None, value)])}
+
+
+def _cell(value, separator=" "):
+    """Returns a value in a cell; a list of texts or numbers with a separator between them."""
+    if isinstance(value, (list, tuple)):
+        if any(isinstance(part, (list, dict)) for part in value):
+            return json.dumps(value, ensure_ascii=False)
+        return separator.join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def locate(piece: list[Row], name: str) -> Callable[[int], str]:
+    """Returns the function that names the place of an example of a piece in errors."""
+    return lambda index: f"{name}, line {piece[index].line}"
+
+
+def check_output(path: str, inputs: str) -> None:
+    """Raises InputError if the output would replace the input while it is read."""
+    if path != STANDARD and os.path.exists(path) and os.path.exists(inputs) and os.path.samefile(
+            path, inputs):
+        raise InputError(f"--output_file: {path} is the input too; name another file.")

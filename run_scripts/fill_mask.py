@@ -1,0 +1,105 @@
+"""Asks a pre-trained model for the words behind masks, the next sentence, or how likely a text is.
+
+    bert-fill-mask --init_checkpoint=run --text="The [MASK] is open."
+    bert-fill-mask --init_checkpoint=run --input_file=lines.txt --output_file=guesses.jsonl
+
+Without --text each line of standard input is a text, or two with " ||| " between them. The model is
+the output of bert-run-pretraining or a checkpoint of any format with its masked LM.
+"""
+
+import dataclasses
+import json
+import os
+import sys
+import typing
+from collections.abc import Callable
+
+import bert_tf
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import STANDARD, make_folder, shown_name
+from bert_tf.flags import REQUIRED, option
+from run_scripts import example_files
+from run_scripts.example_files import Row
+
+_ASKS = ("masks", "next_sentence", "pseudo_perplexity")
+
+
+@dataclasses.dataclass
+class FillMaskFlags:
+    """The model, the texts, and what is asked about them."""
+
+    init_checkpoint: str = option(
+        REQUIRED, "The --output_dir of run_pretraining, or a folder or file of any format that "
+        "convert_checkpoint reads.")
+    text: str = option("", "One text; instead of --input_file.")
+    input_file: str = option(STANDARD, "Texts, one a line, plain or .gz; - is standard input.")
+    output_file: str = option(STANDARD, "The file to write; - is standard output. One that ends in "
+                              ".jsonl has a JSON object a line.")
+    ask: str = option(
+        "masks", "masks: the likeliest tokens in the place of each mask. next_sentence: the "
+        "probability that the second text of a line follows the first. pseudo_perplexity: "
+        "exp(-mean log p) of a text's tokens, each masked in turn.", choices=_ASKS)
+    top_k: int = option(5, "Number of tokens for each mask.", least=1)
+    mask: str | None = option(
+        None, "What stands in a mask's place. Default: [MASK], or the vocabulary's own token, such "
+        "as <mask>.")
+    output_format: str | None = option(
+        None, "lines: to read. jsonl: a JSON object a line. Default: by the ending of "
+        "--output_file, else lines.", choices=("lines", "jsonl"))
+    vocab_file: str | None = option(None, "The model's vocabulary, if it isn't beside the model.")
+    do_lower_case: bool | None = option(
+        None, "Whether to lower-case the text and drop accents. Default: as in the model's folder, "
+        "or as its vocabulary suggests.")
+    batch_size: int = option(32, "Sequences that the model reads at a time.", least=1)
+
+
+def asked(job: FillMaskFlags, fill) -> Callable[[list, Callable[[int], str]], list]:
+    """Returns the function that answers a list of texts, as --ask says."""
+    if job.ask == "masks":
+        return lambda texts, where: [answer["masks"] for answer in fill.stream(
+            texts, job.top_k, where)]
+    return getattr(fill, job.ask)
+
+
+def shown(row: Row, answer: typing.Any) -> str:
+    """Returns an answer as people read it: a number, or a line for each mask under the text."""
+    if isinstance(answer, float):
+        return f"{answer:.6g}"
+    return "\n".join([row.cells["text"], *("    " + ", ".join(
+        f"{guess['text'].strip()} {guess['probability']:.1%}" for guess in mask)
+        for mask in answer)])
+
+
+def main(job: FillMaskFlags) -> None:
+    """Opens the model, then answers."""
+    if job.text and job.input_file != STANDARD:
+        raise InputError("give --text or --input_file, not both.")
+    if job.input_file != STANDARD and not os.path.isfile(job.input_file):
+        raise InputError(f"--input_file: there is no file {job.input_file}.")
+    example_files.check_output(job.output_file, job.input_file)
+    make_folder(os.path.dirname(job.output_file), "output_file")
+    form = job.output_format or example_files.format_of(job.output_file)
+    fill = bert_tf.FillMask(job.init_checkpoint, job.batch_size, vocab_file=job.vocab_file,
+                            do_lower_case=job.do_lower_case, mask=job.mask)
+    answer = asked(job, fill)
+    if not job.text and job.input_file == STANDARD and sys.stdin.isatty():
+        print("a text a line, then Enter; Ctrl-D ends", file=sys.stderr)
+    rows = (example_files.text_rows([(1, job.text)]) if job.text
+            else example_files.read_texts(job.input_file))
+    name = "--text" if job.text else shown_name(job.input_file)
+    with example_files.open_output(job.output_file) as file:
+        for piece in example_files.pieces(rows, job.input_file):
+            found = answer([row.texts for row in piece], example_files.locate(piece, name))
+            for row, value in zip(piece, found):
+                print(shown(row, value) if form == "lines" else json.dumps(
+                    {**row.cells, job.ask: value}, ensure_ascii=False), file=file)
+            file.flush()
+
+
+def run() -> None:
+    flags.run(main, FillMaskFlags)
+
+
+if __name__ == "__main__":
+    run()

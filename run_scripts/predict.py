@@ -1,0 +1,109 @@
+"""Predicts with a fine-tuned model, from a file or standard input to another.
+
+    bert-predict --init_checkpoint=mail --input_file=new.csv --text_a_column=body \\
+        --output_file=new_predicted.csv
+    echo "Where do I pay?" | bert-predict --init_checkpoint=mail
+
+Files that end in .tsv, .csv or .jsonl are tables, whose output has the columns of the input and
+those of the prediction. Everything else has an example a line, with " ||| " between its texts; the
+output has the label, number, tags, choice, answer or text of each. --input_format names the format
+of standard input. Memory does not grow with the input.
+"""
+
+import dataclasses
+import os
+
+import bert_tf
+from bert_tf import flags
+from bert_tf.errors import InputError
+from bert_tf.files import STANDARD, make_folder, shown_name
+from bert_tf.flags import REQUIRED, option
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.rows import Omissions
+from run_scripts import example_files
+from run_scripts.example_files import Columns
+
+
+@dataclasses.dataclass
+class PredictFlags:
+    """The model, the examples, and where the predictions go."""
+
+    init_checkpoint: str = option(
+        REQUIRED, "The --output_dir of fine-tuning; of pre-training, for texts with [MASK].")
+    input_file: str = option(STANDARD, "The examples, plain or .gz; - is standard input.")
+    output_file: str = option(STANDARD, "The file to write; - is standard output.")
+    input_format: str | None = option(
+        None, "Format of the input. Default: by the ending of --input_file; lines, if that says "
+        "nothing.", choices=example_files.FORMATS)
+    output_format: str | None = option(
+        None, "Format of the output. Default: by the ending of --output_file, else the input's.",
+        choices=example_files.FORMATS)
+    text_a_column: str = option(
+        "", "In a table, the column of the text, by name or number from 0. Default: that of the "
+        "task's official file.")
+    text_b_column: str = option(
+        "", "Column of a second text; for a multiple choice, of the beginning that all choices "
+        "share.")
+    choice_columns: list[str] = option(
+        [], "Columns of the choices in a multiple choice, such as ending*.")
+    header: bool = option(True, "The first line of a .tsv or .csv file names the columns.")
+    skip_malformed_lines: bool = option(
+        False, "Leave out lines of a table that cannot be read. If false, the first such line is "
+        "an error.")
+    task: str | None = option(None, "The task to predict for, if the model has several.")
+    batch_size: int = option(32, "Examples that the model reads at a time.", least=1)
+
+
+def columns_of(job: PredictFlags, saved, form: str) -> Columns:
+    """Returns the columns that the flags name, or those of the model's task.
+
+    Raises:
+        InputError: neither names one.
+    """
+    texts = tuple(filter(None, (job.text_a_column, job.text_b_column)))
+    known = TASKS.get(saved.task.name) if saved else None
+    splits = [split for name, split in known.splits.items() if name.startswith("test")
+              and split.format in example_files.FORMATS] if known else []
+    if texts or not splits:
+        if not job.text_a_column:
+            raise InputError("--text_a_column must be given: the column of the text in "
+                             f"{shown_name(job.input_file)}.")
+        return Columns(texts, tuple(job.choice_columns), job.header, form)
+    return Columns(splits[0].texts, splits[0].choices, splits[0].header and job.header, form)
+
+
+def main(job: PredictFlags) -> None:
+    """Opens the model, then predicts piece by piece."""
+    form = job.input_format or example_files.format_of(job.input_file)
+    to = job.output_format or example_files.format_of(job.output_file, form)
+    example_files.check_output(job.output_file, job.input_file)
+    if job.input_file != STANDARD and not os.path.isfile(job.input_file):
+        raise InputError(f"--input_file: there is no file {job.input_file}.")
+    make_folder(os.path.dirname(job.output_file), "output_file")
+    predictor = bert_tf.Predictor(job.init_checkpoint, job.batch_size, task=job.task)
+    omissions, count = Omissions(job.skip_malformed_lines), 0
+    if form == "lines":
+        rows = example_files.read_texts(job.input_file)
+    else:
+        rows = example_files.read_table(
+            job.input_file, columns_of(job, predictor.saved_task, form), omissions)
+    with example_files.open_output(job.output_file) as file:
+        write = example_files.writer(to, file)
+        for piece in example_files.pieces(rows, job.input_file):
+            where = example_files.locate(piece, shown_name(job.input_file))
+            for row, prediction in zip(piece, predictor.predict(
+                    [row.texts for row in piece], where)):
+                write(row, prediction)
+            file.flush()
+            count += len(piece)
+    if job.output_file != STANDARD:
+        left = f", {omissions.malformed:,} lines left out" if omissions.malformed else ""
+        print(f"{job.output_file}: {count:,} predictions{left}")
+
+
+def run() -> None:
+    flags.run(main, PredictFlags)
+
+
+if __name__ == "__main__":
+    run()

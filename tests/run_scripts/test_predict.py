@@ -1,0 +1,167 @@
+"""Files and standard input through models: every format of the input and of the output."""
+
+import csv
+import gzip
+import io
+import json
+
+import pytest
+
+import bert_tf
+from bert_tf.errors import InputError
+from bert_tf.tasks.task import SavedTask
+from run_scripts import example_files, fill_mask, predict
+from run_scripts.fill_mask import FillMaskFlags
+from run_scripts.predict import PredictFlags
+from tests.processes import start_command
+from tests.test_fill_mask import CONFIG
+from tests.test_fill_mask import write as write_pretrained
+from tests.test_predictor import write
+
+TEXTS = ["ab c.", "d e", "", "b b b?"]
+
+
+@pytest.fixture(name="model", scope="module")
+def fixture_model(tmp_path_factory):
+    """A folder with a classifier, and what a Predictor answers to the texts."""
+    folder = tmp_path_factory.mktemp("model")
+    write(folder, "classification")
+    return str(folder), bert_tf.Predictor(folder)(TEXTS)
+
+
+@pytest.fixture(name="run", scope="module")
+def fixture_run(tmp_path_factory):
+    """The folder of a pre-trained model."""
+    return str(write_pretrained(tmp_path_factory.mktemp("run"), bert_tf.Learner(
+        bert_tf.BertEncoder(CONFIG), [bert_tf.MaskedLM(CONFIG),
+                                      bert_tf.SentencePrediction(CONFIG)])))
+
+
+def run(model, folder, name, content, output="out", **flags):
+    """What the command writes for a file with this content."""
+    path, out = folder / name, folder / output
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    predict.main(PredictFlags(init_checkpoint=model, input_file=str(path), output_file=str(out),
+                              **flags))
+    return out.read_text()
+
+
+@pytest.mark.parametrize("name", ["in.txt", "in.txt.gz"])
+def test_lines_give_lines(model, tmp_path, name, monkeypatch):
+    monkeypatch.setattr(example_files, "_PIECE", 3)
+    content = "".join(f"{text}\r\n" for text in TEXTS).encode()
+    if name.endswith("gz"):
+        content = gzip.compress(content)
+    assert run(model[0], tmp_path, name, content).splitlines() == [
+        said["label"] for said in model[1]]
+
+
+def test_json_lines_keep_what_they_hold(model, tmp_path):
+    rows = [{"n": number, "body": text, "label": "own"} for number, text in enumerate(TEXTS)]
+    written = run(model[0], tmp_path, "in.jsonl", "\n".join(map(json.dumps, rows)),
+                  text_a_column="body")
+    assert [json.loads(line) for line in written.splitlines()] == [
+        {**row, "prediction": said} for row, said in zip(rows, model[1])]
+
+
+@pytest.mark.parametrize("ending, delimiter", [("csv", ","), ("tsv", "\t")])
+def test_tables_get_further_columns(model, tmp_path, ending, delimiter):
+    content = io.StringIO()
+    csv.writer(content, delimiter=delimiter).writerows(
+        [["id", "body"], *([number, text] for number, text in enumerate(TEXTS))])
+    written = run(model[0], tmp_path, f"in.{ending}", content.getvalue(), text_a_column="1")
+    for row, text, said in zip(csv.DictReader(io.StringIO(written), delimiter=delimiter), TEXTS,
+                               model[1], strict=True):
+        assert row["body"] == text and row["predicted_label"] == said["label"]
+        assert float(row["predicted_probabilities_yes"]) == said["probabilities"]["yes"]
+    # A table without names, as lines of another kind.
+    lines = run(model[0], tmp_path, f"more.{ending}", f"x{delimiter}d e\n", "out.jsonl",
+                text_a_column="-1", header=False)
+    assert json.loads(lines) == {"0": "x", "1": "d e", "prediction": model[1][1]}
+
+
+def test_the_official_columns_of_a_task_need_no_flag(tmp_path):
+    write(tmp_path / "model", "regression")
+    saved = SavedTask.read(str(tmp_path / "model"))
+    object.__setattr__(saved.task, "name", "sts-b")
+    saved.write(str(tmp_path / "model"))
+    written = run(str(tmp_path / "model"), tmp_path, "test.tsv",
+                  "index\tsentence1\tsentence2\n7\ta\tb c\n")
+    assert written.splitlines()[0] == "index\tsentence1\tsentence2\tpredicted_value"
+    said = bert_tf.Predictor(tmp_path / "model")(("a", "b c"))["value"]
+    assert written.splitlines()[1] == f"7\ta\tb c\t{said}"
+
+
+@pytest.mark.parametrize("prediction, line", [
+    ({"labels": ["a", "b"], "probabilities": {}}, "a,b"), ({"value": 1.5}, "1.5"),
+    ({"words": ["x", "y"], "tags": ["O", "B-LOC"], "entities": [{}]}, "O B-LOC"),
+    ({"choice": 1, "probabilities": [0.2, 0.8]}, "1"), ({"text": "a\nb"}, "a b"),
+    ({"answer": "a  b", "probability": 1.0, "n_best": [{"text": "a"}]}, "a b"),
+    ({"masks": [[{"text": " door"}, {"text": "x"}], [{"text": "open"}]]}, "door open")])
+def test_each_kind_says_one_thing_in_a_line(prediction, line):
+    assert example_files.headline(prediction) == line
+
+
+@pytest.mark.parametrize("name, content, flags, part", [
+    ("in.csv", "a,b\n1,2\n3\n", {"text_a_column": "a"}, "in.csv, line 3 has 1 columns"),
+    ("in.jsonl", '{"a": "x"}\n{"a": 1}\n', {"text_a_column": "a"},
+     "in.jsonl, line 2 has no text in a column of texts"),
+    ("in.txt", "a\nb ||| c ||| d\n", {}, r"in.txt, line 2 has 3 text\(s\); give a text"),
+    ("in.tsv", "a\nb\n", {}, "--text_a_column must be given: the column of the text in .*in.tsv"),
+    ("in.tsv", "a\nb\n", {"text_a_column": "c"}, "no column 'c'; its columns are a"),
+    ("in.txt", "a\n", {"output": "in.txt"}, "in.txt is the input too; name another file"),
+    ("in.txt", "a\n\xff".encode("latin-1"), {}, "in.txt, line 2, byte 1 is not UTF-8")])
+def test_what_cannot_be_read_is_named_and_nothing_half_written_stays(
+        model, tmp_path, name, content, flags, part):
+    with pytest.raises(InputError, match=part):
+        run(model[0], tmp_path, name, content, **flags)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_bad_lines_may_be_left_out(model, tmp_path, capsys):
+    written = run(model[0], tmp_path, "in.tsv", "body\nd e\na\tb\n", text_a_column="body",
+                  skip_malformed_lines=True)
+    assert len(written.splitlines()) == 2
+    assert capsys.readouterr().out.endswith("out: 1 predictions, 1 lines left out\n")
+
+
+def test_standard_input_to_standard_output(model, tmp_path):
+    (tmp_path / "in").write_text('{"body": "d e"}\n')
+    said = start_command("run_scripts.predict", {
+        "init_checkpoint": model[0], "input_format": "jsonl", "text_a_column": "body"},
+        f"import os; os.dup2(os.open({str(tmp_path / 'in')!r}, os.O_RDONLY), 0)").finish()
+    assert json.loads(said.splitlines()[-1]) == {"body": "d e", "prediction": model[1][1]}
+
+
+def test_a_pre_trained_model_predicts_masks(run, tmp_path):
+    (tmp_path / "in.txt").write_text("a [MASK]\n")
+    predict.main(PredictFlags(init_checkpoint=run, input_file=str(tmp_path / "in.txt"),
+                              output_file=str(tmp_path / "out.jsonl")))
+    written = json.loads((tmp_path / "out.jsonl").read_text())["prediction"]
+    assert written == bert_tf.FillMask(run)("a [MASK]") == bert_tf.Predictor(run)("a [MASK]")
+
+
+def test_what_is_asked_of_a_pre_trained_model(run, tmp_path, capsys):
+    fill = bert_tf.FillMask(run)
+    (tmp_path / "in.txt").write_text("a [MASK] c\nb ||| [MASK] c\n")
+    fill_mask.main(FillMaskFlags(init_checkpoint=run, input_file=str(tmp_path / "in.txt"), top_k=2))
+    first, guesses, *_ = capsys.readouterr().out.splitlines()
+    best = fill("a [MASK] c", top_k=2)["masks"][0]
+    assert first == "a [MASK] c" and guesses == "    " + ", ".join(
+        f"{guess['text']} {guess['probability']:.1%}" for guess in best)
+    fill_mask.main(FillMaskFlags(init_checkpoint=run, text="a ||| b", ask="next_sentence"))
+    fill_mask.main(FillMaskFlags(init_checkpoint=run, text="a b", ask="pseudo_perplexity",
+                                 output_format="jsonl"))
+    out = capsys.readouterr().out.splitlines()
+    assert float(out[0]) == pytest.approx(fill.next_sentence(("a", "b")), rel=1e-5)
+    assert json.loads(out[1]) == {"text": "a b", "pseudo_perplexity": fill.pseudo_perplexity("a b")}
+
+
+@pytest.mark.parametrize("flags, part", [
+    ({"text": "a"}, r"--text, line 1 has no \[MASK\]"),
+    ({"text": "a", "input_file": "b"}, "give --text or --input_file, not both"),
+    ({"input_file": "absent"}, "--input_file: there is no file absent"),
+    ({"text": "a", "ask": "next_sentence"}, "--text, line 1 must be a tuple of two texts")])
+def test_what_cannot_be_asked_is_named(run, flags, part):
+    with pytest.raises(InputError, match=part):
+        fill_mask.main(FillMaskFlags(init_checkpoint=run, **flags))
