@@ -14,7 +14,6 @@ vectors, and B the width of one with two of width H. The weights of recurrent ne
 uses for the letters whose sizes are not in a configuration.
 """
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -118,48 +117,6 @@ def is_range(name: str) -> bool:
 def head(name: str) -> str:
     """The head, or the part of the encoder, that a name belongs to."""
     return name.split("/")[0]
-
-
-def sizes(config: EncoderConfig, name: str = "") -> dict[str, int | None]:
-    """The number for each letter; None where the configuration doesn't give it.
-
-    Args:
-        name: ours of the weight whose shape is asked for; heads and units may be cut from its layer
-            alone.
-    """
-    found = {"V": config.vocab_size, "T": config.type_vocab_size, "M": config.task_types,
-             "P": config.max_position_embeddings, "E": config.embedding_width,
-             "H": config.hidden_size, "I": config.intermediate_size,
-             "N": config.num_attention_heads,
-             "D": config.head_size, "A": config.learned_heads * config.head_size,
-             "Z": config.num_attention_heads * config.head_size,
-             "O": getattr(config, "relative_attention_num_buckets", None),
-             "X": config.prediction_width, "Y": config.prediction_width - config.embedding_width,
-             "S": getattr(config, "transformed_size", None),
-             "J": 2 * config.hidden_size, "L": config.depth, "1": 1, "2": 2,
-             **dict.fromkeys("CFUGKQRWB")}
-    if config.is_pruned and (layer := re.match(r"encoder/layer_(\d+)/", name)):
-        number = int(layer[1])
-        if "/attention/" in name:
-            heads = len(config.kept_heads(number))
-            found |= {"N": heads, **dict.fromkeys("AZ", heads * config.head_size)}
-        else:
-            found["I"] = config.feed_forward_size(number)
-    return found
-
-
-def numbers(name: str, config: EncoderConfig) -> list[int]:
-    """The numbers of the layers that have the weight `name`, a key of `shapes`, of their own; [0]
-    where `name` has no "{i}"."""
-    if "{i}" not in name:
-        return [0]
-    stacks = getattr(config, "stacks", {})
-    if head(name) in stacks:
-        return list(range(stacks[head(name)]))
-    attentions, feed_forwards = zip(*config.layer_weights)
-    if "/attention/self/" in name and config.pruned_heads:
-        attentions = tuple(i for i in attentions if config.kept_heads(i))
-    return sorted(set(attentions if "/attention/" in name else feed_forwards))
 
 
 def numbered(name: str, number: int, config: EncoderConfig) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.checkpoints import names
 from bert_tf.config import EncoderConfig, read_config
+from bert_tf.config.sizes import numbers
 from bert_tf.tokenization import find_vocabulary
 
 # The configuration beside the weights in Google's folders, and in similar ones.
@@ -114,7 +115,7 @@ class Format:
                 for our_prefix, their_prefix, endings in rows
                 for end, their_end, *layout in endings
                 for ours, theirs in [(our_prefix + end, their_prefix + their_end)]
-                if ours in shapes for i in names.numbers(ours, config)]
+                if ours in shapes for i in numbers(config, ours)]
 
     def reason_to_ignore(self, name: str) -> str | None:
         """Returns the reason why the tensor `name` isn't needed, or None if it is."""

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.rules import Format, Source, Tensor
 from bert_tf.config import EncoderConfig
+from bert_tf.config.sizes import letters
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES
 from bert_tf.tokenization import Tokenizer, open_tokenizer
@@ -149,7 +150,7 @@ def translate(source: Source, config: EncoderConfig) -> Weights:
     for name, tensor in source.tensors.items():
         rule, reason = by_name.get(name), source.table.reason_to_ignore(name)
         if rule:
-            sizes = {**names.sizes(config, rule.ours), "C": labels.get(names.head(rule.ours))}
+            sizes = {**letters(config, rule.ours), "C": labels.get(names.head(rule.ours))}
             if names.head(rule.ours) in on_lstms:
                 sizes["H"] = None
             check(tensor, [sizes[letter] for letter in rule.their_shape], source.file)
@@ -179,7 +180,7 @@ def to_table(weights: Weights, table: Format) -> dict[str, Tensor]:
     for rule in table.rules(weights.config):
         if rule.ours in weights.tensors:
             tensor = weights.tensors[rule.ours]
-            sizes = {**names.sizes(weights.config, rule.ours),
+            sizes = {**letters(weights.config, rule.ours),
                      **dict(zip(rule.shape, tensor.shape))}
             result[rule.theirs] = rule.convert(
                 tensor, tuple(sizes[letter] for letter in rule.their_shape))

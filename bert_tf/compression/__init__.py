@@ -8,8 +8,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "augmentation": ["MarkingTokenizer", "RandomWords", "random_words"],
     "in_step": ["InStep"],
-    "student": ["Student", "make_terms"],
-    "multitask_student": ["MultiTaskStudent"],
+    "student": ["MultiTaskStudent", "Student", "make_terms"],
     "soft_targets": ["AnswerObjective", "Patience", "SoftTargets"],
     "cutting": ["cut", "dead_heads"],
     "importance": ["importance", "normalised", "order_of", "steps_of"],

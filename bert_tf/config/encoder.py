@@ -126,18 +126,6 @@ class EncoderConfig(BertSizes):
                              "must be first_token_relu.")
         settle(self)
 
-    @property
-    def num_weights(self) -> int:
-        """The number of weights in the encoder's matrices, which are nearly all."""
-        tables = (self.vocab_size + self.max_position_embeddings + self.segment_types
-                  + self.task_types)
-        width, hidden = self.embedding_width, self.hidden_size
-        attentions, feed_forwards = map(set, zip(*self.layer_weights))
-        return (tables * width + hidden * (
-            4 * self.head_size * sum(len(self.kept_heads(i)) for i in attentions)
-            + 2 * sum(map(self.feed_forward_size, feed_forwards))
-            + (width if self.projects else 0) + (hidden if self.has_pooler else 0)))
-
     def kept_heads(self, number: int) -> list[int]:
         """The remaining heads of the attention `number`, by their original numbers."""
         pruned = dict(self.pruned_heads).get(number, ())

@@ -37,7 +37,6 @@ class GPTConfig(Sizes):
 
     directionality = "left_to_right"
     truncates_initializer, has_tied_lm = False, True
-    num_weights = EncoderConfig.num_weights
 
     def __post_init__(self):
         super().__post_init__()

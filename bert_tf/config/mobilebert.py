@@ -123,23 +123,6 @@ class MobileBertConfig(BertSizes):
         """The width of one attention head."""
         return self.inner_size // self.num_attention_heads
 
-    @property
-    def num_weights(self) -> int:
-        """The number of all weights, without heads, as the paper counts them."""
-        hidden, inner, norm = self.hidden_size, self.inner_size, 2
-        bottleneck = (hidden + 1 + norm) * inner
-        layer = (2 * (self.query_size + 1) * inner + (self.value_size + 1) * inner
-                 + (inner + 1 + norm) * inner + self.num_feedforward_networks * (
-                     (inner + 1) * self.intermediate_size
-                     + (self.intermediate_size + 1 + norm) * inner))
-        if self.use_bottleneck:
-            layer += bottleneck * (1 + self.has_query_bottleneck) + (inner + 1 + norm) * hidden
-        transformed = (self.transformed_size + 1) * hidden if self.transformed_size else 0
-        tables = (self.max_position_embeddings + self.type_vocab_size + norm) * hidden
-        pooler = (hidden + 1) * hidden if self.has_pooler else 0
-        return (self.vocab_size * self.embedding_width + transformed + tables
-                + self.num_hidden_layers * layer + pooler)
-
     def weights(self) -> dict[str, str]:
         query, value = ("A" if size == self.inner_size else "H"
                         for size in (self.query_size, self.value_size))

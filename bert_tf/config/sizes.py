@@ -1,7 +1,9 @@
 """The configuration of a network: a JSON file of sizes, or the name of a published size."""
 
 import dataclasses
+import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -118,6 +120,7 @@ class Sizes:
     has_segments = True
     embedding_size = num_hidden_groups = quantisation = _ABSENT
     pruned_heads = _NOTHING
+    stacks: ClassVar[Any] = MappingProxyType({})
     shared_parts, pooler_type, directionality = "all", "first_token", "bidi"
     # All have these.
     hidden_size = num_hidden_layers = model_type = _ABSENT
@@ -222,6 +225,10 @@ class Sizes:
         """
         raise NotImplementedError
 
+    @property
+    def num_weights(self) -> int:
+        """The number of the network's weights; 0 where the configuration doesn't give a shape."""
+        return count_weights(self)
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes the file that `from_json_file` reads, whole or not at all."""
@@ -306,3 +313,59 @@ def check_weights(config):
     if config.num_weights > _MOST_WEIGHTS:
         raise InputError(f"these sizes make {config.num_weights:,} weights, more than any BERT's "
                          f"({_MOST_WEIGHTS:,}).")
+
+
+def letters(config: Any, name: str = "") -> dict[str, int | None]:
+    """The number for each letter of `checkpoints.names`; None where the configuration doesn't give
+    it.
+
+    Args:
+        name: of the weight whose shape is asked for; heads and units may be cut from its layer
+            alone.
+    """
+    found = {
+        "V": config.vocab_size, "T": config.type_vocab_size, "M": config.task_types,
+        "P": config.max_position_embeddings, "E": config.embedding_width, "H": config.hidden_size,
+        "I": config.intermediate_size, "N": config.num_attention_heads, "D": config.head_size,
+        "A": config.learned_heads * config.head_size, "Z": config.attention_width,
+        "O": getattr(config, "relative_attention_num_buckets", None),
+        "X": config.prediction_width, "Y": config.prediction_width - config.embedding_width,
+        "S": getattr(config, "transformed_size", None), "J": 2 * config.hidden_size,
+        "L": config.depth, "1": 1, "2": 2, **dict.fromkeys("CFUGKQRWB")}
+    if config.is_pruned and (layer := re.match(r"encoder/layer_(\d+)/", name)):
+        number = int(layer[1])
+        if "/attention/" in name:
+            heads = len(config.kept_heads(number))
+            found |= {"N": heads, **dict.fromkeys("AZ", heads * config.head_size)}
+        else:
+            found["I"] = config.feed_forward_size(number)
+    return found
+
+
+def numbers(config: Any, name: str) -> list[int]:
+    """The numbers of the layers that have the weight `name`, a key of `Sizes.weights`, of their
+    own; [0] where `name` has no "{i}"."""
+    if "{i}" not in name:
+        return [0]
+    stack = name.split("/")[0]
+    if stack in config.stacks:
+        return list(range(config.stacks[stack]))
+    attentions, feed_forwards = zip(*config.layer_weights)
+    if "/attention/self/" in name and config.pruned_heads:
+        attentions = tuple(i for i in attentions if config.kept_heads(i))
+    return sorted(set(attentions if "/attention/" in name else feed_forwards))
+
+
+def count_weights(config: Any) -> int:
+    """The number of a network's weights; 0 where the configuration doesn't give a shape."""
+    total, known = 0, letters(config)
+    for name, shape in config.weights().items():
+        kind, _, axes = shape.rpartition(" ")
+        for number in numbers(config, name):
+            if config.is_pruned:
+                known = letters(config, name.replace("{i}", str(number)))
+            sizes: list[Any] = [known[axis] for axis in axes]
+            if None in sizes:
+                return 0
+            total += math.prod(sizes) * (1 + (kind == "norm")) + sizes[-1] * (kind == "dense")
+    return total

@@ -129,7 +129,7 @@ class T5Config(Sizes):
         return self.num_decoder_layers or self.num_layers
 
     @property
-    def stacks(self) -> dict[str, int]:
+    def stacks(self) -> dict[str, int]:     # type: ignore[override]
         """The number of layers of each stack, by its name."""
         return {**({"encoder": self.num_layers} if self.has_encoder else {}),
                 "decoder": self.decoder_layers}
@@ -138,19 +138,6 @@ class T5Config(Sizes):
     def logit_scale(self) -> float:
         """By what the decoder's output is multiplied before the table of words predicts."""
         return self.d_model**-0.5 if self.tie_word_embeddings else 1.0
-
-    @property
-    def num_weights(self) -> int:
-        """The number of weights of the network."""
-        width, attention = self.d_model, 4 * self.d_model * self.attention_width
-        feed_forward = width * self.d_ff * (3 if self.is_gated else 2)
-        tables = self.vocab_size * width * (1 if self.tie_word_embeddings else 2)
-        biases = self.num_heads * self.relative_attention_num_buckets + width     # and a norm
-        reading = int(self.has_encoder)
-        decoder = self.decoder_layers * (
-            (1 + reading) * (attention + width) + feed_forward + width)
-        encoder = reading * self.num_layers * (attention + feed_forward + 2 * width)
-        return tables + biases * len(self.stacks) + encoder + decoder
 
     # What code for all networks calls them.
     hidden_size = embedding_width = property(lambda self: self.d_model)

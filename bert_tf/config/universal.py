@@ -71,12 +71,6 @@ class UniversalConfig(Sizes):
         check_sizes(self)
 
     @property
-    def num_weights(self) -> int:
-        """The number of weights in the matrices, which are nearly all."""
-        return self.hidden_size * (self.vocab_size + self.type_vocab_size + self.depth
-                                   + 5 * self.hidden_size + 2 * self.intermediate_size)
-
-    @property
     def halts(self) -> bool:
         """Returns whether each position ends by itself."""
         return self.recurrence_type == "act"

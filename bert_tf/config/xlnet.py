@@ -78,15 +78,6 @@ class XLNetConfig(Sizes):
                 raise InputError(f"{name} must be a whole number from {least} to {_LONGEST:,}, "
                                  f"not {value!r}.")
 
-    @property
-    def num_weights(self) -> int:
-        """The number of weights of the network, without its summary of a sequence."""
-        width, attention = self.d_model, self.attention_width
-        layer = (5 * width * attention + 2 * attention + 4 * width
-                 + 2 * width * self.d_inner + self.d_inner + width)
-        biases = 3 * attention * (self.n_layer if self.untie_r else 1)
-        return (self.vocab_size + 1) * width + self.n_layer * layer + biases
-
     # What code for all networks calls them.
     hidden_size = embedding_width = property(lambda self: self.d_model)
     intermediate_size = property(lambda self: self.d_inner)

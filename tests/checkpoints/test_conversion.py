@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 from bert_tf import checkpoints
 from bert_tf.checkpoints import Changes, convert, names
 from bert_tf.checkpoints.weights import variables
+from bert_tf.config.sizes import letters, numbers
 from bert_tf.errors import InputError
 from bert_tf.heads import MAX_LSTMS
 from bert_tf.networks.encoder import BertEncoder
@@ -89,7 +90,7 @@ def test_our_names_are_those_of_the_model():
                                 hidden_size=4, pairs=True),
         StepClassification(config, 3), StochasticAnswer(config, 3),
         *(make(config) for make in HEADS.values())])
-    sizes = {letter: size or 0 for letter, size in names.sizes(config).items()}
+    sizes = {letter: size or 0 for letter, size in letters(config).items()}
     ours = {name.replace("{i}", str(i)): tuple(sizes[letter] for letter in shape)
             for name, shape in names.shapes(config).items()
             # No form of the first head has all of its weights, and the others are of networks of
@@ -97,7 +98,7 @@ def test_our_names_are_those_of_the_model():
             if names.head(name) not in ("conditional_span", "permutation_lm", "recurrent_lm",
                                         "bidirectional_lm")
             and "/bilstm/" not in name and "/extra/" not in name
-            for i in names.numbers(name, config)}
+            for i in numbers(config, name)}
     held = variables(learner)
     assert ours.keys() == held.keys()
     for name, shape in ours.items():

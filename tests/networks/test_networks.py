@@ -10,6 +10,7 @@ import pytest
 from bert_tf import config, networks
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.weights import variables
+from bert_tf.config.sizes import letters, numbers
 from bert_tf.data.records.features import KNOWN
 
 
@@ -95,10 +96,10 @@ def test_the_table_of_names_has_the_variables_of_a_network(name, sizes):
     known = {}
     for row, shape in names.shapes(sizes).items():
         if names.head(row) in (*names.NETWORK, "pooler"):
-            for i in names.numbers(row, sizes):
+            for i in numbers(sizes, row):
                 ours = names.numbered(row, i, sizes)
-                letters = names.sizes(sizes, ours)
-                known[ours] = tuple(letters[letter] for letter in shape)
+                found = letters(sizes, ours)
+                known[ours] = tuple(found[letter] for letter in shape)
     held = {ours: tuple(variable.shape)
             for ours, variable in variables(networks.build(sizes)).items()}
     assert known.keys() == held.keys()

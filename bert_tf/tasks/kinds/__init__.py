@@ -4,8 +4,7 @@ import lazy_loader
 
 # Kinds by file; a new kind is a file and a row.
 CLASSES = {
-    "sentence": ["Classification", "MultiLabel", "Regression", "MultipleChoice"],
-    "similarity": ["Similarity"],
+    "sentence": ["Classification", "MultiLabel", "Regression", "MultipleChoice", "Similarity"],
     "ranking": ["Ranking"],
     "tagging": ["Tagging"],
     "span": ["Span"],

@@ -191,6 +191,29 @@ def write_submission(folder: str, task, split: str, predictions) -> str | None:
     return path
 
 
+class Similarity(Classification):
+    """One label of two texts without order, which a left-to-right model reads in both orders
+    (Radford et al. 2018, section 3.3). A record holds a sequence for each order; the head reads the
+    sum of both outputs."""
+
+    name, title = "similarity", "classification of pairs in both orders"
+    features = FINETUNING["multiple_choice"]
+    texts = (2, 2, "a tuple of two texts")
+
+    def _head(self, task, options):
+        return "classification", {"num_labels": len(task.labels), "orders": 2}
+
+    def encode(self, task, examples, tokenizer, max_seq_length, options=None):
+        pairs = [pair for e in examples for pair in (e.texts, e.texts[::-1])]
+        features, is_cut = encode_pairs(pairs, tokenizer, max_seq_length)
+        features = {name: rows.reshape(len(examples), -1) for name, rows in features.items()}
+        return (with_label_ids(features, examples, self.label_dtype),
+                int(is_cut.reshape(len(examples), -1).any(1).sum()))
+
+    def num_choices(self, example):
+        return 2
+
+
 class MultipleChoice(LabelledKind):
     """The number of the right choice, from 0. An example's texts are the context and the choices;
     its record holds a sequence for each choice. With the option `max_qa_length` choices keep their
