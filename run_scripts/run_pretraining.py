@@ -15,7 +15,7 @@ the same --output_dir; the optimizer is carried over:
 import functools
 import os
 
-from bert_tf import checkpoints, data, flags, training
+from bert_tf import checkpoints, data, flags, networks, training
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
@@ -33,9 +33,11 @@ from run_scripts.pretraining.records import (
 
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
-    """Gives a new run the weights of --init_checkpoint."""
+    """Gives a new run the weights of --init_checkpoint, or those of --first_weights."""
     resume = training.resume
     path = job.init_checkpoint
+    if job.first_weights == "neighbours":
+        _look_at_neighbours(trainer.learner, run.seed, path)
     found = resume.checkpoints(path)[-1:] if os.path.isdir(path) else (
         [path] if resume.is_checkpoint(path) else [])
     if found and job.carry_optimizer:
@@ -52,6 +54,22 @@ def initialize(run: "training.Run", trainer: "training.Trainer", job: Pretrainin
                          "first or give --init_checkpoint.")
     if found:
         print(f"initial weights from {found[0]}, at step {run.step:,}", flush=True)
+
+
+def _look_at_neighbours(learner, seed, path):
+    """Gives the encoder, and a generator, first weights that look at neighbours."""
+    if path:
+        raise InputError(f"--first_weights=neighbours and --init_checkpoint={path} both say with "
+                         "which weights to begin; give one of them.")
+    if type(learner.encoder) is not networks.BertEncoder:
+        raise InputError("--first_weights=neighbours is for BERT's own encoder, not for a "
+                         f"{type(learner.encoder).__name__}; leave it out.")
+    networks.first_weights.look_at_neighbours(learner.encoder, seed)
+    generator = getattr(learner, "generator", None)
+    if generator not in (None, learner.encoder):
+        networks.first_weights.look_at_neighbours(
+            generator, seed, generator.embeddings is not learner.encoder.embeddings)
+    print("first weights: heads look at neighbouring tokens", flush=True)
 
 
 def main(job: PretrainingFlags, settings: TrainSettings,
@@ -164,6 +182,8 @@ def _noticed(job, stack, records):
     """The settings, by flag, that neither the learner nor the records describe."""
     found = {name: getattr(stack, name) for name in ("stack_new_layers", "stack_optimizer")
              if stack.stack_layers}
+    if job.first_weights != "original":
+        found["first_weights"] = job.first_weights
     if isinstance(records, data.PackedRecords):     # draws other dropout
         found["pack"] = True
     is_ordered = "is_masked" in records.format.names

@@ -14,7 +14,8 @@ NETWORKS = {"EncoderConfig": "BertEncoder", "FixedPatternConfig": "FixedPatternE
             "BiLstmConfig": "BiLstm", "XLNetConfig": "XLNet", "MobileBertConfig": "MobileBert"}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, submod_attrs={"bilstm": ["BiLstm"], "elmo": ["Elmo"],
+    __name__, submodules=["first_weights"],
+    submod_attrs={"bilstm": ["BiLstm"], "elmo": ["Elmo"],
                             "encoder": ["BertEncoder", "pool"],
                             "fixed_patterns": ["FixedPatternEncoder"], "gpt": ["GPT"],
                             "memory": ["check_memory"],

@@ -51,6 +51,11 @@ class Run:
         """Steps taken so far."""
         return int(self._trainer.step.numpy())
 
+    @property
+    def seed(self) -> int:
+        """The seed of all that the run draws."""
+        return self._settings.random_seed
+
     def resume(self) -> bool:
         """Resumes from the newest intact checkpoint of the folder; returns False if there is none.
         """

@@ -40,6 +40,12 @@ class PretrainingFlags:
     init_checkpoint: str = option(
         "", "Weights to begin with: a folder of Google's or Hugging Face's format, or a training "
         "checkpoint of another run (its file or --output_dir).")
+    first_weights: str = option(
+        "original", "Weights of a new run without --init_checkpoint. original: small random "
+        "numbers. neighbours: the heads of the two lowest layers look at neighbouring tokens from "
+        "the first step, so that a small model learns much sooner; its variables and its training "
+        "are the same.", choices=("original", "neighbours"), for_=Scope(
+            "recipes on BERT's encoder", lambda recipe: recipe.network == "BertEncoder"))
     carry_optimizer: bool = option(
         False, "With a training checkpoint as --init_checkpoint: take over the optimizer's state "
         "and the step too, to continue in another --output_dir.", rare=True)

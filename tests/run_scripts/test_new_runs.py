@@ -1,4 +1,4 @@
-"""--pack: records that share rows, from the command line."""
+"""What a new pre-training run begins with: --pack and --first_weights."""
 
 import dataclasses
 
@@ -73,3 +73,13 @@ def test_networks_that_need_a_row_for_each_record_say_so(train, monkeypatch):
     with pytest.raises(InputError, match="--pack: this network .* leave it out"):
         train("impossible", pack=True)
     assert "pack" not in train("possible")[1]["run"]
+
+
+def test_first_weights_are_a_setting_of_a_new_run(train, capsys, tmp_path):
+    values, extra = train("neighbours", first_weights="neighbours")
+    assert extra["run"]["first_weights"] == "neighbours"
+    assert "heads look at neighbouring tokens" in capsys.readouterr().out
+    train("neighbours stopped", first_weights="neighbours", stop_at_step=3)
+    assert equal((values, extra), train("neighbours stopped", first_weights="neighbours"))
+    with pytest.raises(InputError, match="--first_weights=neighbours and --init_checkpoint="):
+        train("both", first_weights="neighbours", init_checkpoint=str(tmp_path))

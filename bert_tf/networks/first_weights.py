@@ -1,0 +1,153 @@
+"""First weights with which the heads of an encoder look at neighbouring tokens from the first step.
+
+A small BERT that begins with small random weights predicts no better than the frequencies of tokens
+for its first thousand steps, until its heads have found out where neighbours are. With these first
+weights they know it. The variables, their shapes and the training are BERT's. Related are mimetic
+initialisation (arXiv:2305.09828) and heads with fixed patterns (arXiv:2002.10260).
+
+What makes it work, and in deep networks too:
+
+- The embedding of position p is cos(w p) and sin(w p) for frequencies w spread evenly over (0, pi).
+  These codes are nearly orthogonal for different positions. Queries turn them by a shift d, keys
+  take them as they are, so a head attends from position i to position i + d.
+- Codes and words share no dimension, and neither values nor feed-forward layers write into the
+  codes' dimensions. So all layers find the codes unchanged.
+- In the two lowest layers values and outputs are large enough to carry a neighbour's word. In
+  higher layers all is small, as in the original: after each sum a layer norm follows, and large
+  layers one upon the other would wash the words out.
+
+Shapes: V vocabulary, E width of the embeddings, H hidden, N heads, D = H / N width of a head, F
+frequencies of a table.
+"""
+
+import numpy as np
+
+from bert_tf.networks.encoder import BertEncoder
+
+# The standard deviation of a word's embedding, times the square root of E.
+_WORDS = 1.25
+# The score of the token that a head looks at; other tokens' scores are near 0.
+_PEAK = 8.0
+# The gain of values and outputs, and the number of the lowest layers that have it.
+_GAIN, _STRONG = 1.2, 2
+_MOST_DISTANT = 4
+
+
+def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool = True) -> None:
+    """Gives an encoder first weights with which its heads look at neighbours.
+
+    Args:
+        encoder: a new one; it keeps the weights that this function does not name, such as biases.
+        seed: of the random numbers.
+        has_own_embeddings: whether the embeddings are this encoder's; a generator that shares those
+            of another encoder, which has these first weights, leaves them as they are.
+    """
+    rng = np.random.default_rng([seed, encoder.config.hidden_size, not has_own_embeddings])
+    table = frequencies(encoder.config.embedding_width)
+    if has_own_embeddings:
+        _embed(encoder.embeddings, table, rng)
+    width = encoder.config.hidden_size
+    # The frequencies that the layers use, by their places in the table.
+    chosen = _spread(len(table), min(len(table), width // 4))
+    if encoder.embeddings_project is not None:
+        _project(encoder.embeddings_project, len(table), chosen, rng)
+    layers = list({id(layer): layer for layer in encoder.layers_}.values())
+    for number, layer in enumerate(layers):
+        _protect(layer, 2 * len(chosen))
+        if number < _STRONG:
+            times = sum(one is layer for one in encoder.layers_)
+            _look(layer, number, table[chosen], encoder.config.is_causal, times, rng)
+
+
+def frequencies(width: int) -> np.ndarray:
+    """Frequencies of the codes of positions in embeddings of this width, in radians a position:
+    float64 [F], with F a fourth of the width, so that codes take half of the dimensions."""
+    count = max(width // 4, 1)
+    return np.pi * (np.arange(count) + 0.5) / count
+
+
+def shift(head: int, heads: int, layer: int, is_causal: bool = False) -> int:
+    """Returns how many tokens further a head looks; negative: to tokens before. Heads take turns in
+    the distances and, unless a token sees only those before it, in the two sides."""
+    farthest = max(2, min(heads if is_causal else heads // 2, _MOST_DISTANT))
+    place = head + layer * heads
+    if is_causal:
+        return -1 - place % farthest
+    return (-1, 1)[place % 2] * (1 + (head // 2 + layer) % farthest)
+
+
+def _spread(most, count):
+    """Integers below `most`, `count` of them, spread evenly."""
+    return np.linspace(0, most - 1, count).round().astype(int)
+
+
+def _embed(embeddings, table, rng):
+    """Words in one half of the dimensions, codes of positions in the other."""
+    codes = 2 * len(table)
+    words = np.array(embeddings.word_embeddings)
+    scale = _WORDS / np.sqrt(words.shape[1])
+    words = rng.normal(0, scale, words.shape)
+    words[:, :codes] = 0
+    embeddings.word_embeddings.assign(words)
+    places = np.zeros(embeddings.position_embeddings.shape)
+    angles = np.arange(len(places))[:, None] * table
+    places[:, :codes] = np.sqrt(2) * scale * np.concatenate([np.sin(angles), np.cos(angles)], 1)
+    embeddings.position_embeddings.assign(places)
+    for variable in (embeddings.segment_embeddings, embeddings.task_embeddings):
+        if variable is not None:
+            _clear(variable, columns=codes)
+
+
+def _clear(variable, rows=0, columns=0):
+    """Sets the first rows and the first columns of a matrix to 0."""
+    values = np.array(variable)
+    values[:rows] = 0
+    values[:, :columns] = 0
+    variable.assign(values)
+
+
+def _project(dense, count, chosen, rng):
+    """Carries the codes of the chosen ones of `count` frequencies over, and mixes the words."""
+    kernel = np.zeros(dense.kernel.shape)
+    codes, kept = 2 * count, 2 * len(chosen)
+    kernel[[*chosen, *(count + chosen)], np.arange(kept)] = 1
+    kernel[codes:, kept:] = rng.normal(0, 1 / np.sqrt(max(len(kernel) - codes, 1)),
+                                       kernel[codes:, kept:].shape)
+    dense.kernel.assign(kernel)
+
+
+def _protect(layer, codes):
+    """Keeps values from reading the codes, and all results from changing them."""
+    _clear(layer.attention.value.kernel, rows=codes)
+    _clear(layer.attention_output.projection.kernel, columns=codes)
+    _clear(layer.output_.projection.kernel, columns=codes)
+
+
+def _look(layer, number, table, is_causal, times, rng):
+    """Makes the heads look at neighbours, and values and outputs carry their words. A layer that
+    comes several `times` carries less each time."""
+    attention = layer.attention
+    heads, count = attention.num_heads, len(table)
+    query, key = np.array(attention.query.kernel), np.array(attention.key.kernel)
+    width = query.shape[1] // heads
+    used = _spread(count, min(width // 2, count))
+    # After the norm of the embeddings sines and cosines have the amplitude sqrt(2).
+    gain = np.sqrt(_PEAK * np.sqrt(width) / (2 * len(used)))
+    for head in range(heads):
+        turn = table[used] * shift(head, heads, number, is_causal)
+        sine, cosine = gain * np.sin(turn), gain * np.cos(turn)
+        even = head * width + 2 * np.arange(len(used))
+        query[used, even] += cosine
+        query[count + used, even] += sine
+        query[used, even + 1] -= sine
+        query[count + used, even + 1] += cosine
+        key[used, even] += gain
+        key[count + used, even + 1] += gain
+    attention.query.kernel.assign(query)
+    attention.key.kernel.assign(key)
+    for kernel, rows, columns in ((attention.value.kernel, 2 * count, 0),
+                                  (layer.attention_output.projection.kernel, 0, 2 * count)):
+        values = np.zeros(kernel.shape)
+        part = values[rows:, columns:]
+        part[:] = rng.normal(0, _GAIN / np.sqrt(times * len(part)), part.shape)
+        kernel.assign(values)

@@ -1,0 +1,130 @@
+"""First weights with which heads look at neighbouring tokens."""
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf import networks, training
+from bert_tf.config import EncoderConfig
+from bert_tf.networks.first_weights import frequencies, look_at_neighbours, shift
+from bert_tf.recipes import find
+
+VOCAB, LENGTH = 300, 40
+SIZES = {"tiny": {}, "four layers": {"num_hidden_layers": 4, "hidden_size": 256,
+                                     "num_attention_heads": 4},
+         "narrow embeddings": {"hidden_size": 256, "num_attention_heads": 4, "embedding_size": 128},
+         "left to right": {"directionality": "left_to_right"},
+         "shared layers": {"num_hidden_layers": 3, "num_hidden_groups": 1, "model_type": "albert",
+                           "embedding_size": 64}}
+
+
+def encoder_of(sizes, seed=3):
+    keras.utils.set_random_seed(seed)
+    return networks.build(EncoderConfig.preset("tiny", vocab_size=VOCAB, **sizes))
+
+
+def attention_of(encoder, rng):
+    ids = rng.integers(1, VOCAB, (4, LENGTH))
+    return encoder({"input_ids": ids}, return_attention=True)["attention_probs"]
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("seed", range(2))
+def test_heads_of_the_two_lowest_layers_look_at_their_neighbour(sizes, seed):
+    encoder = encoder_of(sizes)
+    look_at_neighbours(encoder, seed)
+    maps = attention_of(encoder, np.random.default_rng(seed))
+    for layer, found in enumerate(map(np.asarray, maps[:2])):
+        for head in range(found.shape[1]):
+            number = 0 if encoder.layers_[layer] is encoder.layers_[0] else layer
+            distance = shift(head, found.shape[1], number, encoder.config.is_causal)
+            places = list(range(4, LENGTH - 4))
+            mean = found[:, head, places].mean(0)       # [places, S]
+            hit = np.mean([row.argmax() == place + distance
+                           for place, row in zip(places, mean)])
+            share = np.mean([row[place + distance] for place, row in zip(places, mean)])
+            assert hit == 1 and share > (0.5, 0.1)[min(layer, 1)]
+
+
+def test_distances_and_sides_take_turns():
+    assert [[shift(head, 4, layer) for head in range(4)] for layer in range(2)] == [
+        [-1, 1, -2, 2], [-2, 2, -1, 1]]
+    assert [shift(head, 12, 0) for head in range(12)] == [-1, 1, -2, 2, -3, 3, -4, 4, -1, 1, -2, 2]
+    assert {shift(head, 4, 0, is_causal=True) for head in range(4)} == {-1, -2, -3, -4}
+
+
+def test_codes_of_positions_pass_all_layers_unchanged():
+    """Up to the scale of layer norms."""
+    encoder = encoder_of({"num_hidden_layers": 4})
+    look_at_neighbours(encoder, 1)
+    ids = np.random.default_rng(0).integers(1, VOCAB, (2, LENGTH))
+    codes = 2 * len(frequencies(encoder.config.embedding_width))
+    table = np.asarray(encoder.embeddings.position_embeddings)[:LENGTH, :codes]
+    for output in encoder({"input_ids": ids})["layer_outputs"]:
+        found = np.asarray(output)[0, :, :codes]
+        # A norm shifts all dimensions of a token by their mean, and scales them.
+        for one, other in zip(found, table):
+            assert np.corrcoef(one, other)[0, 1] > 0.999
+
+
+def test_what_is_not_named_stays_and_seeds_decide():
+    plain, same, other = (encoder_of({}) for _ in range(3))
+    look_at_neighbours(same, 1)
+    look_at_neighbours(other, 2)
+    again = encoder_of({}, seed=9)
+    look_at_neighbours(again, 1)
+    changed = {v.path for v, w in zip(plain.weights, same.weights)
+               if (v.numpy() != w.numpy()).any()}
+    assert all(part not in path for path in changed for part in ("bias", "gamma", "pooler"))
+    assert [v.shape for v in plain.weights] == [v.shape for v in same.weights]
+    words = [np.asarray(e.embeddings.word_embeddings) for e in (same, other, again)]
+    assert (words[0] != words[1]).any() and (words[0] == words[2]).all()
+
+
+def test_a_generator_with_shared_embeddings_looks_too():
+    keras.utils.set_random_seed(1)
+    config = EncoderConfig.preset("tiny", vocab_size=VOCAB, model_type="electra", hidden_size=256,
+                                  num_attention_heads=4, embedding_size=128)
+    learner = training.Electra.of_terms(config, find("electra").terms)
+    look_at_neighbours(learner.encoder, 1)
+    table = np.array(learner.encoder.embedding_table)
+    look_at_neighbours(learner.generator, 1, has_own_embeddings=False)
+    assert (np.array(learner.generator.embedding_table) == table).all()
+    found = np.asarray(attention_of(learner.generator, np.random.default_rng(0))[0])
+    ahead = [found[:, 0, place, place - 1].mean() for place in range(5, LENGTH)]
+    assert np.mean(ahead) > 0.5
+
+
+def test_a_network_learns_a_neighbour_that_it_does_not_learn_otherwise():
+    """Every token decides the next one; a masked token is to be told from its neighbours."""
+    rng = np.random.default_rng(0)
+    follower = rng.permutation(VOCAB - 10) + 10
+    losses = {}
+    for name in ("original", "neighbours"):
+        keras.utils.set_random_seed(1)
+        learner = training.Learner.of_terms(EncoderConfig.preset(
+            "tiny", vocab_size=VOCAB, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
+            find("bert").terms[:1])
+        if name == "neighbours":
+            look_at_neighbours(learner.encoder, 1)
+        learner.compile(optimizer=keras.optimizers.Adam(2e-3))
+        batches = np.random.default_rng(2)
+        for _ in range(60):
+            batch = chains(batches, follower)
+            loss = learner.train_on_batch(batch)
+        losses[name] = float(loss)
+    assert losses["neighbours"] < 0.7 * losses["original"], losses
+
+
+def chains(rng, follower):
+    """Sequences in which each token follows from the one before, with two masked tokens."""
+    ids = np.zeros((16, 20), np.int32)
+    ids[:, 0] = rng.integers(10, VOCAB, 16)
+    for place in range(1, 20):
+        ids[:, place] = follower[ids[:, place - 1] - 10]
+    positions = np.stack([rng.permutation(np.arange(1, 19, 3))[:2] for _ in range(16)])
+    labels = np.take_along_axis(ids, positions, 1)
+    np.put_along_axis(ids, positions, 4, 1)
+    return {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids),
+            "masked_lm_positions": positions.astype(np.int32), "masked_lm_ids": labels,
+            "masked_lm_weights": np.ones(labels.shape, np.float32)}
