@@ -53,7 +53,7 @@ _REPEATED = 1024        # of a word in one text of the library, which takes much
 _ENDINGS = {"wordpiece": "", "byte_bpe": ".json", "sentencepiece": ".model", "gpt_bpe": ".json",
             "elmo_words": "", "sequence_words": ""}
 # Files next to --output_file.
-_BESIDE = {"byte_bpe": [byte_bpe.MERGES_FILE], "gpt_bpe": [gpt_bpe.MERGES_FILE]}
+_BESIDE = dict.fromkeys(("byte_bpe", "gpt_bpe"), [byte_bpe.MERGES_FILE])
 # The marks that the vocabularies of ALBERT and XLNet hold as pieces of their own.
 _MARKS = list("()\"-.–£€")
 
@@ -190,11 +190,7 @@ def train_byte_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, 
     _check_room(first, job, "special tokens and single bytes", "raise it")
     trained = _train(tokenizers.models.BPE(), tokenizers.trainers.BpeTrainer, first, job,
                      {"".join(byte_bpe.spell(word)): count for word, count in words.items()})
-    ids = trained.get_vocab()
-    merges = json.loads(trained.to_str())["model"]["merges"]
-    return {"": json.dumps({token: ids[token] for token in sorted(ids, key=ids.get)}),
-            byte_bpe.MERGES_FILE: "#version: 0.2\n" + "".join(
-                f"{left} {right}\n" for left, right in merges)}
+    return _bpe_files(trained)
 
 
 def train_gpt_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
@@ -207,10 +203,14 @@ def train_gpt_bpe(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, s
                      functools.partial(tokenizers.trainers.BpeTrainer,
                                        end_of_word_suffix=gpt_bpe.END), first, room, {
         word: count for word, count in words.items() if set(known).issuperset(word)})
+    return _bpe_files(trained)
+
+
+def _bpe_files(trained):
     ids = trained.get_vocab()
     merges = json.loads(trained.to_str())["model"]["merges"]
     return {"": json.dumps({token: ids[token] for token in sorted(ids, key=ids.get)}),
-            gpt_bpe.MERGES_FILE: "#version: 0.2\n" + "".join(
+            byte_bpe.MERGES_FILE: "#version: 0.2\n" + "".join(
                 f"{left} {right}\n" for left, right in merges)}
 
 
@@ -254,19 +254,10 @@ def _frequent(words, job, first=(), last=()):
     return {"": "".join(f"{token}\n" for token in (*first, *kept, *last))}
 
 
-def choose_elmo_words(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """The content of vocab.txt for ELMo."""
-    return _frequent(words, job, first=("<S>", "</S>", "<UNK>"))
-
-
-def choose_sequence_words(words: Mapping[str, int], job: BuildVocabFlags) -> dict[str, str]:
-    """The content of vocab.txt for semi-supervised sequence learning."""
-    return _frequent(words, job, last=("</s>",))
-
-
 _TRAINERS = {"wordpiece": train_wordpiece, "byte_bpe": train_byte_bpe,
              "sentencepiece": train_sentencepiece, "gpt_bpe": train_gpt_bpe,
-             "elmo_words": choose_elmo_words, "sequence_words": choose_sequence_words}
+             "elmo_words": functools.partial(_frequent, first=("<S>", "</S>", "<UNK>")),
+             "sequence_words": functools.partial(_frequent, last=("</s>",))}
 
 
 def report(words: Mapping[str, int], tokenizer: Tokenizer) -> str:

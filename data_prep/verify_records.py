@@ -28,7 +28,7 @@ from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks import kind_on_disk
 from bert_tf.tokenization.vocabulary import Layout
-from data_prep import verify_rows, verify_streams
+from data_prep import verify_rows
 
 _BATCH = 2048
 _NOTHING = "nothing is masked."
@@ -74,11 +74,7 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
     count = 0
     try:
         form = _read_format(path, record, vocab_size)
-        order: verify_streams.Order | verify_rows.Order | None = None
-        if record and "is_masked" in form.names:
-            order = verify_streams.Order(record)
-        elif record and "next_token_ids" in form.names:
-            order = verify_rows.Order(record)
+        order = verify_rows.Order(record) if record and _in_rows(form) else None
         for batch in _batches(path):
             for row, problem in _check_messages(batch, form, record, order):
                 yield f"{path}: record {count + row}: {problem}"
@@ -90,6 +86,11 @@ def check_shard(path: str, record: dict | None, entry: dict | None, vocab_size: 
         yield f"{path}: holds {count} records, the manifest has {entry['records']}."
     if entry and tfrecord.file_checksum(path) != entry["crc32c"]:
         yield f"{path}: its checksum is not the manifest's: the file was changed after it was made."
+
+
+def _in_rows(form):
+    """Whether each record of a batch continues one of the batch before."""
+    return bool({"is_masked", "next_token_ids"} & set(form.names))
 
 
 def _batches(path):
@@ -139,11 +140,9 @@ def find_problems(f: dict[str, np.ndarray], form: RecordFormat, record: Mapping[
     `f` holds the values of each feature, [B, length]. Returns {a sentence that names the problem:
     bool [B], whether a record has it}.
     """
-    if "is_masked" in form.names:
-        return verify_streams.find_problems(f, form.ends(), record)
     if "decoder_target_tokens" in f:
         return _pair_problems(f, form)
-    if "next_token_ids" in form.names:
+    if _in_rows(form):
         return verify_rows.find_problems(f, form.ends(), record)
     rows, size = len(f["input_mask"]), form.sizes["max_seq_length"]
     mask = f["input_mask"].reshape(rows, -1, size)      # several sequences in a multiple choice

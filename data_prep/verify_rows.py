@@ -1,4 +1,6 @@
-"""Checks of the records of recurrent language models: each by itself, and how rows go on."""
+"""Checks of records in rows that are read side by side, those of streams, such as XLNet's, and of
+recurrent language models: each by itself, and how rows continue.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +12,11 @@ def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Map
                   ) -> dict[str, np.ndarray]:
     """Finds the records with values that no job writes, as `verify_records.find_problems`; a
     feature's values must be below `ends`."""
+    flags = {"is_masked": 2, "label": 2} if "seg_id" in f else {}
     problems = {f"{name} is not below {end}.": ((f[name] < 0) | (f[name] >= end)).any(1)
-                for name, end in ends.items()}
+                for name, end in {**ends, **flags}.items()}
+    if "seg_id" in f:
+        return problems | _stream_problems(f, record)
     if "next_token_weights" in f:
         mask = f["input_mask"]
         problems["input_mask is not ones, then zeros."] = (
@@ -29,6 +34,34 @@ def find_problems(f: dict[str, np.ndarray], ends: Mapping[str, int], record: Map
     return problems
 
 
+def _stream_problems(f, record):
+    """Finds the problems of records that are cut from streams."""
+    segments, change = f["seg_id"], np.diff(f["seg_id"], axis=1)
+    problems = {"seg_id is not zeros, then ones, then a 2.": (
+        (segments[:, 0] != 0) | (segments[:, -1] != 2) | (segments[:, -2] != 1)
+        | ~np.isin(change, (0, 1)).all(1) | (change.sum(1) != 2))}
+    if not record:
+        return problems
+    options, vocabulary = record["options"], record["vocabulary"]
+    ids, reuse = f["input"], options["reuse_len"]
+    # The last place of segments 0 and 1 is a separator's.
+    is_last = np.pad(change != 0, ((0, 0), (0, 1)))
+    problems["the segments do not end with <sep>, <sep> and <cls>."] = (
+        (ids[is_last].reshape(-1, 2) != vocabulary["sep_id"]).any(1)
+        if (is_last.sum(1) == 2).all() else np.zeros(len(ids), bool)) | (
+            ids[:, -1] != vocabulary["cls_id"])
+    # Each target is the next token but at the ends of the three parts, and behind them.
+    follows = np.ones_like(is_last)
+    follows[:, [reuse - 1, -2, -1]] = False
+    follows[:, :-1] &= ~is_last[:, 1:]
+    problems["target is not the token that follows."] = (
+        follows & (f["target"] != np.roll(ids, -1, 1))).any(1)
+    if options["max_predictions_per_seq"]:
+        problems[f"not {options['max_predictions_per_seq']} tokens are predicted."] = (
+            f["is_masked"].sum(1) != options["max_predictions_per_seq"])
+    return problems
+
+
 def _breaks(read, expected, prefix, record):
     """Returns whether a token is neither the one expected nor the first of a sentence after the
     last of one."""
@@ -36,6 +69,19 @@ def _breaks(read, expected, prefix, record):
     if prefix:
         first, last = last, first
     return (read != expected) & ~((read == first) & (expected == last))
+
+
+def _ends(f, options):
+    """The first token of each record, and the one that its last is to be followed by, for each
+    direction; negative where that does not show."""
+    if "seg_id" in f:       # the next batch begins after the first part
+        return {"": (f["input"][:, 0], f["target"][:, options["reuse_len"] - 1])}
+    if "is_start" in f:     # whether a text continues shows only at its weights
+        weights, ids = f["next_token_weights"][:, -1], f["next_token_ids"][:, -1]
+        return {"": (np.where(f["is_start"][:, 0] == 1, -1, f["input_ids"][:, 0]),
+                     np.where(weights > 0, ids, -1))}
+    return {prefix: (f[f"{prefix}input_ids"][:, 0], f[f"{prefix}next_token_ids"][:, -1])
+            for prefix in ("", "reverse_")}
 
 
 class Order:
@@ -47,20 +93,14 @@ class Order:
 
     def broken(self, f: dict[str, np.ndarray]) -> np.ndarray:
         """Returns bool [B] for the next records of a shard, given their features [B, length]."""
-        if "is_start" in f:     # whether a text continues shows only at its weights
-            weights, ids = f["next_token_weights"][:, -1], f["next_token_ids"][:, -1]
-            now = {"": (np.where(f["is_start"][:, 0] == 1, -1, f["input_ids"][:, 0]),
-                        np.where(weights > 0, ids, -1))}
-        else:
-            now = {prefix: (f[f"{prefix}input_ids"][:, 0], f[f"{prefix}next_token_ids"][:, -1])
-                   for prefix in ("", "reverse_")}
-        found = np.zeros(len(f["input_ids"]), bool)
-        for prefix, (read, following) in now.items():
+        found = np.zeros(len(next(iter(f.values()))), bool)
+        for prefix, (read, following) in _ends(f, self._record["options"]).items():
             before = self._before.get(prefix, np.zeros(0, np.int64))
             late = max(self._rows - len(before), 0)     # records of the first batch
             expected = np.concatenate([before, following])[:max(len(read) - late, 0)]
             read = read[late:]
-            wrong = _breaks(read, expected, prefix, self._record)
+            wrong = read != expected if "seg_id" in f else _breaks(
+                read, expected, prefix, self._record)
             found[late:] |= wrong & (read >= 0) & (expected >= 0)
             self._before[prefix] = np.concatenate([before, following])[-self._rows:]
         return found

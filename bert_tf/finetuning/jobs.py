@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import checkpoints
-from bert_tf.config import read_config
 from bert_tf.errors import InputError
 from bert_tf.finetuning import paper_defaults
 from bert_tf.finetuning.head_flags import ClassifierFlags, TaggerFlags
@@ -191,9 +189,7 @@ def _writes_texts(given):
     if _saved_kind(given) == "text_to_text":
         return True
     with contextlib.suppress(InputError):       # the script reports it
-        config = (read_config(given["bert_config_file"]) if given.get("bert_config_file") else
-                  checkpoints.read_config(given.get("init_checkpoint", "")))
-        return config.model_type == "t5"
+        return paper_defaults.config_of(given).model_type == "t5"
     return False
 
 

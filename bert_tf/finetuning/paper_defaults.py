@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf import checkpoints, finetuning_defaults
-from bert_tf.config import read_config
+from bert_tf.config import Sizes, read_config
 from bert_tf.errors import InputError
 from bert_tf.tasks.named import find_task
 
@@ -26,6 +26,12 @@ def defaults_for(task_of: Callable[[Mapping[str, Any]], str]) -> Callable:
     return functools.partial(_defaults, task_of)
 
 
+def config_of(given: Mapping[str, Any]) -> Sizes:
+    """The configuration of the model that flags name."""
+    file = given.get("bert_config_file")
+    return read_config(file) if file else checkpoints.read_config(given.get("init_checkpoint", ""))
+
+
 def named_task(given: Mapping[str, Any]) -> str:
     """The task that --task names."""
     return find_task(given["task"]).name if given.get("task") else ""
@@ -42,8 +48,7 @@ def _defaults(task_of, given):
         return "", {}
     values: dict[str, Any] = {}
     with contextlib.suppress(InputError):       # `main` reports it, after the other flags
-        config = (read_config(given["bert_config_file"]) if given.get("bert_config_file")
-                  else checkpoints.read_config(given.get("init_checkpoint", "")))
+        config = config_of(given)
         values = finetuning_defaults.find(config, task_of(given))
         for name, others in (("num_train_steps", _STEPS), ("num_warmup_steps", _WARMUP)):
             if any(given.get(other) for other in others):
