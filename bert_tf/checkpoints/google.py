@@ -214,8 +214,6 @@ def add_generator(tensors: dict[str, Tensor], account: Account, generator: Weigh
 
     Args:
         tensors: the network's, by Google's names.
-        account: of them.
-        generator: the generator's.
 
     Returns:
         the tensors of both, with shared embeddings once, and the account of both.

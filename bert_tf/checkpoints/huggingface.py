@@ -56,7 +56,6 @@ def _table(model, task, prefix, notes=()):
     """The table of a type of models.
 
     Args:
-        model: the row of `MODELS`.
         task: the head that `classifier` is, or None.
         prefix: that of the encoder's tensors.
     """
@@ -92,9 +91,6 @@ def _classifier(model, values, tensors, hint):
     """The head that `classifier` is, or None where there is none.
 
     Args:
-        model: the row of `MODELS`.
-        values: those of `config.json`.
-        tensors: those of the file.
         hint: the name of a head, which counts where the values leave a choice.
     """
     bias = next((f"{layer}.bias" for layer in ("classifier", *model.classifier[-1:])

@@ -44,7 +44,6 @@ class LayerHessian:
 
     Args:
         learner: `Learner` of one objective, whose numbers are not rounded.
-        number: of the layer.
 
     Raises:
         InputError: its numbers are rounded, of which there is no second derivative; or layers share

@@ -66,7 +66,6 @@ def importance(learner: Learner, batches: Iterable[Mapping[str, np.ndarray]], ki
     Args:
         batches: dicts of features [B, S] with labels.
         kind: "head" or "unit".
-        form: one of `FORMS`.
     """
     gradients = mask_gradients(learner, kind, by_token=form == "code")
     totals: list = [0.0] * len(learner.encoder.layers_)

@@ -31,7 +31,6 @@ class Teacher:
     """A fine-tuned model that labels examples, loaded at its first use.
 
     Args:
-        folder: of the model.
         layers: whose [CLS] vectors are wanted, from 0.
         has_marks: whether "[MASK]" in texts is the mask token.
         batch_size: examples that it reads at a time.

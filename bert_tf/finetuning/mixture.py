@@ -221,11 +221,7 @@ def task_order(flags: MixtureFlags, sizes: list[int], batch_size: int, epochs: f
 
 def settle_steps(flags: MixtureFlags, settings: FineTuneSettings, sizes: list[int],
                  does_evaluate: bool) -> tuple[FineTuneSettings, TaskOrder]:
-    """The settings with the steps of the order, and the order.
-
-    Args:
-        does_evaluate: whether the best epoch is kept.
-    """
+    """The settings with the steps of the order, and the order."""
     batch, epochs = settings.train_batch_size or 32, settings.num_train_epochs
     epochs = DEFAULTS.num_train_epochs if epochs is None else epochs
     order = task_order(flags, sizes, batch, epochs)

@@ -82,7 +82,6 @@ def _as_trained(task, model, kinds, is_named):
     """The task with the kind and the labels of the fine-tuned model.
 
     Args:
-        kinds: names of the kinds that the script is for.
         is_named: whether a flag decides the kind.
 
     Raises:

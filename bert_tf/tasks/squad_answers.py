@@ -22,7 +22,6 @@ def find_answers(spans, found: Mapping[str, np.ndarray], tokenizer,
         spans: `AnswerSpans` with M spans.
         found: the head's answers, arrays [M, ...] in the order of the spans: see `Finder` and
             `BeamFinder`.
-        tokenizer: the one that made the spans.
 
     Raises:
         InputError: the arrays do not fit these spans, or hold no finite numbers.

@@ -245,8 +245,6 @@ def check_merges(tokens: Sequence[str], content: bytes, path: str, end: str = ""
     characters, marks such as <s> and [MASK], and one in a hundred.
 
     Args:
-        tokens: of the vocabulary beside it.
-        content, path: the file.
         end: what the last piece of a word ends with.
 
     Raises:

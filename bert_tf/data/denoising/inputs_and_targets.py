@@ -157,7 +157,6 @@ def make_pairs(documents: Tokens, objective: Denoising, seeds: MapSeeds, inputs_
         documents: the tokens of each, int arrays.
         inputs_length, targets_length: the longest, final tokens included.
         vocab_size: V, of the tokenizer.
-        eos_id: the id of the final token.
     """
     sequences = cut(documents, objective, seeds, inputs_length, targets_length, eos_id)
     lengths = np.array([len(run) for run in sequences], int)

@@ -158,7 +158,6 @@ def create_pairs(documents: Documents, vocabulary: Vocabulary, seed: int, object
 
     Args:
         seed: of `seqio.map_seed_manager`.
-        max_seq_length, max_target_length: S and T.
         copies: how often the text is used, with other noise each time.
     """
     starts = documents.sentence_starts

@@ -46,12 +46,10 @@ class StaticMasks:
     notes the choices; `place` turns the notes of thousands of sequences into arrays at once.
 
     Args:
-        masking: the masking.
         documents: the text; a sequence is slices of it.
         stream: shared with the pairing.
         vocabulary: random replacements are drawn from all of it.
         quotas: most predictions by length of the sequence, see `quotas`.
-        max_predictions_per_seq: P.
         room: most tokens of a sequence without its special ones.
     """
 

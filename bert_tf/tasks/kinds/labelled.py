@@ -58,7 +58,6 @@ class LabelledKind(Kind):
 
         Args:
             ids: {label: id}.
-            texts: the example's texts.
             raw: the label that was read, None where the file has none.
             where: names file and line in errors.
         """
