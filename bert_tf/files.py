@@ -23,6 +23,8 @@ filelock = lazy_loader.load("filelock")     # most commands lock nothing
 STANDARD = "-"
 # File of a job's flags in its folder; next to files, with a prefix and a dot.
 FLAGFILE = "flags.txt"
+# End of the name of a folder with a tokenizer's files, next to the records that it made.
+TOKENIZER_ENDING = ".tokenizer"
 # Errors of reading a damaged file, plain or gzip.
 READ_ERRORS = (EOFError, OSError, zlib.error)
 # Stands between the final name and the number of the process that writes the file.
@@ -261,7 +263,7 @@ def check_decodable(values: list, source: str) -> None:
 def find_files(patterns, flag, suffixes=None):
     """Lists the files of comma-separated names, globs and folders, each pattern sorted.
 
-    Flagfiles, which jobs write next to their output, are only found by their names.
+    Flagfiles and tokenizers, which jobs write next to their output, are only found by their names.
 
     Args:
         patterns: a string such as "a.txt,more/*.txt,folder" or a list of them.
@@ -274,7 +276,8 @@ def find_files(patterns, flag, suffixes=None):
         check_local([pattern], f"--{flag}: ")
         if os.path.isdir(pattern):
             names = [os.path.join(root, name) for root, _, names in os.walk(pattern)
-                     for name in names if not name.startswith(".")]
+                     for name in names if not name.startswith(".") and (
+                         root == pattern or not root.endswith(TOKENIZER_ENDING))]
             names = [n for n in names if suffixes is None or n.endswith(tuple(suffixes))]
         else:
             names = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)

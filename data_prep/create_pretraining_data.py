@@ -31,7 +31,12 @@ from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder
-from bert_tf.tokenization.base import check_sentinels, open_tokenizer
+from bert_tf.tokenization.base import (
+    Tokenizer,
+    check_sentinels,
+    find_vocabulary,
+    open_tokenizer,
+)
 from bert_tf.tokenization.dual import DualTokenizer
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
@@ -77,6 +82,18 @@ def _open_tokenizer(job, recipe):
                               job.second_share)
 
 
+def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
+    """Writes the tokenizer beside the manifest at `path`, for the models trained on the records.
+    Two vocabularies that are mixed have no files of their own."""
+    folder = manifest.tokenizer_folder(path)
+    if tokenizer.vocabulary.parts:
+        return
+    os.makedirs(folder, exist_ok=True)
+    while found := find_vocabulary(folder):     # of earlier records
+        os.remove(found)
+    tokenizer.save(folder)
+
+
 def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
          denoising: DenoisingFlags | None = None) -> None:
     """Makes the records and prints a report on them."""
@@ -112,6 +129,8 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
                                     made.describe, defaults=made.defaults)
     if not was_there:       # beside records that are made now
         keep()
+    if not (was_there and os.path.exists(manifest.tokenizer_folder(path))):
+        keep_tokenizer(tokenizer, path)
     print(made.report(record))
     if was_there:
         print(f"{path} and its shards are there already, made from this text with these flags")

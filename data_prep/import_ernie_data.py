@@ -38,6 +38,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tokenization.base import open_tokenizer
+from data_prep.create_pretraining_data import keep_tokenizer
 
 
 @dataclasses.dataclass
@@ -188,6 +189,7 @@ def main(job: ImportErnieDataFlags) -> None:
         path, fingerprint, [files] * job.dupe_factor,
         PassWriter(job, recipe, vocabulary, folder), job.num_workers,
         functools.partial(_describe, job, recipe, vocabulary, options, files))
+    keep_tokenizer(tokenizer, path)
     print(report(record["counts"]))
     print(f"{path} and its shards are there already" if was_there else
           f"wrote {record['counts']['instances']:,} records, manifest {path}")

@@ -30,6 +30,7 @@ from run_scripts.pretraining.records import (
     describe,
     open_records,
 )
+from run_scripts.pretraining.tokenizer import find_tokenizer, keep_model_files
 
 
 def initialize(run: "training.Run", trainer: "training.Trainer", job: PretrainingFlags) -> None:
@@ -109,12 +110,16 @@ def main(job: PretrainingFlags, settings: TrainSettings,
         stages = training.stacking.plan(settings, stack, config,
                                         lambda sizes: learner.configs(
                                             sizes, own_settings(recipe, *of_learners)))
+    tokenizer = find_tokenizer(job)
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)
     strategy = training.open_strategy(settings, evaluates=job.do_eval)
     with training.sole_writer(settings.output_dir, strategy):
-        begin = functools.partial(flags.keep, settings, settings.output_dir)
+        def begin():
+            flags.keep(settings, settings.output_dir)
+            keep_model_files(tokenizer, stages[-1].config, settings.output_dir)
+
         trainer = None
         for stage in stages[training.stacking.newest(stages):]:
             if not stage.is_reached:
@@ -173,6 +178,8 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     if job.do_train:
         run.train()
         run.save_model()
+        if begin:
+            begin()     # beside further models that were saved
     if job.do_eval:
         run.report_evaluation()
     return trainer

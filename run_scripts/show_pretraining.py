@@ -1,7 +1,7 @@
 """Shows what a pre-training run learned: scores with baselines, guesses, and curves as a picture.
 
 Example:
-    bert-show-pretraining --output_dir=run --vocab_file=vocab.txt --input_file=train.tfrecord \\
+    bert-show-pretraining --output_dir=run --input_file=train.tfrecord \\
         --eval_input_file=held_out.tfrecord --eval_text=held_out.txt --picture=curves.png
 """
 
@@ -18,7 +18,7 @@ from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.rows import read_lines
-from bert_tf.tokenization.base import Tokenizer, open_tokenizer
+from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
 from bert_tf.tokenization.vocabulary import check_fits
 from bert_tf.training.reporting import read_metrics
 
@@ -31,17 +31,22 @@ _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
            "next_sentence": ("next sentence", "shares", "majority class")}
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class ShowPretrainingFlags:
     """The run, its material, and where the picture goes."""
 
     output_dir: str = option(REQUIRED, "The --output_dir of run_pretraining.")
-    vocab_file: str = option(REQUIRED, "The vocabulary of the run's records.")
+    vocab_file: str = option("", "The vocabulary of the run's records. Default: the one in "
+                                 "--output_dir.")
+    do_lower_case: bool | None = option(
+        None, "Whether to lower-case --eval_text and drop accents. Default: as in --output_dir, or "
+        "as the vocabulary suggests.")
     input_file: str = option(REQUIRED, "The run's training records, from which the baselines "
                                        "guess.")
     eval_input_file: str = option(REQUIRED, "The run's held-out records.")
-    eval_text: str = option(REQUIRED, "Held-out text, one sentence a line, to guess words in.")
-    picture: str = option(REQUIRED, "Where the curves go, as PNG.")
+    eval_text: str = option("", "Held-out text, one sentence a line, to guess words in; none: no "
+                                "words are guessed. For a text of your own, see bert-fill-mask.")
+    picture: str = option("", "Where the curves go, as PNG; none: they are not drawn.")
 
 
 def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
@@ -97,13 +102,13 @@ def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
     vocabulary = tokenizer.vocabulary
     layout = vocabulary.layout
 
-    def spell(token):
-        return token.replace(tokenizer.blank, "") if tokenizer.blank else token
+    def spell(index):
+        return tokenizer.readable(index).strip()
 
     for number, sentence in enumerate(sentences):
         room = layout.room(length, pair=False)
         ids, offsets = (found[:room] for found in tokenizer.encode_with_offsets(sentence))
-        tokens = [spell(token) for token in tokenizer.tokens(ids)]
+        tokens = list(map(spell, ids))
         # Whole words that are not punctuation; another part of the sentence each time.
         goes_on = tokenizer.continues[ids]
         whole = [i for i, token in enumerate(tokens) if len(token) > 2 and token.isalpha()
@@ -125,7 +130,7 @@ def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
         answer = sentence[begin:end].strip()
         begin = end - len(answer)
         yield (f"{sentence[:begin]}[MASK]{sentence[end:]}", answer,
-               [(spell(vocabulary.tokens[i]), shares[i]) for i in best])
+               [(spell(i), shares[i]) for i in best])
 
 
 def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str) -> None:
@@ -161,11 +166,13 @@ def titles(name: str) -> tuple[str, str, str]:
 
 
 def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str, eval_text: str,
-         picture: str) -> bool:
+         picture: str, do_lower_case: bool | None = None) -> bool:
     """Prints scores with baselines and some guesses, and draws the curves. Returns whether the
     held-out accuracy of the first objective, masked LM, is above its baseline."""
-    tokenizer = open_tokenizer(vocab_file, do_lower_case=True)
-    sentences = _read_sentences(eval_text)
+    if not (vocab_file or find_vocabulary(output_dir)):
+        raise InputError(f"--vocab_file must be given: there is no vocabulary in {output_dir}.")
+    tokenizer = open_tokenizer(vocab_file or output_dir, do_lower_case)
+    sentences = _read_sentences(eval_text) if eval_text else []
     evaluations = read_metrics(output_dir, "eval")
     if not evaluations:
         raise InputError(f"--output_dir: {output_dir} holds no evaluation; run run_pretraining "
@@ -188,10 +195,11 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
         for line, scores in ((title, (found[f"{name}/loss"], found[f"{name}/accuracy"])),
                              (f"  {label} baseline", (loss, accuracy))):
             print(f"{line:<24}{scores[0]:>10.3f}{scores[1]:>10.1%}")
-    if "masked_lm" in baselines:
+    if "masked_lm" in baselines and sentences:
         _print_guesses(learner, tokenizer, sentences)
-    plot(output_dir, baselines, picture)
-    print(f"\ncurves: {picture}", flush=True)
+    if picture:
+        plot(output_dir, baselines, picture)
+        print(f"\ncurves: {picture}", flush=True)
     first = next(iter(baselines))
     return found[f"{first}/accuracy"] > baselines[first][1]
 
@@ -223,7 +231,8 @@ def _check_metrics(output_dir, names):
 def _read_sentences(eval_text):
     """Some sentences of a text, in which words are guessed."""
     lines = [line.strip() for _, line in itertools.islice(read_lines(eval_text), 4000)]
-    lines = [line for line in lines if 8 <= len(line.split()) <= 25]
+    # Sentences that people read at a glance, and still can guess from.
+    lines = [line for line in lines if 8 <= len(line.split()) <= 25] or list(filter(None, lines))
     return lines[::max(1, len(lines) // _SENTENCES)][:_SENTENCES]
 
 
@@ -238,7 +247,7 @@ def _print_guesses(learner, tokenizer, lines):
 def main(job: ShowPretrainingFlags) -> None:
     """Runs `show` as a program."""
     show(job.output_dir, job.vocab_file, job.input_file, job.eval_input_file, job.eval_text,
-         job.picture)
+         job.picture, job.do_lower_case)
 
 
 def run() -> None:

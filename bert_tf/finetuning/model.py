@@ -13,7 +13,7 @@ from bert_tf.finetuning.quantisation import QuantisationFlags
 from bert_tf.flags import Scope, check, option
 from bert_tf.models import Model, open_model
 from bert_tf.tasks.task import TASK_FILE, SavedTask, Task
-from bert_tf.tokenization import check_case
+from bert_tf.tokenization import check_case, default_case
 from bert_tf.training.settings import FineTuneSettings
 
 
@@ -75,6 +75,9 @@ def open_encoder(flags: "ModelFlags", output_dir: str, default_length: int) -> M
     found.max_seq_length = _length(flags, [saved, begun], default_length, config)
     found.config, found.saved = config, saved
     found.do_lower_case = None if saved else flags.do_lower_case
+    path = found.vocab_file or (found.weights and found.weights.vocab_file)
+    if path and not saved and flags.do_lower_case is None:
+        found.do_lower_case = default_case(path)
     tokenizer = found.tokenizer
     check_case(tokenizer.vocabulary, flags.vocab_file or found.weights.vocab_file,
                tokenizer.do_lower_case)
@@ -193,7 +196,9 @@ class ModelFlags(QuantisationFlags):
     vocab_file: str = option(
         "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.",
         alias="tokenizer_file")
-    do_lower_case: bool = option(True, "Lower-case the text: True for uncased vocabularies.")
+    do_lower_case: bool | None = option(
+        None, "Lower-case the text. Default: as pre-training did, where its files beside the model "
+        "say it, else true unless the vocabulary has capital letters.")
     max_seq_length: int | None = option(
         None, "Length S of the longest sequence, special tokens included; default: that of a "
         "fine-tuned model, else the task's own.")

@@ -14,7 +14,8 @@ TOKENIZERS = {
 }
 
 _EXPORTS = {
-    "base": ["Tokenizer", "check_sentinels", "find_vocabulary", "open_tokenizer"],
+    "base": ["Tokenizer", "check_sentinels", "default_case", "find_vocabulary",
+             "open_tokenizer"],
     "dual": ["DualTokenizer", "DualVocabulary"],
     "vocabulary": ["Layout", "Vocabulary", "check_case", "check_fits", "is_unused",
                    "looks_lower_case"],

@@ -12,11 +12,12 @@ from bert_tf import tokenization
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside, write_json
 from bert_tf.options import read_json
-from bert_tf.tokenization.vocabulary import Vocabulary, looks_lower_case
+from bert_tf.tokenization.vocabulary import Vocabulary, is_cased, looks_lower_case
 
 MODEL_FILE = "spiece.model"
 # Settings of a saved tokenizer that are not at their defaults.
 SETTINGS_FILE = "tokenizer_settings.json"
+_CASE = "do_lower_case"
 
 
 class Tokenizer:
@@ -124,13 +125,20 @@ class Tokenizer:
         return {"name": self.name, "do_lower_case": self.do_lower_case, **self.settings}
 
     def save(self, folder: str) -> None:
-        """Writes the vocabulary's files as they were read, and `settings` if there are any.
-        `open_tokenizer` reads the folder."""
+        """Writes the vocabulary's files as they were read, and what they do not show: `settings`,
+        and a `do_lower_case` that the tokens leave open. `open_tokenizer` reads the folder."""
         for name, content in self.vocabulary.files.items():
             with write_aside(os.path.join(folder, name), "wb") as file:
                 file.write(content)
-        if self.settings:
-            write_json(os.path.join(folder, SETTINGS_FILE), self.settings)
+        settings = dict(self.settings)
+        if {self.do_lower_case} != {looks_lower_case(self.vocabulary),
+                                    not is_cased(self.vocabulary)}:
+            settings[_CASE] = self.do_lower_case
+        path = os.path.join(folder, SETTINGS_FILE)
+        if settings:
+            write_json(path, settings)
+        elif os.path.exists(path):      # of another tokenizer
+            os.remove(path)
 
 
 def check_sentinels(tokenizer: Tokenizer, source: str) -> None:
@@ -160,8 +168,8 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
             T5); a vocab.json beside a merges.txt (byte-level BPE, or GPT's where tokens end in
             "</w>"; also encoder.json with vocab.bpe, and with fairseq's dict.txt); or a folder that
             holds one of these.
-        do_lower_case: None: as the vocabulary's tokens suggest. Byte-level BPE and T5 never
-            lower-case.
+        do_lower_case: None: as saved beside the vocabulary, else as its tokens suggest. Byte-level
+            BPE and T5 never lower-case.
         settings: further settings, such as WordPiece's `strip_accents`; by default those saved
             beside the vocabulary.
 
@@ -178,13 +186,23 @@ def open_tokenizer(path: str, do_lower_case: bool | None = None, **settings: Any
                 if str(path).endswith(endings) and getattr(tokenization, name).reads(str(path)))
     tokenizer = getattr(tokenization, kind)
     beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
-    if not settings and os.path.isfile(beside):
-        settings = read_json(beside)
+    saved = read_json(beside) if os.path.isfile(beside) else {}
+    kept = saved.pop(_CASE, None)
+    lower = kept if do_lower_case is None else do_lower_case
+    settings = settings or saved
     unknown = sorted(settings.keys() - set(tokenizer.setting_names))
     if unknown:
         raise InputError(f"{path} is the vocabulary of a tokenizer that has no {unknown[0]}; give "
                          "a vocab.txt of WordPiece.")
     vocabulary = tokenizer.read_vocabulary(str(path))
     return tokenizer(vocabulary,
-                     looks_lower_case(vocabulary) if do_lower_case is None else do_lower_case,
+                     looks_lower_case(vocabulary) if lower is None else bool(lower),
                      **settings)
+
+
+def default_case(path: str) -> bool:
+    """Whether fine-tuning lower-cases text for the vocabulary file at `path` where no flag says it:
+    as saved beside it, else unless a token begins with a capital letter."""
+    beside = os.path.join(os.path.dirname(path), SETTINGS_FILE)
+    kept = read_json(beside).get(_CASE) if os.path.isfile(beside) else None
+    return not is_cased(open_tokenizer(path).vocabulary) if kept is None else bool(kept)

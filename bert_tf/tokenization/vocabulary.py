@@ -169,11 +169,16 @@ def looks_lower_case(vocabulary: Vocabulary) -> bool:
                for token in vocabulary.tokens)
 
 
+def is_cased(vocabulary: Vocabulary) -> bool:
+    """Whether a token begins with a capital letter from A to Z."""
+    # A SentencePiece token that begins a word has a mark before the word.
+    return any("A" <= token.lstrip("\u2581")[:1] <= "Z" for token in vocabulary.tokens)
+
+
 def check_case(vocabulary: Vocabulary, vocab_file: str, do_lower_case: bool) -> None:
     """Refuses a cased vocabulary for lower-cased text, and a lower-case one for cased text, where
     the tokens show it."""
-    # A SentencePiece token that begins a word has a mark before the word.
-    cased = any("A" <= token.lstrip("\u2581")[:1] <= "Z" for token in vocabulary.tokens)
+    cased = is_cased(vocabulary)
     if cased and do_lower_case:
         raise InputError(f"{vocab_file} has tokens with capital letters, which lower-cased text "
                          "never meets: give --do_lower_case=False.")

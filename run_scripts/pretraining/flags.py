@@ -31,6 +31,9 @@ class PretrainingFlags:
     model_size: str = option(
         "", "Instead of --bert_config_file: a published size of the recipe, such as base, with "
         "the vocabulary of the records. An unknown name gives an error that lists the sizes.")
+    vocab_file: str | None = option(
+        None, "The vocabulary of the records, which is kept with the model. Default: the one that "
+        "bert-create-pretraining-data wrote beside them.", rare=True)
     teacher_input_file: list[str] = option(
         [], "For recipe dual_training: records of the text in both vocabularies, from which the "
         "teacher learns. They are made with --second_vocab_file.", for_=_DUAL)

@@ -19,9 +19,10 @@ from data_prep import text_job
 
 
 def content(folder):
-    """The files of a folder but for the flags of commands: path -> bytes."""
+    """The files of a folder but for flags and tokenizers: path -> bytes."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*"))
-            if path.is_file() and not path.name.endswith(files.FLAGFILE)}
+            if path.is_file() and not path.name.endswith(files.FLAGFILE)
+            and not path.parent.name.endswith(files.TOKENIZER_ENDING)}
 
 
 @pytest.fixture
@@ -224,7 +225,8 @@ def test_a_second_job_on_the_same_records_is_refused(prepare, tmp_path, text):
             prepare(text)
         other.stdin.close()
     prepare(text)
-    assert sorted(os.listdir(tmp_path / "out")) == ["r.manifest.json", "r.tfrecord"]
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "r.manifest.json", "r.tfrecord", "r.tokenizer"]
 
 
 def test_an_option_that_is_absent_on_disk_has_its_default(prepare, tmp_path, text, capsys):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.errors import InputError
+from bert_tf.files import TOKENIZER_ENDING
 from bert_tf.options import check_shape, read_json
 
 SUFFIX = ".manifest.json"
@@ -34,6 +35,11 @@ def manifest_path(output_file: str) -> str:
     for ending in (".gz", ".tfrecord"):
         output_file = output_file.removesuffix(ending)
     return output_file + SUFFIX
+
+
+def tokenizer_folder(path: str) -> str:
+    """The folder with the tokenizer's files of the records of a manifest: `name.tokenizer`."""
+    return path.removesuffix(SUFFIX) + TOKENIZER_ENDING
 
 
 def shard_name(output_file: str, index: int, count: int) -> str:

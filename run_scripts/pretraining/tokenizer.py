@@ -1,0 +1,41 @@
+"""The tokenizer of the records, which a run keeps with its model."""
+
+import os
+
+from bert_tf.config import Sizes
+from bert_tf.data.records import manifest
+from bert_tf.errors import InputError
+from bert_tf.files import find_files
+from bert_tf.tokenization import Tokenizer, find_vocabulary, open_tokenizer
+from run_scripts.pretraining.flags import PretrainingFlags
+
+
+def find_tokenizer(job: PretrainingFlags) -> Tokenizer | None:
+    """Returns the tokenizer that made the records: that of --vocab_file, or the one kept beside
+    them; None where there is neither.
+
+    Raises:
+        InputError: the records were made with another vocabulary.
+    """
+    manifests = manifest.find_manifests(find_files(job.input_file, "input_file"))
+    kept = (manifest.tokenizer_folder(path) for *_, path in manifests)
+    path = job.vocab_file or next((folder for folder in kept if find_vocabulary(folder)), None)
+    if not path:
+        return None
+    tokenizer = open_tokenizer(path)
+    if manifests and manifests[0][0]["vocabulary"]["sha256"] != tokenizer.vocabulary.hash:
+        raise InputError(f"{path} is not the vocabulary that made the records of --input_file, "
+                         "according to their manifest; name that one with --vocab_file.")
+    return tokenizer
+
+
+def keep_model_files(tokenizer: Tokenizer | None, config: Sizes, folder: str) -> None:
+    """Writes what every command needs beside the weights of a run into its folder: the
+    configuration and the tokenizer, also into the folder of ELECTRA's generator."""
+    path = os.path.join(folder, "bert_config.json")
+    if not os.path.exists(path):
+        config.to_json_file(path)
+    generator = os.path.join(folder, "generator")
+    for each in (folder, *([generator] if os.path.isdir(generator) else [])):
+        if tokenizer:
+            tokenizer.save(each)
