@@ -138,8 +138,13 @@ def obey_parent() -> None:
     """Lets a worker process, started while signals were `held`, end when its parent asks for it.
 
     Ctrl-C reaches all processes of a terminal; the parent decides. SIGTERM ends the worker without
-    a word, after its `finally` blocks.
+    a word, after its `finally` blocks; where it comes from a group and from the parent too, the
+    second one does not disturb them.
     """
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(STATUS[signal.SIGTERM])
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(STATUS[signal.SIGTERM]))
+    signal.signal(signal.SIGTERM, end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STATUS)

@@ -101,8 +101,8 @@ def eagerly():
 
 
 @pytest.fixture
-def as_in_other_processes():
-    """With graphs that are traced and optimized as in programs, whose bits they share then."""
+def as_in_programs():
+    """With graphs that are traced and optimized as users have them."""
     tf.config.run_functions_eagerly(False)
     tf.config.optimizer.set_experimental_options(dict.fromkeys(UNOPTIMIZED, False))
     yield

@@ -32,6 +32,8 @@ class Process:
         code: Python.
         arguments: of the program.
         cwd: the folder in which it runs; that of this process if None.
+        optimized: whether TensorFlow optimizes graphs, as it does for users.
+        eagerly: whether functions run without tracing, which takes longer than a few small steps.
         environment: variables that are added to those of this process.
 
     Attributes:
@@ -39,10 +41,12 @@ class Process:
         said: the file from which its output is read.
     """
 
-    def __init__(self, code, arguments=(), cwd=None, **environment):
+    def __init__(self, code, arguments=(), cwd=None, optimized=False, eagerly=False,
+                 **environment):
         ours, theirs = socket.socketpair()
         self._process = _CONTEXT.Process(target=_run, args=(
-            theirs, code, arguments, cwd or os.getcwd(), {**os.environ, **environment}))
+            theirs, code, arguments, cwd or os.getcwd(), {**os.environ, **environment},
+            {} if optimized else UNOPTIMIZED, eagerly))
         self._process.start()
         # Where a test fails before `finish`, nothing is waited for at the end.
         atexit.register(self._process.kill)
@@ -89,32 +93,28 @@ def finish_workers(workers, status=0):
     return [worker.finish(status, text) for worker, text in zip(workers, said)]
 
 
-def start_command(module, flags, before="", **environment):
-    """The Process of a command of this project, from a dict of its flags; `before` is Python that
-    it runs first."""
-    return Process(f"{before}\nfrom {module} import run; run()", [
+def start_command(module, flags, **options):
+    """The Process of a command of this project, from a dict of its flags."""
+    return Process(f"from {module} import run; run()", [
         f"--{name}={','.join(value) if isinstance(value, list) else value}"
-        for name, value in flags.items()], **environment)
+        for name, value in flags.items()], **options)
 
 
-def start_workers(module, flags_of_each):
-    """The Processes of a command that is started for each worker of a cluster. Their graphs are as
-    little optimized as those of the tests themselves."""
+def start_workers(module, flags_of_each, **options):
+    """The Processes of a command that is started for each worker of a cluster."""
     sockets = [socket.socket() for _ in flags_of_each]
     for one in sockets:
         one.bind(("localhost", 0))
     cluster = {"worker": [f"localhost:{one.getsockname()[1]}" for one in sockets]}
     for one in sockets:
         one.close()
-    return [start_command(module, {**flags, "distribution_strategy": "multi_worker"},
-                          "import tensorflow as tf; "
-                          f"tf.config.optimizer.set_experimental_options({UNOPTIMIZED})",
+    return [start_command(module, {**flags, "distribution_strategy": "multi_worker"}, **options,
                           TF_CONFIG=json.dumps({"cluster": cluster,
                                                 "task": {"type": "worker", "index": index}}))
             for index, flags in enumerate(flags_of_each)]
 
 
-def _run(connection, code, arguments, cwd, environment):
+def _run(connection, code, arguments, cwd, environment, optimizer_options, eagerly):
     for stream in (1, 2):
         os.dup2(connection.fileno(), stream)
     # Those of the server remember what kind of file theirs were.
@@ -125,6 +125,11 @@ def _run(connection, code, arguments, cwd, environment):
     sys.argv = ["-c", *arguments]
     gc.freeze()
     gc.set_threshold(200_000, 50, 1000)     # as in conftest.py
+    config = sys.modules["tensorflow"].config
+    if optimizer_options:
+        config.optimizer.set_experimental_options(optimizer_options)
+    if eagerly:
+        config.run_functions_eagerly(True)
     status = 0
     try:
         exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})

@@ -27,6 +27,24 @@ def test_only_programs_of_ours_are_quiet_while_they_import(program, is_ours):
     assert done.stdout == f"{is_ours}\n"
 
 
+WORKER = """
+import os, signal
+from bert_tf import signals
+signals.obey_parent()
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+finally:
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("removed")
+"""
+
+
+def test_a_second_signal_does_not_disturb_what_a_worker_removes():
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stdout) == (143, "removed\n")
+
+
 @pytest.mark.parametrize("number", signals.STATUS)
 def test_signals_end_a_block(number, capsys):
     before = signal.getsignal(number)

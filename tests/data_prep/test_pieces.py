@@ -32,12 +32,12 @@ def text(random_text):
 
 @pytest.mark.parametrize("recipe", ["bert", "albert"])
 def test_any_number_of_workers(prepare, tmp_path, text, recipe):
-    folders = [tmp_path / f"workers{count}" for count in (1, 2, 3, 50)]
-    for folder, count in zip(folders, (1, 2, 3, 50)):
+    folders = [tmp_path / f"workers{count}" for count in (1, 2, 50)]
+    for folder, count in zip(folders, (1, 2, 50)):
         prepare(text, output_file=[str(folder / "a.tfrecord"), str(folder / "b.gz")],
-                piece_bytes=2600, num_workers=count, dupe_factor=2, recipe=recipe)
+                piece_bytes=4000, num_workers=count, dupe_factor=2, recipe=recipe)
     first, *others = map(content, folders)
-    assert len(first) > 8 and all(other == first for other in others)
+    assert len(first) > 5 and all(other == first for other in others)
 
 
 @pytest.mark.parametrize("recipe", ["bert", "albert"])
@@ -250,7 +250,7 @@ PIECE_BYTES = 10_000
 def killed(tmp_path, vocab_file, random_text):
     """The folder of a job of many pieces that was killed after its first shard."""
     out, text = tmp_path / "out", tmp_path / "text0.txt"
-    text.write_text(random_text(3, documents=2000, sentences=6), encoding="utf-8")
+    text.write_text(random_text(3, documents=1200, sentences=6), encoding="utf-8")
     with subprocess.Popen(
             [sys.executable, "-m", "data_prep.create_pretraining_data", "--num_workers=2",
              f"--input_file={text}", f"--output_file={out}/r.tfrecord",
@@ -269,7 +269,7 @@ def test_a_killed_job_redoes_only_what_is_missing(prepare, killed, tmp_path):
               for path in killed.glob("r.tfrecord-?????-of-?????")}
     prepare(None, output_file=[str(tmp_path / "whole/r.tfrecord")], piece_bytes=PIECE_BYTES)
     expected = content(tmp_path / "whole")
-    assert len(expected) > 30 and 0 < len(shards) < len(expected) - 1
+    assert len(expected) > 15 and 0 < len(shards) < len(expected) - 1
     for name in shards:     # what has its final name is whole
         assert (killed / name).read_bytes() == expected[name]
     noted = [json.loads(path.read_text())["result"]["shards"][0]["name"]

@@ -251,7 +251,7 @@ def test_two_workers_write_once_what_one_does(flags, tmp_path):
     command = flags(do_eval=True, num_train_steps=6, num_train_epochs=None, early_stopping=1,
                     eval_steps=3, deterministic=False)
     said = processes.finish_workers(processes.start_workers(
-        "run_scripts.run_classifier", [command] * 2))
+        "run_scripts.run_classifier", [command] * 2, eagerly=True))
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
     (trial,) = read_json(tmp_path / "out" / "results.json")["trials"].values()
     assert read_json(tmp_path / "out" / "metrics.json")["metrics"] == pytest.approx(

@@ -86,9 +86,9 @@ def fixture_stopped(stopped_run, tmp_path, capsys):
     return tmp_path / "out"
 
 
-def start(flags, **environment):
+def start(flags, **options):
     """The script, in a process of its own."""
-    return processes.start_command(SCRIPT, flags, **environment)
+    return processes.start_command(SCRIPT, flags, **options)
 
 
 def after_first_checkpoint(process):
@@ -118,17 +118,18 @@ def listing(folder):
 # Going on
 
 def test_a_killed_and_stopped_run_ends_with_the_same_bytes(
-        as_in_other_processes, flags, tmp_path, capsys):
+        as_in_programs, flags, tmp_path, capsys):
     names = "whole", "broken"
     command = {name: flags(do_train=True, output_dir=str(tmp_path / name), num_train_steps=300,
                            save_checkpoints_steps=20, iterations_per_loop=10) for name in names}
     # The number of threads changes no bit either; 0 is TensorFlow's own choice.
-    whole = start(command["whole"], TF_NUM_INTRAOP_THREADS="0", TF_NUM_INTEROP_THREADS="0")
-    killed = after_first_checkpoint(start(command["broken"]))
+    whole = start(command["whole"], optimized=True, TF_NUM_INTRAOP_THREADS="0",
+                  TF_NUM_INTEROP_THREADS="0")
+    killed = after_first_checkpoint(start(command["broken"], optimized=True))
     killed.send(signal.SIGKILL)
     killed.finish(-signal.SIGKILL)
     before = step_of(latest(tmp_path / "broken"))
-    stopped = after_first_checkpoint(start(command["broken"]))
+    stopped = after_first_checkpoint(start(command["broken"], optimized=True))
     stopped.send(signal.SIGTERM)
     said = stopped.finish(1)
     step = step_of(latest(tmp_path / "broken"))
@@ -226,7 +227,7 @@ def test_another_type_of_computation_has_its_own_loss_scale(flags, tmp_path):
 
 def test_a_second_command_at_once_is_refused(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
-    first = after_first_checkpoint(start(command))
+    first = after_first_checkpoint(start(command, eagerly=True))
     said = start(command).finish(1)
     assert "Traceback" not in said
     assert f"error: --output_dir: process {first.pid} on {socket.gethostname()} is at work" in said
@@ -345,7 +346,7 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
 
 def test_when_a_worker_is_told_to_stop_all_do(flags, tmp_path):
     command = flags(do_train=True, num_train_steps=100_000)
-    workers = processes.start_workers(SCRIPT, [command] * 2)
+    workers = processes.start_workers(SCRIPT, [command] * 2, eagerly=True)
     after_first_checkpoint(workers[1]).send(signal.SIGTERM)
     for said in processes.finish_workers(workers, 1):
         assert "error: stopped by a signal at step" in said

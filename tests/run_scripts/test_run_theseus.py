@@ -1,5 +1,6 @@
 """BERT-of-Theseus: the model with which a successor begins, and runs that were killed."""
 
+import functools
 import os
 import shutil
 
@@ -20,15 +21,18 @@ from tests.run_scripts.test_analysis import TOKENS, write_task
 pytestmark = pytest.mark.usefixtures("eagerly")
 
 
-@pytest.fixture(name="model")
-def fixture_model(tmp_path):
-    """A fine-tuned model of 4 layers, beside its task's files."""
-    folder = tmp_path / "model"
+def write_model(folder):
+    """Writes a fine-tuned model of 4 layers, beside its task's files."""
     write_task(folder, "sts-b", EncoderConfig.preset(
         "tiny", vocab_size=len(TOKENS), hidden_size=16, intermediate_size=16, num_hidden_layers=4,
         max_position_embeddings=24), [0.0, 1.5, 3.0, 4.5, 5.0, 2.0])
     shutil.copy(folder / "dev.tsv", folder / "train.tsv")
     return folder
+
+
+@pytest.fixture(name="model")
+def fixture_model(tmp_path):
+    return write_model(tmp_path / "model")
 
 
 def train(model, output, layers=0, **settings):
@@ -39,17 +43,27 @@ def train(model, output, layers=0, **settings):
     return bert_tf.open_model(output, finetuned=True).learner().get_weights()
 
 
+@pytest.fixture(name="whole", scope="module")
+def fixture_whole(tmp_path_factory):
+    """Function that gives a model, the folder of a run from it, and the weights that it made."""
+    @functools.cache
+    def run():
+        folder = tmp_path_factory.mktemp("theseus")
+        model = write_model(folder / "model")
+        return model, folder / "whole", train(model, folder / "whole")
+    return run
+
+
 # What is written last is missing; an earlier version wrote no note of what a successor was made of.
 @pytest.mark.parametrize("missing", [(), ("made_of.json",), ("made_of.json", "vocab.txt"),
                                      ("made_of.json", "vocab.txt", "task.json", "model.keras")])
-def test_a_killed_run_ends_with_the_same_bits(missing, model, tmp_path):
-    whole = train(model, tmp_path / "whole")
-    os.makedirs(tmp_path / "killed")
-    shutil.copytree(tmp_path / "whole" / "successor", tmp_path / "killed" / "successor")
+def test_a_killed_run_ends_with_the_same_bits(missing, whole, tmp_path):
+    model, folder, weights = whole()
+    shutil.copytree(folder / "successor", tmp_path / "killed" / "successor")
     for name in missing:
         os.remove(tmp_path / "killed" / "successor" / name)
     again = train(model, tmp_path / "killed")
-    assert all(np.array_equal(old, new) for old, new in zip(whole, again, strict=True))
+    assert all(np.array_equal(old, new) for old, new in zip(weights, again, strict=True))
 
 
 @pytest.mark.parametrize("is_earlier", [False, True])

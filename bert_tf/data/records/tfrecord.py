@@ -195,15 +195,17 @@ def _unpack_ints(data):
     """The values of packed varints as int64 [n]."""
     data = np.frombuffer(data, np.uint8)
     last = data < 128
+    if last.all():      # each byte is a number
+        return data.astype(np.int64)
     ends = np.flatnonzero(last)
-    if len(data) and not last[-1]:
+    if not last[-1]:
         raise ValueError("a varint is cut short")
     starts = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)[:len(ends)]
     digit = np.arange(len(data)) - np.repeat(starts, ends - starts + 1)
-    if digit.max(initial=0) > 9:
+    if digit.max() > 9:
         raise ValueError("a varint is too long")
     return np.add.reduceat((data & 127).astype(np.uint64) << (7 * digit).astype(np.uint64),
-                           starts).astype(np.int64) if len(ends) else np.zeros(0, np.int64)
+                           starts).astype(np.int64)
 
 
 def parse_example(message):
