@@ -8,21 +8,23 @@ Example:
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from bert_tf import checkpoints, data, flags
-from bert_tf.data.records.features import pack_pairs
+from bert_tf import FillMask, checkpoints, data, flags
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
-from bert_tf.tokenization.vocabulary import check_fits
+from bert_tf.tokenization.vocabulary import MASK, check_fits
 from bert_tf.training.reporting import read_metrics
 
-_SENTENCES, _GUESSES = 5, 5
+_SENTENCES, _GUESSES = 10, 5
+# Tokens that are too frequent to be worth a guess.
+_COMMON = 150
 # By objective: its title, and the names of the baselines of its loss and its accuracy.
 _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
            "next_token": ("next token", "unigram", "most frequent token"),
@@ -47,6 +49,7 @@ class ShowPretrainingFlags:
     eval_text: str = option("", "Held-out text, one sentence a line, to guess words in; none: no "
                                 "words are guessed. For a text of your own, see bert-fill-mask.")
     picture: str = option("", "Where the curves go, as PNG; none: they are not drawn.")
+    random_seed: int = option(12345, "Seed that draws the words to guess.", least=0)
 
 
 def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
@@ -95,42 +98,29 @@ def count_labels(objectives: Sequence, records: "data.RecordSet", vocab_size: in
     return counts
 
 
-def guess(learner, tokenizer: Tokenizer, sentences: Sequence[str], length: int
-          ) -> Iterator[tuple[str, str, list[tuple[str, float]]]]:
-    """Masks a word of each sentence, and yields (the sentence with [MASK], the word,
-    [(guess, probability), ...]) with the model's best guesses. `length` bounds the input."""
-    vocabulary = tokenizer.vocabulary
-    layout = vocabulary.layout
+def draw_words(tokenizer: Tokenizer, sentences: Sequence[str], common: Collection[int], seed: int,
+               count: int) -> list[tuple[str, str]]:
+    """Draws whole words that are single tokens, one of a sentence, and masks them.
 
-    def spell(index):
-        return tokenizer.readable(index).strip()
+    Args:
+        common: ids of tokens that are not drawn, such as those of "the" and ",".
 
-    for number, sentence in enumerate(sentences):
-        room = layout.room(length, pair=False)
-        ids, offsets = (found[:room] for found in tokenizer.encode_with_offsets(sentence))
-        tokens = list(map(spell, ids))
-        # Whole words that are not punctuation; another part of the sentence each time.
+    Returns:
+        At most `count` pairs: the sentence with [MASK], and the word that stood there.
+    """
+    rng, found = random.Random(seed), []
+    for sentence in rng.sample(sentences, len(sentences)):
+        ids, offsets = tokenizer.encode_with_offsets(sentence)
+        tokens = [tokenizer.readable(index).strip() for index in ids]
         goes_on = tokenizer.continues[ids]
-        whole = [i for i, token in enumerate(tokens) if len(token) > 2 and token.isalpha()
-                 and not (i + 1 < len(tokens) and goes_on[i + 1])]
-        if not whole:
-            continue
-        at = whole[(number * 7 + 3) % len(whole)]
-        ids[at] = vocabulary.mask_id
-        packed = pack_pairs(np.array(ids), [0], [len(ids)], [0], [0], layout.length(len(ids), 0),
-                            vocabulary)
-        features = {name: values.astype(np.int32) for name, values in packed.items()}
-        position = np.array([[layout.before + at]], np.int32)
-        logits = learner({**features, "masked_lm_positions": position})["masked_lm"]
-        scores = np.asarray(logits)[0, 0].astype(float)
-        shares = np.exp(scores - scores.max())
-        shares /= shares.sum()
-        best = np.argsort(-shares)[:_GUESSES]
-        begin, end = offsets[at]
-        answer = sentence[begin:end].strip()
-        begin = end - len(answer)
-        yield (f"{sentence[:begin]}[MASK]{sentence[end:]}", answer,
-               [(spell(i), shares[i]) for i in best])
+        places = [place for place, token in enumerate(tokens)
+                  if len(token) > 2 and token.isalpha() and ids[place] not in common
+                  and not goes_on[place] and not (place + 1 < len(ids) and goes_on[place + 1])]
+        if places and len(found) < count:
+            begin, end = offsets[rng.choice(places)]
+            answer = sentence[begin:end].strip()
+            found.append((f"{sentence[:end - len(answer)]}{MASK}{sentence[end:]}", answer))
+    return found
 
 
 def plot(output_dir: str, baselines: dict[str, tuple[float, float]], path: str) -> None:
@@ -166,9 +156,10 @@ def titles(name: str) -> tuple[str, str, str]:
 
 
 def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str, eval_text: str,
-         picture: str, do_lower_case: bool | None = None) -> bool:
+         picture: str, do_lower_case: bool | None = None, seed: int = 12345) -> bool:
     """Prints scores with baselines and some guesses, and draws the curves. Returns whether the
-    held-out accuracy of the first objective, masked LM, is above its baseline."""
+    held-out accuracy of the first objective, masked LM, is above its baseline. `seed` draws the
+    words that are guessed."""
     if not (vocab_file or find_vocabulary(output_dir)):
         raise InputError(f"--vocab_file must be given: there is no vocabulary in {output_dir}.")
     tokenizer = open_tokenizer(vocab_file or output_dir, do_lower_case)
@@ -196,7 +187,9 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
                              (f"  {label} baseline", (loss, accuracy))):
             print(f"{line:<24}{scores[0]:>10.3f}{scores[1]:>10.1%}")
     if "masked_lm" in baselines and sentences:
-        _print_guesses(learner, tokenizer, sentences)
+        fill = FillMask(output_dir, vocab_file=vocab_file or None, do_lower_case=do_lower_case)
+        _print_guesses(fill, sentences,
+                       count_labels(objectives, records, vocab_size)["masked_lm"], seed)
     if picture:
         plot(output_dir, baselines, picture)
         print(f"\ncurves: {picture}", flush=True)
@@ -229,25 +222,37 @@ def _check_metrics(output_dir, names):
 
 
 def _read_sentences(eval_text):
-    """Some sentences of a text, in which words are guessed."""
+    """Sentences of a text in which words may be guessed."""
     lines = [line.strip() for _, line in itertools.islice(read_lines(eval_text), 4000)]
+    lines = [line for line in lines if line and MASK not in line]
     # Sentences that people read at a glance, and still can guess from.
-    lines = [line for line in lines if 8 <= len(line.split()) <= 25] or list(filter(None, lines))
-    return lines[::max(1, len(lines) // _SENTENCES)][:_SENTENCES]
+    return [line for line in lines if 8 <= len(line.split()) <= 25] or [
+        line for line in lines if len(line.split()) < 50]
 
 
-def _print_guesses(learner, tokenizer, lines):
-    print("\nbest guesses for a masked word of held-out sentences (the word that stood there)")
-    length = learner.encoder.config.max_position_embeddings
-    for shown, answer, best in guess(learner, tokenizer, lines, length):
-        print(f"  {shown}  ({answer})")
-        print("      " + ", ".join(f"{token} {share:.0%}" for token, share in best))
+def _print_guesses(fill, sentences, counts, seed):
+    """Prints the model's guesses for words that a seed draws. `counts` are those of the labels."""
+    order = np.argsort(-counts, kind="stable")
+    words = draw_words(fill.tokenizer, sentences, set(order[:_COMMON].tolist()), seed, _SENTENCES)
+    always = fill.tokenizer.readable(int(order[0]))
+    print(f"\n{len(words)} words of held-out sentences, drawn by seed {seed} without a look at the "
+          f"guesses;\nthe {_COMMON} most frequent tokens are left out. By frequency alone the "
+          f"guess is always {always!r}.")
+    hits = 0
+    for (shown, answer), found in zip(words, fill.stream([shown for shown, _ in words], _GUESSES)):
+        guesses = [guess["text"].strip() for guess in found["masks"][0]]
+        is_hit = answer.lower() in map(str.lower, guesses)
+        hits += is_hit
+        print(f"  {shown}\n      {answer!r} stood there; guesses: " + ", ".join(
+            f"{text} {guess['probability']:.0%}"
+            for text, guess in zip(guesses, found["masks"][0])) + ("  <- right" if is_hit else ""))
+    print(f"{hits} of {len(words)} words are among the {_GUESSES} guesses")
 
 
 def main(job: ShowPretrainingFlags) -> None:
     """Runs `show` as a program."""
     show(job.output_dir, job.vocab_file, job.input_file, job.eval_input_file, job.eval_text,
-         job.picture, job.do_lower_case)
+         job.picture, job.do_lower_case, job.random_seed)
 
 
 def run() -> None:
