@@ -13,7 +13,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from bert_tf import FillMask, checkpoints, data, flags
+import bert_tf
+from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
 from bert_tf.files import replace_aside
 from bert_tf.flags import REQUIRED, option
@@ -187,7 +188,7 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
                              (f"  {label} baseline", (loss, accuracy))):
             print(f"{line:<24}{scores[0]:>10.3f}{scores[1]:>10.1%}")
     if "masked_lm" in baselines and sentences:
-        fill = FillMask(output_dir, vocab_file=vocab_file or None, do_lower_case=do_lower_case)
+        fill = bert_tf.FillMask(output_dir, vocab_file=vocab_file or None, do_lower_case=do_lower_case)
         _print_guesses(fill, sentences,
                        count_labels(objectives, records, vocab_size)["masked_lm"], seed)
     if picture:

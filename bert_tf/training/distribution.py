@@ -1,7 +1,10 @@
 """Devices: one, several of a machine, several machines, or a TPU."""
 
+import contextlib
 import functools
+import math
 import os
+from collections.abc import Iterator
 
 import keras
 import lazy_loader
@@ -88,6 +91,22 @@ def mean_over_workers(strategy: "tf.distribute.Strategy", number: float) -> floa
 def _mean_over_workers(strategy):
     return tf.function(lambda number: strategy.reduce(
         "MEAN", strategy.run(tf.identity, args=(number,)), axis=None), autograph=False)
+
+
+def is_large(variable) -> bool:
+    """Returns whether a variable takes more than a megabyte."""
+    return math.prod(variable.shape) > 1 << 18
+
+
+@contextlib.contextmanager
+def after(variables: list) -> Iterator[None]:
+    """In a graph of TensorFlow, makes what is computed in the block wait until variables have their
+    new values."""
+    if not variables or keras.config.backend() != "tensorflow":
+        yield
+        return
+    with tf.control_dependencies([tf.identity(variable) for variable in variables]):
+        yield
 
 
 def has_accelerator(strategy: "tf.distribute.Strategy") -> bool:

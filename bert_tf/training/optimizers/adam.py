@@ -113,8 +113,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             super()._backend_update_step(grads, trainable_variables, learning_rate)
             return
         # Keras enters the default strategy for every variable: that takes time and changes nothing.
+        done: list = []
         for gradient, variable in zip(grads, trainable_variables):
-            self.update_step(gradient, variable.value, learning_rate)
+            is_large = distribution.is_large(variable)
+            # Large ones in turn: else the new moments of all of them are in memory at once.
+            with distribution.after(done if is_large else []):
+                self.update_step(gradient, variable.value, learning_rate)
+            done = [variable.value] if is_large else done
 
     def update_step(self, gradient, variable, learning_rate) -> None:
         """Updates one variable and its moments."""
