@@ -24,7 +24,7 @@ from bert_tf.tokenization.vocabulary import MASK, check_fits
 from bert_tf.training.reporting import read_metrics
 
 _SENTENCES, _GUESSES = 10, 5
-# Tokens that are too frequent to be worth a guess.
+# Tokens that are too frequent to be worth a guess; of few tokens a fourth.
 _COMMON = 150
 # By objective: its title, and the names of the baselines of its loss and its accuracy.
 _TITLES = {"masked_lm": ("masked LM", "unigram", "most frequent token"),
@@ -188,7 +188,8 @@ def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str
                              (f"  {label} baseline", (loss, accuracy))):
             print(f"{line:<24}{scores[0]:>10.3f}{scores[1]:>10.1%}")
     if "masked_lm" in baselines and sentences:
-        fill = bert_tf.FillMask(output_dir, vocab_file=vocab_file or None, do_lower_case=do_lower_case)
+        fill = bert_tf.FillMask(output_dir, vocab_file=vocab_file or None,
+                                do_lower_case=do_lower_case)
         _print_guesses(fill, sentences,
                        count_labels(objectives, records, vocab_size)["masked_lm"], seed)
     if picture:
@@ -234,10 +235,11 @@ def _read_sentences(eval_text):
 def _print_guesses(fill, sentences, counts, seed):
     """Prints the model's guesses for words that a seed draws. `counts` are those of the labels."""
     order = np.argsort(-counts, kind="stable")
-    words = draw_words(fill.tokenizer, sentences, set(order[:_COMMON].tolist()), seed, _SENTENCES)
+    common = order[:min(_COMMON, int((counts > 0).sum()) // 4)].tolist()
+    words = draw_words(fill.tokenizer, sentences, set(common), seed, _SENTENCES)
     always = fill.tokenizer.readable(int(order[0]))
     print(f"\n{len(words)} words of held-out sentences, drawn by seed {seed} without a look at the "
-          f"guesses;\nthe {_COMMON} most frequent tokens are left out. By frequency alone the "
+          f"guesses;\nthe {len(common)} most frequent tokens are left out. By frequency alone the "
           f"guess is always {always!r}.")
     hits = 0
     for (shown, answer), found in zip(words, fill.stream([shown for shown, _ in words], _GUESSES)):
