@@ -38,8 +38,9 @@ _FUNCTIONS = {"models": ["open_model"], "finetuning.jobs": ["finetune"]}
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submodules=["analysis", "checkpoints", "compression", "data", "export", "finetuning", "layers",
-                "networks", "objectives", "tasks", "tokenization", "training"],
+    submodules=["analysis", "checkpoints", "compression", "data", "export", "fill_mask",
+                "finetuning", "layers", "networks", "objectives", "tasks", "tokenization",
+                "training"],
     submod_attrs={**_CLASSES, **_FUNCTIONS})
 
 

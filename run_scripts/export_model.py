@@ -19,7 +19,7 @@ from typing import Any
 from absl import logging
 
 import bert_tf
-from bert_tf import export, flags
+from bert_tf import export, flags, training
 from bert_tf.errors import InputError
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
@@ -135,6 +135,9 @@ def _check_texts(saved, folder):
 def build(job: ExportFlags, model: Any):
     """Builds the encoder, or the Learner of the task, with every weight from the checkpoint."""
     head, saved = HEADS.get(job.task), model.saved
+    if job.task == "masked_lm":
+        learner = bert_tf.fill_mask.build(model)
+        return training.Learner(learner.encoder, learner.objectives[:1])
     if not head:
         return model.learner(heads=()).encoder
     name, options = saved.task.kind.head(saved.task, saved.options) if saved else ("", {})
@@ -183,7 +186,10 @@ def write(job: ExportFlags, model: Any) -> str:
 
 def main(job: ExportFlags) -> None:
     """Checks the flags, then reads the model and writes the export."""
-    model = bert_tf.open_model(job.init_checkpoint)
+    if "onnx" in job.format:
+        export.check_onnx(int8=job.format == "onnx_int8")
+    model = (bert_tf.fill_mask.open_masked_lm if job.task == "masked_lm" else bert_tf.open_model)(
+        job.init_checkpoint)
     job = resolve(job, model)
     job.check()
     is_folder = job.format in ("text", "ids")

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import json
 import pathlib
 
 import numpy as np
@@ -124,6 +125,19 @@ def test_a_fine_tuned_model_comes_with_its_task_and_heads(tmp_path, reads, integ
     if not integers:
         same(again, learner)
     assert reads == {"quantised" if integers else "keras_file": 1, "translated": 1}
+
+
+def test_names_of_labels_go_into_files_of_hugging_face(tmp_path):
+    folder = tmp_path / "tuned"
+    write_finetuned(folder)
+    named = Task("own", "classification", {}, ("0", "1", "2"), label_names=("x", "y", "z"))
+    for number, (task, wanted) in enumerate(((None, ["a", "b", "c"]), (named, ["x", "y", "z"]))):
+        if task:
+            SavedTask(task, 12, True).write(str(folder))
+            assert SavedTask.read(str(folder)).task.label_names == ("x", "y", "z")
+        checkpoints.convert(folder / "model.keras", tmp_path / f"hf{number}", "huggingface")
+        found = json.loads((tmp_path / f"hf{number}" / "config.json").read_text())
+        assert list(found["id2label"].values()) == wanted
 
 
 def test_a_classifier_that_google_names_by_no_task(tmp_path, reads):

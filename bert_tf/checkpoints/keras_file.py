@@ -22,7 +22,7 @@ from bert_tf.config import config_from_dict
 from bert_tf.errors import InputError
 from bert_tf.heads import BILSTM, HEADS, OBJECTIVES, objective_of
 from bert_tf.networks import NETWORKS
-from bert_tf.options import parse_json
+from bert_tf.options import parse_json, read_json
 
 NAME = names.MODEL_FILE
 # Keras's list of variables that have no values yet.
@@ -188,8 +188,18 @@ def read(file: str) -> Source:
     table = Format(None, _IGNORED, {name: head.name for name, head in rows.items()
                                     if name not in HEADS})
     return Source(file, config, found, table, rules.vocabulary_beside(file),
+                  labels=_labels_beside(file),
                   objectives=tuple((name, options) for name, options in objectives or ()
                                    if own in (None, options.get("name"))))
+
+
+def _labels_beside(file):
+    """The names of the classes in the task.json of a fine-tuned model; () where there are none."""
+    path = rules.beside(file, "task.json")
+    task = read_json(path).get("task") if path else None
+    task = task if isinstance(task, dict) else {}
+    found = task.get("label_names") or task.get("labels") or ()
+    return tuple(found) if all(isinstance(label, str) for label in found) else ()
 
 
 def table_for(weights: Weights) -> Format:

@@ -8,6 +8,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={
     "generation": ["GenerationModel"],
     "ids_model": ["IdsModel", "answers", "takes_choices"],
-    "saving": ["quiet", "save_lite", "save_model", "save_onnx"],
-    "text_model": ["TEXT_MODELS", "AnswerModel", "ChoiceModel", "TaggerModel", "TextModel"],
+    "saving": ["check_onnx", "quiet", "save_lite", "save_model", "save_onnx"],
+    "text_model": ["TEXT_MODELS", "AnswerModel", "ChoiceModel", "MaskModel", "TaggerModel",
+                   "TextModel"],
 })

@@ -5,6 +5,8 @@ import tensorflow as tf
 from bert_tf.errors import InputError
 from bert_tf.heads import OBJECTIVES
 
+_POSITIONS = "masked_lm_positions"      # where a masked LM predicts
+
 
 def takes_choices(model) -> bool:
     """Whether a model takes several choices for each example: features [B, C, S]."""
@@ -41,7 +43,8 @@ def answers(model, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 class IdsModel(tf.Module):
     """Maps a network's features, int32 [B, S], or [B, C, S] if the model `takes_choices`, to
-    `answers`.
+    `answers`. A masked LM takes `masked_lm_positions`, int32 [B, P], too, and answers for these
+    alone: float32 [B, P, V].
 
     Attributes:
         function: the tf.function.
@@ -54,8 +57,11 @@ class IdsModel(tf.Module):
         super().__init__()
         self._weights = [v.value for v in model.weights]    # what the SavedModel keeps
         shape = [None, None, length] if takes_choices(model) else [None, length]
-        reads = getattr(model, "encoder", model).reads
+        shapes = dict.fromkeys(getattr(model, "encoder", model).reads, shape)
+        if any(_POSITIONS in objective.reads for objective in getattr(model, "objectives", ())):
+            shapes[_POSITIONS] = [None, None]
         self.function = tf.function(
-            lambda *ids: answers(model, dict(zip(reads, ids))), autograph=False,
-            input_signature=[tf.TensorSpec(shape, tf.int32, name) for name in reads])
+            lambda *ids: answers(model, dict(zip(shapes, ids))), autograph=False,
+            input_signature=[tf.TensorSpec(shape, tf.int32, name)
+                             for name, shape in shapes.items()])
         self.functions = {"serving_default": self.function}

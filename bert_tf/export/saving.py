@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import sys
@@ -66,23 +67,25 @@ def save_model(module: tf.Module, folder: str | os.PathLike, version: int = 1) -
     return path
 
 
+def check_onnx(int8: bool = False) -> None:
+    """Raises InputError if a package that writes ONNX is not installed."""
+    for name in ("tf2onnx", *(["onnxruntime"] if int8 else [])):
+        if not importlib.util.find_spec(name):
+            raise InputError(f"ONNX{' in 8 bits' * int8} needs the package {name}: pip install "
+                             "'bert_tf[onnx]', or '.[onnx]' in a clone.")
+
+
 def save_onnx(module: IdsModel, path: str | os.PathLike, int8: bool = False) -> None:
     """Writes an ONNX file; needs tf2onnx. `int8` stores matrices in 8 bits, computes activation
     scales at run time, and needs onnxruntime."""
-    try:
-        import tf2onnx
-    except ImportError as error:
-        raise InputError("ONNX needs the package tf2onnx: pip install 'bert_tf[onnx]'.") from error
+    check_onnx(int8)
+    import tf2onnx
     model, _ = tf2onnx.convert.from_function(
         module.function, input_signature=module.function.input_signature, opset=_OPSET)
     if not int8:
         _write(path, model.SerializeToString())
         return
-    try:
-        from onnxruntime import quantization
-    except ImportError as error:
-        raise InputError("ONNX in 8 bits needs the package onnxruntime: pip install "
-                         "'bert_tf[onnx]'.") from error
+    from onnxruntime import quantization
     with tempfile.TemporaryDirectory() as folder:
         floats, integers = (os.path.join(folder, name) for name in ("floats.onnx", "int8.onnx"))
         _write(floats, model.SerializeToString())

@@ -11,8 +11,10 @@ import tensorflow as tf
 
 from bert_tf.errors import InputError
 from bert_tf.export.ids_model import answers
-from bert_tf.tokenization.vocabulary import Vocabulary, check_fits
+from bert_tf.tokenization.vocabulary import MASK, Vocabulary, check_fits
 from bert_tf.tokenization.wordpiece_graph import WordpieceGraph
+
+_GUESSES = 10       # tokens for each mask
 
 
 class Packer:
@@ -152,6 +154,43 @@ class ChoiceModel(TextModel):
                 "choice": tf.argmax(outputs["logits"], axis=-1, output_type=tf.int32)}
 
 
+class MaskModel(TextModel):
+    """Takes `text`, string [B], with [MASK] in the place of each of its P words to guess. Returns
+    the likeliest tokens of each, at most 10: `ids`, `tokens` and `probabilities`, [B, P, 10]; and
+    `masks`, int32 [B], the number of masks of each text, since rows are filled up.
+
+    Overlong texts are refused.
+    """
+
+    def __init__(self, model, vocabulary: Vocabulary, **options):
+        self._model, self._vocabulary = model, vocabulary
+        super().__init__(model, vocabulary, **options)
+
+    def _make_functions(self):
+        return {"serving_default": _served(self._guess, "text")}
+
+    def _guess(self, text):
+        size, mask = self._vocabulary.size, self._vocabulary.mask_id
+        parts = tf.strings.split(text, MASK)                            # ragged [B, parts]
+        pieces = self._tokenizer.ids(self._tokenizer.checked(parts.values))
+        counts = tf.ones_like(pieces.row_lengths())         # a mask after each part but the last
+        counts = tf.tensor_scatter_nd_update(
+            counts, parts.row_limits()[:, None] - 1, tf.zeros_like(parts.row_limits()))
+        ids = tf.concat([pieces, _repeated(mask, counts)], axis=1)
+        ids = parts.with_values(ids).merge_dims(1, 2)                   # ragged [B, pieces]
+        none = ids[:, :0]
+        features = self._pack(_all_fit(ids, self._pack.room(none)), none)
+        is_mask = features["input_ids"] == mask                         # [B, S]
+        places = tf.ragged.boolean_mask(tf.zeros_like(features["input_ids"]) + tf.range(
+            tf.shape(is_mask)[1]), is_mask)
+        logits, = self._model({**features, "masked_lm_positions": places.to_tensor()}).values()
+        probabilities, best = tf.math.top_k(tf.nn.softmax(tf.cast(
+            logits[:, :, :size], tf.float32)), min(_GUESSES, size))
+        return {"ids": best, "tokens": tf.gather(tf.constant(self._vocabulary.tokens), best),
+                "probabilities": probabilities,
+                "masks": tf.cast(places.row_lengths(), tf.int32)}
+
+
 class TaggerModel(TextModel):
     """Takes `text`, string [B]. Returns for each token [B, S] the tagger's answers, its first byte
     in the text (`start`) and the byte after its last (`end`), both -1 for special tokens, and
@@ -241,4 +280,5 @@ def _all_fit(ids, room, least=0):
 
 
 # The class by the name of the model's head; `TextModel` for all others.
-TEXT_MODELS = {"multiple_choice": ChoiceModel, "tagging": TaggerModel, "answer_span": AnswerModel}
+TEXT_MODELS = {"multiple_choice": ChoiceModel, "tagging": TaggerModel, "answer_span": AnswerModel,
+               "masked_lm": MaskModel}

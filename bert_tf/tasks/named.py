@@ -53,15 +53,19 @@ def _conll2003(size, *files):
 
 TASKS = {task.name: task for task in (
     _glue("cola", ("sentence",), _BINARY, (8551, 1043, 1063), ("CoLA.tsv",),
+          label_names=("unacceptable", "acceptable"),
           metrics=("matthews", "accuracy"), train_dev={"header": False, "texts": (3,), "label": 1}),
-    _glue("sst-2", ("sentence",), _BINARY, (67349, 872, 1821), ("SST-2.tsv",)),
+    _glue("sst-2", ("sentence",), _BINARY, (67349, 872, 1821), ("SST-2.tsv",),
+          label_names=("negative", "positive")),
     _glue("mrpc", ("#1 String", "#2 String"), _BINARY, (3668, 408, 1725), ("MRPC.tsv",),
-          metrics=("f1", "accuracy"), label="Quality"),
+          metrics=("f1", "accuracy"), label="Quality",
+          label_names=("not_equivalent", "equivalent")),
     _glue("sts-b", _SENTENCES, (), (5749, 1500, 1379), ("STS-B.tsv",),
           metrics=("pearson", "spearman"), kind="regression", label="score", bounds=(0, 5)),
     # All lines; a few of train and dev are broken.
     _glue("qqp", ("question1", "question2"), _BINARY, (363849, 40430, 390965), ("QQP.tsv",),
-          metrics=("f1", "accuracy"), label="is_duplicate"),
+          metrics=("f1", "accuracy"), label="is_duplicate",
+          label_names=("not_duplicate", "duplicate")),
     _glue("mnli", _SENTENCES, _MNLI, (392702, 9815, 9832, 9796, 9847),
           ("MNLI-m.tsv", "MNLI-mm.tsv"), label="gold_label", files={
               "train": "train.tsv",
@@ -72,7 +76,8 @@ TASKS = {task.name: task for task in (
     _glue("qnnli", ("question", "sentence"), _ENTAILMENT, (54218, 2866, 2870), ("QNLI.tsv",),
           kind="ranking", metrics=KINDS["ranking"].own_metrics, folder_of="qnli"),
     _glue("rte", _SENTENCES, _ENTAILMENT, (2490, 277, 3000), ("RTE.tsv",)),
-    _glue("wnli", _SENTENCES, _BINARY, (635, 71, 146), ("WNLI.tsv",)),
+    _glue("wnli", _SENTENCES, _BINARY, (635, 71, 146), ("WNLI.tsv",),
+          label_names=("not_entailment", "entailment")),
     _glue("ax", _SENTENCES, _MNLI, (1104, 1104), ("AX.tsv",), metrics=("matthews", "accuracy"),
           model_of="mnli", files={"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"},
           train_dev={"texts": ("Premise", "Hypothesis"), "label": "Label"}),

@@ -65,6 +65,8 @@ class Task:
         splits: {name: `Split`}.
         labels: the labels in the order of their ids; () where they are not known yet, and for
             numbers and choices.
+        label_names: what the labels mean, where the official files have numbers; for Hugging
+            Face's files.
         metrics: names of `bert_tf.metrics`, the headline first.
         bounds: in regression, the least and the greatest number, if there are such.
         without_label: the label that marks an example to leave out.
@@ -82,6 +84,7 @@ class Task:
     model_of: str | None = None
     folder_of: str | None = None
     defaults: Defaults = Defaults()
+    label_names: tuple = ()
 
     def __post_init__(self):
         if isinstance(self.kind, str):
@@ -156,8 +159,9 @@ class SavedTask:
     def write(self, folder: str) -> None:
         """Writes it beside a model."""
         known = {} if self.num_texts is None else {"num_texts": self.num_texts}
+        named = {"label_names": self.task.label_names} if self.task.label_names else {}
         write_json(os.path.join(folder, TASK_FILE), {
-            "task": _described(self.task), "max_seq_length": self.max_seq_length,
+            "task": {**_described(self.task), **named}, "max_seq_length": self.max_seq_length,
             "do_lower_case": self.do_lower_case, "options": self.options, **known})
 
     @classmethod
@@ -180,7 +184,8 @@ class SavedTask:
         try:
             task = saved["task"]
             task = Task(task["name"], kind_on_disk(task), {}, tuple(task["labels"]),
-                        tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]))
+                        tuple(task["metrics"]), task["bounds"] and tuple(task["bounds"]),
+                        label_names=tuple(task.get("label_names", ())))
             return cls(task, int(saved["max_seq_length"]), bool(saved["do_lower_case"]),
                        dict(saved["options"]), saved.get("num_texts"))
         except (KeyError, TypeError, ValueError) as error:

@@ -11,6 +11,8 @@ from bert_tf.data.records import manifest
 from bert_tf.errors import InputError
 from bert_tf.files import find_files
 from bert_tf.flags import REQUIRED, Scope, option
+from bert_tf.training.optimizers.table import SCHEDULES
+from bert_tf.training.settings import TrainSettings
 
 _TASKS = Scope("recipes with several tasks, such as ernie2", lambda recipe: bool(recipe.tasks))
 _DUAL = Scope("recipe dual_training", lambda recipe: recipe.learner == "DualTraining")
@@ -128,4 +130,15 @@ def recipe_defaults(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
                                     options["bsz_per_host"])
         if "max_seq_length" in recipe.defaults or "bsz_per_host" in options:
             values["max_seq_length"] = options["max_seq_length"]
-    return f"recipe {recipe.name}", values
+    return f"recipe {recipe.name}", values | _short_warmup(given, values)
+
+
+def _short_warmup(given, values):
+    """Returns a warm-up of a tenth of the steps where the usual one would outlast them."""
+    settings = {name: given.get(name, values.get(name, getattr(TrainSettings, name)))
+                for name in ("num_train_steps", "num_warmup_steps", "learning_rate_schedule")}
+    schedule = SCHEDULES.get(settings["learning_rate_schedule"])
+    outlasts = settings["num_warmup_steps"] > settings["num_train_steps"]
+    if "num_warmup_steps" in given or not outlasts or not schedule or schedule.outlasts:
+        return {}
+    return {"num_warmup_steps": settings["num_train_steps"] // 10}

@@ -11,6 +11,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.answer_span import AnswerSpan
 from bert_tf.objectives.classification import Classification, MultiLabel, MultipleChoice, Regression
 from bert_tf.objectives.conditional_span import ConditionalSpan
+from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.objectives.step_classification import StepClassification
 from bert_tf.objectives.stochastic_answer import StochasticAnswer
 from bert_tf.objectives.tagging import Tagging
@@ -20,7 +21,7 @@ from bert_tf.training.learners.learner import Learner
 
 HEADS = {"classification": lambda config: Classification(config, 3),
          "multi_label": lambda config: MultiLabel(config, 3), "regression": Regression,
-         "answer_span": AnswerSpan, "conditional_span": ConditionalSpan,
+         "masked_lm": MaskedLM, "answer_span": AnswerSpan, "conditional_span": ConditionalSpan,
          "tagging": lambda config: Tagging(config, 3), "multiple_choice": MultipleChoice,
          "step_classification": lambda config: StepClassification(config, 3),
          "stochastic_answer": lambda config: StochasticAnswer(config, 3)}

@@ -16,13 +16,18 @@ from bert_tf.heads import HEADS
 from bert_tf.networks.universal import UniversalTransformer
 from bert_tf.objectives.classification import Classification
 from bert_tf.training.learners.learner import Learner
+from run_scripts import export_model
+from run_scripts.export_model import ExportFlags
 
 TASKS = ("encoder", *(head.name for head in HEADS.values() if head.exportable))
 
 
-def make_features(length=16, choices=0):
-    """Of 3 examples, or of 3 with so many choices each."""
-    if choices:
+def make_features(length=16, choices=0, task=""):
+    """Of 3 examples, or of 3 with so many choices each; of a masked LM with positions."""
+    if task == "masked_lm":
+        return {**make_features(length),
+                "masked_lm_positions": np.array([[1, 8], [2, 0], [1, 2]], "int32")}
+    if choices and task in ("", "multiple_choice"):
         rows = [make_features(length) for _ in range(choices)]
         rows[1]["input_ids"] = rows[1]["input_ids"][:, ::-1]
         return {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
@@ -44,7 +49,7 @@ def largest_difference(outputs, model, features):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_saved_model_of_ids(task, make_model, tmp_path):
     model = make_model(task, 50)
-    features = make_features(choices=4 if task == "multiple_choice" else 0)
+    features = make_features(choices=4, task=task)
     path = save_model(IdsModel(model), tmp_path / "m", 3)
     assert path.endswith("3")
     outputs = tf.saved_model.load(path).signatures["serving_default"](
@@ -62,7 +67,7 @@ def test_onnx(task, make_model, tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     names = [output.name for output in session.get_outputs()]
     for length, choices in ((16, 4), (11, 3)):
-        features = make_features(length, choices if task == "multiple_choice" else 0)
+        features = make_features(length, choices, task)
         outputs = dict(zip(names, session.run(names, features)))
         assert largest_difference(outputs, model, features)[0] < 1e-5
 
@@ -98,9 +103,10 @@ def test_onnx_of_a_network_that_halts(tmp_path):
 
 
 @pytest.mark.parametrize("task, activation", [
-    ("encoder", "gelu_erf"), ("classification", "gelu"), ("answer_span", "relu")])
+    ("encoder", "gelu_erf"), ("classification", "gelu"), ("answer_span", "relu"),
+    ("masked_lm", "gelu")])
 def test_lite(task, activation, make_model, tmp_path):
-    model, features = make_model(task, 50, activation), make_features()
+    model, features = make_model(task, 50, activation), make_features(task=task)
     module = IdsModel(model, 16)
     for int8, tolerance in ((False, 1e-5), (True, 0.05)):
         path = tmp_path / f"{int8}.tflite"
@@ -129,6 +135,8 @@ def test_one_objective_at_a_time(make_model):
 def test_onnx_says_what_it_needs(make_model, tmp_path):
     if importlib.util.find_spec("tf2onnx"):
         pytest.skip("tf2onnx is installed")
+    with pytest.raises(InputError, match=r"pip install 'bert_tf\[onnx\]'"):
+        export_model.main(ExportFlags(init_checkpoint="absent", output="o", format="onnx_int8"))
     with pytest.raises(InputError, match=r"pip install 'bert_tf\[onnx\]'"):
         save_onnx(IdsModel(make_model("encoder", 50)), tmp_path / "m.onnx")
 

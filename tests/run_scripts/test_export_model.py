@@ -18,6 +18,7 @@ from bert_tf.tasks import SavedTask, Task
 from bert_tf.tokenization import open_tokenizer
 from run_scripts import export_model
 from run_scripts.export_model import ExportFlags
+from tests.test_fill_mask import CONFIG, LETTERS, write
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "hf_gelu"
 
@@ -189,3 +190,29 @@ def test_a_network_that_makes_sequences(tmp_path, capsys):
     assert np.allclose(logits["logits"], network.logits(outputs["sequence_output"]), atol=1e-5)
     with pytest.raises(InputError, match="--beams is 0"):
         export_model.main(job(tmp_path, init_checkpoint=str(tmp_path), format="ids", beams=0))
+
+
+def test_a_masked_lm_answers_as_fill_mask(tmp_path):
+    model = tmp_path / "run"
+    write(model, bert_tf.Learner(bert_tf.BertEncoder(CONFIG), [
+        bert_tf.MaskedLM(CONFIG), bert_tf.SentencePrediction(CONFIG)]))
+    texts = ["a [MASK] c", "[MASK] b[MASK]d", "a b"]
+    for form in ("text", "ids"):
+        export_model.main(ExportFlags(init_checkpoint=str(model), task="masked_lm", format=form,
+                                      output=str(tmp_path / form), max_seq_length=16))
+    served = tf.saved_model.load(str(tmp_path / "text" / "1")).signatures["serving_default"]
+    found = {name: value.numpy() for name, value in served(text=tf.constant(texts)).items()}
+    assert found["masks"].tolist() == [1, 2, 0]
+    wanted = [mask for answer in bert_tf.FillMask(model)(texts[:2], top_k=10)
+              for mask in answer["masks"]]
+    rows = [(0, 0), (1, 0), (1, 1)]
+    for row, guesses in zip(rows, wanted, strict=True):
+        assert [guess["id"] for guess in guesses] == found["ids"][row].tolist()
+        assert [guess["token"].encode() for guess in guesses] == found["tokens"][row].tolist()
+        assert np.allclose([guess["probability"] for guess in guesses],
+                           found["probabilities"][row], atol=1e-6)
+    by_ids = tf.saved_model.load(str(tmp_path / "ids" / "1")).signatures["serving_default"](
+        input_ids=tf.constant([[2, 5, 4, 7, 3]]), input_mask=tf.ones([1, 5], tf.int32),
+        segment_ids=tf.zeros([1, 5], tf.int32), masked_lm_positions=tf.constant([[2]]))
+    assert by_ids["logits"].numpy()[0, 0, :len(LETTERS)].argsort()[::-1][:10].tolist() == (
+        found["ids"][0, 0].tolist())

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import bert_tf
-from bert_tf import checkpoints
+from bert_tf import checkpoints, recipes
 from bert_tf.errors import InputError
 from bert_tf.tokenization import default_case, open_tokenizer
 from bert_tf.training.recipe_settings import GeneratorSettings
@@ -15,7 +15,7 @@ from bert_tf.training.settings import TrainSettings
 from data_prep import create_pretraining_data
 from data_prep.pretraining_flags import PretrainingDataFlags
 from run_scripts import run_pretraining, show_pretraining
-from run_scripts.pretraining.flags import PretrainingFlags
+from run_scripts.pretraining.flags import PretrainingFlags, recipe_defaults
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -68,6 +68,13 @@ def test_records_and_the_run_keep_the_tokenizer(folder, run):
     assert json.loads((run / "bert_config.json").read_text())["vocab_size"] == len(WORDS)
 
 
+def test_the_report_of_records_says_how_long_they_are(folder, tmp_path, capsys):
+    make(folder, output_file=[str(tmp_path / "r.tfrecord")])
+    counts = json.loads((tmp_path / "r.manifest.json").read_text())["counts"]
+    mean = counts["positions"] / counts["instances"]
+    assert f"tokens ({mean:.0f} on average)" in capsys.readouterr().out
+
+
 def test_later_commands_need_no_vocabulary(folder, run, tmp_path, capsys):
     fill = bert_tf.FillMask(run)
     assert fill.tokenizer.encode("The") == [WORDS.index("[UNK]")]     # which is not lower-cased
@@ -82,6 +89,17 @@ def test_later_commands_need_no_vocabulary(folder, run, tmp_path, capsys):
         eval_text=str(folder / "text.txt")))
     shown = capsys.readouterr().out
     assert "[MASK]" in shown and "curves" not in shown
+
+
+@pytest.mark.parametrize("given, wanted", [
+    ({"num_train_steps": 50}, 5), ({"num_train_steps": 20_000}, None),
+    ({"num_train_steps": 50, "num_warmup_steps": 60}, None),
+    ({"num_train_steps": 50, "recipe": "albert"}, 5), ({"num_train_steps": 50, "recipe": "t5"},
+                                                       None)])
+def test_a_short_run_warms_up_for_a_tenth_of_its_steps(given, wanted):
+    recipe = recipes.find(given.get("recipe", "bert"))
+    found = recipe_defaults({"recipe": "bert", **given})[1].get("num_warmup_steps")
+    assert found == (wanted or recipe.defaults.get("num_warmup_steps"))
 
 
 @pytest.mark.parametrize("words, lower, wanted", [

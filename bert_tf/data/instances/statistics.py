@@ -143,7 +143,7 @@ def report(record: dict[str, Any]) -> str:
         f"{counts['tokens']:,} tokens, {rates['unknown_tokens']:.2%} [UNK], "
         f"{rates['repeated_lines']:.1%} repeated lines",
         f"{counts['instances']:,} instances of up to {options['max_seq_length']} tokens "
-        f"({rates['full_length']:.0%} of that length)",
+        f"({counts['positions'] / counts['instances']:.0f} on average)",
     ]
     if "random_next" in rates:
         lines[-1] += f", {rates['random_next']:.1%} with " + (
@@ -205,7 +205,7 @@ def _warnings(record):
         # Where a sequence may end with a part of a sentence, some is left out of any text.
         if kept < (0.7 if PAIRINGS[record["recipe"]["segments"]["pairing"]].in_order else 0.95):
             yield (f"{1 - kept:.0%} of the tokens are left out, in sentences that are too long for "
-                   "--max_seq_length: put one sentence on a line.")
+                   "--max_seq_length: give more, or shorter sentences, one a line.")
         if not {"predictions", "label_1", "pairs"} & counts.keys() and options["dupe_factor"] > 1:
             yield ("the records repeat each other: with dynamic masks and no choice in the "
                    "segments, --dupe_factor=1 is enough.")
