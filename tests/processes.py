@@ -93,9 +93,10 @@ def finish_workers(workers, status=0):
     return [worker.finish(status, text) for worker, text in zip(workers, said)]
 
 
-def start_command(module, flags, **options):
-    """The Process of a command of this project, from a dict of its flags."""
-    return Process(f"from {module} import run; run()", [
+def start_command(module, flags, before="", **options):
+    """The Process of a command of this project, from a dict of its flags; `before` is Python that
+    it runs first."""
+    return Process(f"{before}\nfrom {module} import run; run()", [
         f"--{name}={','.join(value) if isinstance(value, list) else value}"
         for name, value in flags.items()], **options)
 
