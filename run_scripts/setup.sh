@@ -26,4 +26,3 @@ if [ ! -e "$stamp" ] || [ setup.cfg -nt "$stamp" ] || [ run_scripts/constraints.
 else
     echo "== using the virtual environment in $PWD/$venv"
 fi
-export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2}

@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "rows": ["Omissions"],
         "split_records": ["RecordOptions", "Source", "SplitRecords"],
         "answer_finders": ["AnswerOptions", "Prediction"],
-        "squad_answers": ["find_answers", "find_file_answers"],
+        "squad_answers": ["find_answers", "find_file_answers", "predict_answers", "predict_file"],
         "task": ["KINDS", "TASK_FILE", "Defaults", "SavedTask", "Split", "Task", "kind_on_disk"],
         "task_flags": ["SquadFlags", "TaskFlags", "own_task"],
     })

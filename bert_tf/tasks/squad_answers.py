@@ -14,6 +14,20 @@ from bert_tf.tasks.answer_spans import cut_spans
 from bert_tf.tasks.squad import read_pieces
 
 
+def predict_answers(spans, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
+                    options: AnswerOptions) -> list[Prediction]:
+    """Calls `find_answers` with the logits of starts and ends, float [M, S]."""
+    return find_answers(spans, {"start_logits": start_logits, "end_logits": end_logits},
+                        tokenizer, options)
+
+
+def predict_file(path: str, start_logits: np.ndarray, end_logits: np.ndarray, tokenizer,
+                 span_options, options: AnswerOptions) -> Iterator[Prediction]:
+    """Calls `find_file_answers` with the logits of starts and ends, float [M, S]."""
+    return find_file_answers(path, {"start_logits": start_logits, "end_logits": end_logits},
+                             tokenizer, span_options, options)
+
+
 def find_answers(spans, found: Mapping[str, np.ndarray], tokenizer,
                  options: AnswerOptions) -> list[Prediction]:
     """Chooses the answers to all questions of some spans, in the order of the questions.
