@@ -13,9 +13,9 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
     a function that returns it again with its slope.
 
     The derivative is written out: it is a little faster than the single steps' derivatives, and has
-    no sum of three gradients, whose order TensorFlow may choose. Of the tensors [B, S, F] that it
-    needs, the cheap ones are computed again, which saves a tenth of a step's memory; they are
-    written in another way than before, since TensorFlow would keep what is computed twice alike.
+    no sum of three gradients, whose order TensorFlow may choose. What is cheap is computed again, not
+    kept in memory. It is written in another way then, since TensorFlow keeps what two operations
+    compute alike.
     """
 
     @ops.custom_gradient
@@ -35,10 +35,10 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
 
 def _tanh_form(x):
     """google-research/bert's approximation: phi(x) = (1 + tanh(c (x + k x^3))) / 2."""
-    square = x * x
+    square = ops.square(x)
     tanh = ops.tanh(x * (_C + (_C * _K) * square))
     return 1.0 + tanh, lambda: (
-        tanh - -1.0, (1.0 - tanh * tanh) * (_C + (3 * _C * _K) * ops.square(x)))
+        tanh - -1.0, (1.0 - tanh * tanh) * (_C + (3 * _C * _K) * ops.square(-x)))
 
 
 def _erf_form(x):
