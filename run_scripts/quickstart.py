@@ -36,7 +36,7 @@ class QuickstartFlags:
         [], "Your own plain text: files, globs or folders, plain or .gz. Default: the "
         "documentation of Python and of the installed packages.")
     output_dir: str = option("quickstart_output", "Folder for everything that is written.")
-    num_train_steps: int = option(2000, "Training steps, of 32 sequences of 128 tokens each.")
+    num_train_steps: int = option(1500, "Training steps, of 32 sequences of 128 tokens each.")
     random_seed: int = option(12345, "Seed of everything.")
     working_dir: str = option(".", "Folder from which relative names start.")
 

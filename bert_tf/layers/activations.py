@@ -13,9 +13,9 @@ def _gelu(twice_phi_and_slope: Callable) -> Callable:
     a function that returns it again with its slope.
 
     The derivative is written out: it is a little faster than the single steps' derivatives, and has
-    no sum of three gradients, whose order TensorFlow may choose. What is cheap is computed again, not
-    kept in memory. It is written in another way then, since TensorFlow keeps what two operations
-    compute alike.
+    no sum of three gradients, whose order TensorFlow may choose. What is cheap is computed again,
+    not kept in memory. It is written in another way then, since TensorFlow keeps what two
+    operations compute alike.
     """
 
     @ops.custom_gradient
