@@ -73,7 +73,7 @@ class PretrainingFlags:
     pack: bool | None = option(
         None, "Let several records share a row, so that less padding is computed; what is learned "
         "does not change. Default: a new run packs its records where the network allows it and at "
-        "least 7% of the rows are saved; a run that is resumed goes on as it began.")
+        "least 7% of the rows are saved, but not on a TPU; a resumed run continues as it began.")
     task_schedule: list[str] = option(
         [], "Order of the tasks, for records of several tasks, such as those of ernie2. continual "
         "(the default): one stage for each new task, which is trained together with the tasks "

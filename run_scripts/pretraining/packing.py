@@ -22,6 +22,9 @@ def pack(job: PretrainingFlags, settings: TrainSettings, trainer: "training.Trai
     if wanted is None:
         begun = training.resume.newest_run(settings.output_dir)
         wanted = begun.get("pack", False) if begun else None
+        # A TPU would compile the step for several numbers of rows; whether that pays is not known.
+        if wanted is None and training.needs_static_shapes(trainer.strategy):
+            wanted = False
     if obstacle or wanted is False or not job.do_train:
         return records
     parts = trainer.strategy.num_replicas_in_sync * settings.gradient_accumulation_steps

@@ -9,6 +9,7 @@ from bert_tf.checkpoints import checksummed
 from bert_tf.errors import InputError
 from bert_tf.training.settings import TrainSettings
 from run_scripts import run_pretraining
+from run_scripts.pretraining import packing
 from tests.training import tiny
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -45,13 +46,15 @@ def equal(one, other):
     return all((one[0][name] == other[0][name]).all() for name in one[0] | other[0])
 
 
-def test_a_new_run_packs_records_where_it_pays(train, capsys):
+def test_a_new_run_packs_records_where_it_pays(train, capsys, monkeypatch):
     _, extra = train("asked", pack=True)
     assert extra["run"]["pack"] and "records share rows: " in capsys.readouterr().out
     values, extra = train("open")
     assert extra["run"]["pack"] and equal(train("asked"), (values, extra))
     assert "pack" not in train("refused", pack=False)[1]["run"]
     assert "pack" not in train("long records", "long")[1]["run"]
+    monkeypatch.setattr(packing.training, "needs_static_shapes", lambda strategy: True)
+    assert "pack" not in train("as on a TPU")[1]["run"]
     for name in values:
         assert np.isfinite(values[name]).all()
 
