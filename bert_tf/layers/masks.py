@@ -69,7 +69,7 @@ class Packing:
         record = ops.floor_divide(self._token, self._source.shape[1])
         return {name: ops.take(ops.reshape(values, (-1,)),
                                self._token if values.shape[1] == self._source.shape[1] else record)
-                for name, values in inputs.items() if values is not None and name not in PACKED}
+                for name, values in inputs.items() if values is not None}
 
     def bias(self, input_mask: Tensor | None = None) -> Tensor:
         """Returns an addend of attention scores that hides other records, and the padding of

@@ -71,7 +71,7 @@ class SpanBoundary(Objective):
         x = ops.concatenate([gather(vectors, batch["span_left"]),
                              gather(vectors, batch["span_right"]),
                              ops.cast(places, vectors.dtype)], axis=-1)     # [B, P, 2H + 200]
-        x = self.norm_0(self.dense_0(used(x, batch)))                                    # [B, P, H]
+        x = self.norm_0(self.dense_0(used(x, batch)))                       # [B, P, H]
         x = self.norm_1(self.dense_1(x))                                    # [B, P, E]
         logits = ops.matmul(x, ops.transpose(ops.cast(embedding_table, x.dtype)))
         return ops.cast(logits, "float32") + ops.cast(self.output_bias, "float32")

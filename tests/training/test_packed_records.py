@@ -40,13 +40,13 @@ def test_every_token_has_one_place(seed):
     rng = np.random.default_rng(seed)
     size, count = int(rng.integers(1, 65)), int(rng.integers(1, 70))
     lengths = rng.integers(0, size + 1, count)
-    source, place = plan(lengths, size)
+    needed = lay_out(lengths, size)[2]
+    source, place = plan(lengths, size, rounded(needed, count))
     for record, length in enumerate(lengths):
         own = place[record, :length]
         assert len(set(own // size)) <= 1 and (np.diff(own) == 1).all()
         assert (source.reshape(-1)[own] == record * size + np.arange(length)).all()
     assert (source >= 0).sum() == lengths.sum()
-    needed = lay_out(lengths, size)[2]
     assert needed <= 11 / 9 * max(_fewest(lengths, size), 1) + 1
     assert len(source) == rounded(needed, count) <= count
 

@@ -60,61 +60,62 @@ def rounded(count: int, most: int) -> int:
     return min(max(-(-count // step), 1) * step, most)
 
 
-def plan(lengths: np.ndarray, size: int, count: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def plan(lengths: np.ndarray, size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns `packed_from`, int32 [R, S], and `packed_at`, int32 [B, S], of records of these
-    lengths, int [B]. `count` is R; 0: the least that is allowed."""
-    rows, columns, needed = lay_out(lengths, size)
-    first = rows * size + columns                                           # [B]
-    place = first[:, None] + np.arange(size)                                # [B, S]
+    lengths, int [B]. `count` is R, at least as many as `lay_out` needs."""
+    rows, columns, _ = lay_out(lengths, size)
+    place = (rows * size + columns)[:, None] + np.arange(size)              # [B, S]
     is_token = np.arange(size) < lengths[:, None]
-    source = np.full((count or rounded(needed, len(lengths))) * size, -1, np.int32)
+    source = np.full(count * size, -1, np.int32)
     source[place[is_token]] = np.flatnonzero(is_token)
     return source.reshape(-1, size), np.where(is_token, place, 0).astype(np.int32)
 
 
-def _used_slots(counted, count):
-    """`predictions`, int32 [M], of a bool [B, P] that is true where a slot counts."""
-    order = np.argsort(~counted.reshape(-1), kind="stable")
-    return order[:count or rounded(int(counted.sum()), counted.size)].astype(np.int32)
-
-
-def _lengths(mask):
-    """The places up to the last token of each record, int [B], of `input_mask` [B, S]."""
+def _parts_of(mask, slots, parts):
+    """Returns the lengths of the records of each part, and where its slots count."""
     size = mask.shape[1]
-    return np.where(mask.any(1), size - np.argmax(mask[:, ::-1] != 0, axis=1), 0)
+    lengths = np.where(mask.any(1), size - np.argmax(mask[:, ::-1] != 0, axis=1), 0)
+    return np.split(lengths, parts), np.split(slots, parts)
 
 
-def _counted(batch):
-    """Where slots for predictions count, bool [B, P]; None in a batch without such."""
+def _shape(mask, slots, parts):
+    """(R, M), int64 [2]: of each part as many as the part with the most needs."""
+    lengths, slots = _parts_of(mask, slots, parts)
+    needed = max(lay_out(part, mask.shape[1])[2] for part in lengths)
+    return np.array([rounded(needed, len(lengths[0])),
+                     rounded(max(int(part.sum()) for part in slots), slots[0].size)
+                     if slots[0].size else 0])
+
+
+def _features(mask, slots, shape, parts):
+    """Returns `packed_from`, `packed_at` and `predictions` of a batch; `shape` is (R, M) of each
+    part, zeros to find it."""
+    rows, count = shape if shape[0] else _shape(mask, slots, parts)
+    lengths, slots = _parts_of(mask, slots, parts)
+    plans = [plan(part, mask.shape[1], rows) for part in lengths]
+    used = [np.argsort(~part.reshape(-1), kind="stable")[:count] for part in slots]
+    return *map(np.concatenate, zip(*plans)), np.concatenate(used).astype(np.int32)
+
+
+def _slots(batch):
+    """Where slots for predictions count, bool [B, P]; [B, 0] in a batch without such."""
     weights = [batch[name] for name in ("masked_lm_weights", "span_weights") if name in batch]
-    return tf.reduce_any(tf.stack(weights) > 0, 0) if weights else None
+    return tf.reduce_any(tf.stack(weights) > 0, 0) if weights else tf.zeros(
+        [tf.shape(batch["input_mask"])[0], 0], tf.bool)
 
 
 def _pack(batch, parts, shape):
-    """Adds the three features to a batch of tensors, of which each of `parts` is packed alone.
-    `shape` is (R, M) of each part; zeros: as many as the part with the most needs."""
-    size, counted = batch["input_mask"].shape[1], _counted(batch)
-    has_slots = counted is not None
-
-    def features(mask, *slots):
-        pieces = np.split(_lengths(mask), parts)
-        count = shape[0] or rounded(max(lay_out(p, size)[2] for p in pieces), len(pieces[0]))
-        found = [np.concatenate(p) for p in zip(*(plan(piece, size, count) for piece in pieces))]
-        for slot in slots:
-            pieces = np.split(slot, parts)
-            count = shape[1] or rounded(max(int(p.sum()) for p in pieces), pieces[0].size)
-            found.append(np.concatenate([_used_slots(piece, count) for piece in pieces]))
-        return found
-
-    given = [batch["input_mask"], *([counted] if has_slots else [])]
-    names = ["packed_from", "packed_at", *(["predictions"] if has_slots else [])]
-    found = dict(zip(names, tf.numpy_function(features, given, [tf.int32] * len(names),
-                                              stateful=False)))
-    rows, slots = (count and count * parts or None for count in shape)
-    found["packed_from"].set_shape([rows, size])
+    """Adds the features of packing to a batch of tensors, of which each of `parts` is packed alone;
+    see `_features`."""
+    found = dict(zip(("packed_from", "packed_at", "predictions"), tf.numpy_function(
+        lambda mask, slots: _features(mask, slots, shape, parts),
+        [batch["input_mask"], _slots(batch)], [tf.int32] * 3, stateful=False)))
+    rows, count = (number * parts or None for number in shape)
+    found["packed_from"].set_shape([rows, batch["input_mask"].shape[1]])
     found["packed_at"].set_shape(batch["input_mask"].shape)
-    if has_slots:
-        found["predictions"].set_shape([slots])
+    found["predictions"].set_shape([count])
+    if "masked_lm_weights" not in batch:
+        del found["predictions"]
     return {**batch, **found}
 
 
@@ -169,20 +170,9 @@ class PackedRecords(RecordSet):
     def _shapes(self, seed, taken, global_batch):
         """A dataset of (R, M), int64 [2], of each global batch."""
         def shape(batch):
-            counted = _counted(batch)
-
-            def numbers(mask, *slots):
-                size = mask.shape[1]
-                rows = max(lay_out(piece, size)[2]
-                           for piece in np.split(_lengths(mask), self.parts))
-                found = [rounded(rows, len(mask) // self.parts), 0]
-                for slot in slots:
-                    pieces = np.split(slot, self.parts)
-                    found[1] = rounded(max(int(p.sum()) for p in pieces), pieces[0].size)
-                return np.array(found)
-
-            given = [batch["input_mask"], *([] if counted is None else [counted])]
-            found = tf.numpy_function(numbers, given, tf.int64, stateful=False)
+            found = tf.numpy_function(lambda mask, slots: _shape(mask, slots, self.parts),
+                                      [batch["input_mask"], _slots(batch)], tf.int64,
+                                      stateful=False)
             found.set_shape([2])
             return found
         return super().training_batches(seed, taken, global_batch, 1).map(as_it_is(shape))
