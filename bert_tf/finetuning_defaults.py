@@ -75,8 +75,8 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         **{task: {"learning_rate": rate, "train_batch_size": batch, "num_train_epochs": epochs}
            for task, rate, batch, epochs in (
                ("cola", 3e-5, 64, 3.0), ("mnli", 3e-5, 64, 3.0), ("mrpc", 3e-5, 16, 4.0),
-               ("qnli", 2e-5, 32, 4.0), ("qqp", 3e-5, 32, 3.0), ("sst-2", 2e-5, 32, 4.0),
-               ("sts-b", 5e-5, 16, 3.0), ("wnli", 2e-5, 8, 4.0))}},
+               ("qnli", 2e-5, 32, 4.0), ("qqp", 3e-5, 32, 3.0), ("rte", 2e-5, 4, 4.0),
+               ("sst-2", 2e-5, 32, 4.0), ("sts-b", 5e-5, 16, 3.0), ("wnli", 2e-5, 8, 4.0))}},
     # arXiv:2004.02984, section 4.4, which tries rates of 1e-5 to 1e-4 and 2 to 10 epochs, and
     # google-research mobilebert/README.md. Without norms the highest rates are the best.
     "mobilebert": {

@@ -122,10 +122,25 @@ def _read_tags(task, layout, path, omissions):
         yield line, words, None if layout.label is None else to_bio(tags, where), document
 
 
+def read_parts(task, split: str, path: str) -> list[str]:
+    """The part of a split that each example is in, in their order; [] if it has none. The parts of
+    RACE are its folders, middle and high."""
+    if task.split(split).format != "race":
+        return []
+    parts = [os.path.basename(os.path.dirname(file)) for file in _articles(path)
+             for _ in read_json(file)["questions"]]
+    return parts if len(set(parts)) > 1 else []
+
+
+def _articles(path):
+    """The files of RACE's articles below a folder."""
+    return sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.txt"), recursive=True))
+
+
 def _read_articles(task, layout, path, omissions):
     """Yields the questions of RACE, each with an answer put into its gap, or behind it."""
     del task, omissions
-    for file in sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.txt"), recursive=True)):
+    for file in _articles(path):
         article, number = read_json(file), 0
         try:
             for number, (question, options) in enumerate(zip(

@@ -11,6 +11,7 @@ from bert_tf.data.batches.example_set import ExampleSet
 from bert_tf.errors import InputError
 from bert_tf.tasks.answer_spans import SpanOptions, cut_spans
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs
+from bert_tf.tasks.kinds.labelled import SplitPredictions
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.reading import read_examples
 from bert_tf.tasks.split_records import RecordOptions, Source, SplitRecords
@@ -70,6 +71,14 @@ def test_articles_of_race(tmp_path):
     assert [(example.texts, example.label) for example in examples] == [
         (["A cat sat.", "It was a dog .", "It was a cat ."], 1),
         (["A cat sat.", "Who sat? it", "Who sat? she"], 0)]
+    source = Source(task, "dev", task.path(str(tmp_path), "dev"))
+    assert SplitPredictions(source).score(np.array([1, 1])) == {"accuracy": 0.5}
+    high = tmp_path / "dev" / "high"
+    high.mkdir()
+    (high / "1.txt").write_text((folder / "1.txt").read_text(), encoding="utf-8")
+    source = Source(task, "dev", source.path)
+    assert SplitPredictions(source).score(np.array([1, 1, 0, 1])) == {
+        "accuracy": 0.25, "high_accuracy": 0.5, "middle_accuracy": 0.0}
     (folder / "2.txt").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="2.txt, question 0: is no article of RACE"):
         list(read_examples(task, "dev", task.path(str(tmp_path), "dev")))

@@ -17,6 +17,7 @@ from bert_tf import metrics
 from bert_tf.files import write_aside
 from bert_tf.tasks.kinds.base import Kind
 from bert_tf.tasks.kinds.encoding import label_id
+from bert_tf.tasks.reading import read_parts
 from bert_tf.tasks.split_records import RecordOptions, SplitRecords
 
 if typing.TYPE_CHECKING:
@@ -200,8 +201,14 @@ class SplitPredictions:
         return is_wanted
 
     def score(self, predicted) -> dict[str, float]:
-        """Returns {metric: number}, the headline first."""
-        return metrics.compute(self._task.metrics, self._targets, predicted)
+        """Returns {metric: number}, the headline first; then those of the parts of a split."""
+        names, targets = self._task.metrics, self._targets
+        found = metrics.compute(names, targets, predicted)
+        parts = np.array(read_parts(self._task, self._source.split, self._source.path))
+        for part in dict.fromkeys(parts.tolist()):
+            found |= {f"{part}_{name}": value for name, value in metrics.compute(
+                names, targets[parts == part], predicted[parts == part]).items()}
+        return found
 
     def is_degenerate(self, predicted) -> bool:
         return self._task.kind.is_degenerate(predicted, self._targets)
