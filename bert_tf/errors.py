@@ -8,8 +8,10 @@ class InputError(ValueError):
     """A bad file, line, flag, tensor or configuration.
 
     The message is one sentence that names what is wrong and says what to do. Scripts print it
-    without a traceback and exit with status 1; library users may catch it as a ValueError.
+    without a traceback and exit with its `status`; library users may catch it as a ValueError.
     """
+
+    status = 1
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

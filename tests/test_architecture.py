@@ -36,7 +36,7 @@ ALLOWED = {
     "tasks": COMMON | {"heads", "metrics", "tokenization", "data", "flags"},
     # Both lines meet here. Only the settings, a dataclass of flags, know flags (see below).
     "training": COMMON | {"layers", "networks", "objectives", "data", "tasks", "checkpoints",
-                          "tokenization", "flags"},
+                          "tokenization", "flags", "signals"},
     # These take a network that is built.
     "checkpoints": COMMON | {"heads", "networks", "tokenization"},
     "export": COMMON | {"heads", "tokenization"},

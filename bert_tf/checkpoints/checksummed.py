@@ -12,10 +12,10 @@ from typing import Any
 import google_crc32c
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import save_file
 
 from bert_tf.errors import InputError
-from bert_tf.files import write_aside
+from bert_tf.files import replace_aside
 
 _UNSEALED = b"0" * 8
 # The bytes before the checksum, after the eight bytes of the header's length.
@@ -29,10 +29,20 @@ class DamagedError(InputError):
 
 def write(path: str, tensors: dict[str, np.ndarray], extra: Any) -> None:
     """Writes NumPy arrays and a JSON value, whole or not at all."""
-    data = save(tensors, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
-    head, rest = data[:_HEAD_SIZE], memoryview(data)[_HEAD_SIZE + len(_UNSEALED):]
-    with write_aside(path, "wb") as file:
-        file.writelines((head, b"%08x" % google_crc32c.value(data), rest))
+    with replace_aside(path) as aside:
+        # Without a copy of the tensors in memory.
+        save_file(tensors, aside, {"bert_tf": _UNSEALED.decode() + json.dumps(extra)})
+        with open(aside, "r+b") as file:
+            seal = b"%08x" % _checksum(file, 0)
+            file.seek(_HEAD_SIZE)
+            file.write(seal)
+
+
+def _checksum(file, found):
+    """The CRC of what `found` is the CRC of, and of the rest of a file after it."""
+    while chunk := file.read(1 << 20):
+        found = google_crc32c.extend(found, chunk)
+    return found
 
 
 def verify(path: str) -> None:
@@ -40,9 +50,7 @@ def verify(path: str) -> None:
     try:
         with open(path, "rb") as file:
             head, seal = file.read(_HEAD_SIZE), file.read(len(_UNSEALED))
-            found = google_crc32c.value(head + _UNSEALED)
-            while chunk := file.read(1 << 20):
-                found = google_crc32c.extend(found, chunk)
+            found = _checksum(file, google_crc32c.value(head + _UNSEALED))
     except OSError as error:
         raise DamagedError(f"{path} can't be read ({error.strerror}); remove it to go on from the "
                            "one before.") from error

@@ -99,7 +99,7 @@ def run(main, *config_classes, defaults=None, recipe=None):
                 main(*_filled)
             except InputError as error:
                 print(f"error: {error}", file=sys.stderr)
-                sys.exit(1)
+                sys.exit(error.status)
 
         with signals.ending():
             app.run(guarded, flags_parser=lambda argv: _parse(argv, config_classes))

@@ -48,12 +48,20 @@ class Feed:
             self._lengths = records.batch_lengths(*position)
 
     def train(self, count: int) -> dict[str, float]:
-        """Takes `count` steps; returns what `Trainer.train` does, averaged over them."""
-        totals = {}
+        """Takes `count` steps, or fewer after `Trainer.stop`; returns what `Trainer.train` does,
+        averaged over them."""
+        found = []
         for length, group in itertools.groupby(itertools.islice(self._lengths, count)):
-            steps = len(list(group))
-            for name, value in self._trainer.train(self._iterator(length), steps).items():
-                totals[name] = totals.get(name, 0.0) + value * steps / count
+            steps, before = len(list(group)), self._trainer.step.numpy()
+            metrics = self._trainer.train(self._iterator(length), steps)
+            taken = int(self._trainer.step.numpy() - before)
+            found.append((taken, metrics))
+            if taken < steps:
+                break
+        count, totals = sum(taken for taken, _ in found), {}
+        for taken, metrics in found:
+            for name, value in metrics.items():
+                totals[name] = totals.get(name, 0.0) + value * taken / count
         return totals
 
     def _iterator(self, length):

@@ -131,26 +131,39 @@ def newest_run(folder: str) -> dict:
     return {}
 
 
-def save_checkpoint(folder: str, trainer, extra: dict, keep: int,
-                    carried: dict[str, np.ndarray] | None = None) -> str:
-    """Writes the checkpoint of the trainer's step, removes all but the last `keep`, and returns its
-    path.
+def copy_state(trainer, carried: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    """Returns a copy of all that a checkpoint keeps of a trainer, by name.
 
     Args:
-        extra: JSON object to be kept with it; its `run` is a result of `describe`.
         carried: `tensors()` of the trainer's `CarriedState`.
+    """
+    tensors = {name: np.array(variable.numpy()) for name, variable in variables(trainer).items()}
+    return tensors | {_CARRIED + name: value for name, value in (carried or {}).items()}
+
+
+def save_checkpoint(folder: str, trainer, extra: dict, keep: int,
+                    carried: dict[str, np.ndarray] | None = None) -> str:
+    """Writes the checkpoint of a trainer; see `copy_state` and `write_checkpoint`."""
+    return write_checkpoint(folder, copy_state(trainer, carried), extra, keep)
+
+
+def write_checkpoint(folder: str, state: dict[str, np.ndarray], extra: dict, keep: int) -> str:
+    """Writes a checkpoint, removes all but the last `keep`, and returns its path.
+
+    Args:
+        state: result of `copy_state`.
+        extra: JSON object to be kept with it; its `run` is a result of `describe`.
 
     Raises:
         InputError: a weight is not a finite number; names it.
     """
-    tensors = {name: np.array(variable.numpy()) for name, variable in variables(trainer).items()}
-    tensors |= {_CARRIED + name: value for name, value in (carried or {}).items()}
-    for name, value in tensors.items():
+    step = int(state["trainer/step"])
+    for name, value in state.items():
         if not np.isfinite(value).all():
-            raise InputError(f"{name} is not finite after step {int(trainer.step.numpy())}, which "
-                             "is not saved: lower --learning_rate and start again.")
-    path = os.path.join(folder, _NAME.format(int(trainer.step.numpy())))
-    checksummed.write(path, tensors, extra)
+            raise InputError(f"{name} is not finite after step {step}, which is not saved: lower "
+                             "--learning_rate and start again.")
+    path = os.path.join(folder, _NAME.format(step))
+    checksummed.write(path, state, extra)
     for old in checkpoints(folder)[:-keep]:
         os.remove(old)
     return path

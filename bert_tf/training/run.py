@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,13 +10,16 @@ import tensorflow as tf
 from bert_tf.checkpoints import checksummed, names
 from bert_tf.errors import InputError
 from bert_tf.files import locked, make_folder, replace_aside
+from bert_tf.signals import STATUS
 from bert_tf.training import resume
+from bert_tf.training.background import Background
 from bert_tf.training.batches import Feed
 from bert_tf.training.distribution import is_chief, mean_over_workers
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.reporting import Reporter, write_eval_results
 from bert_tf.training.settings import SharedSettings
+from bert_tf.training.stopping import Signals, Stopped
 from bert_tf.training.trainer import Trainer
 
 
@@ -103,20 +105,29 @@ class Run:
         feed = Feed(trainer, records,
                     (settings.random_seed, self._place.taken(self.step), settings.train_batch_size))
         self._reporter.start(self.step)
-        with _Signals() as signals:
-            stopped = False
-            while not (stopped or self._timetable.is_over(self.step)):
+        trainer.stop(False)
+        with Background() as saving, Signals(trainer.stop) as signals:
+            number = 0
+            while not (number or self._timetable.is_over(self.step)):
                 with named_errors(self._records):
                     metrics = feed.train(self._timetable.steps_to_pause(self.step))
                 self._reporter.train(self.step, metrics)
-                self._pause()
-                stopped = self._mean(signals.is_noted) > 0
-        if stopped:
-            self.save()
-            raise InputError(f"stopped by a signal at step {self.step:,}, which is saved; the same "
-                             "command goes on from there.")
+                self._pause(saving)
+                number = self._any_signal(signals.noted)
+            if number and not self._timetable.is_saved(self.step):
+                self._save(saving)
+        if number:
+            self._mean(0)       # no worker ends before the chief has written
+            raise Stopped(f"stopped by a signal at step {self.step:,}, which is saved; the same "
+                          "command goes on from there.", number)
 
-    def _pause(self):
+    def _any_signal(self, noted):
+        """The number of a signal that a worker has noted, 0 if none has."""
+        if not self._mean(noted):
+            return 0
+        return [number for number in STATUS if self._mean(noted == number)][-1]
+
+    def _pause(self, saving):
         """Evaluates and saves where it is time to."""
         step = self.step
         # Before saving: a run that resumes from this checkpoint does not evaluate its step again.
@@ -125,18 +136,27 @@ class Run:
             self._reporter.evaluate(step, metrics)
             if self._best:
                 self._best.keep(step, metrics)
+        saving.check()
         if self._timetable.is_saved(step):
-            self.save()
+            self._save(saving)
         self._reporter.start(step)
 
     def save(self) -> None:
         """Writes a checkpoint of the step."""
+        with Background() as saving:
+            self._save(saving)
+
+    def _save(self, saving):
+        """Writes a checkpoint of the step while training goes on; the one before is written first.
+        """
         carried = self._trainer.state.tensors()
         if self._chief:
-            resume.save_checkpoint(
-                self._settings.output_dir, self._trainer,
+            saving.wait()       # before the copy: there is one at a time
+            saving.start(
+                resume.write_checkpoint, self._settings.output_dir,
+                resume.copy_state(self._trainer, carried),
                 {**self._place.describe(self.step), "run": self._description},
-                self._settings.keep_checkpoint_max, carried)
+                self._settings.keep_checkpoint_max)
 
     def _mean(self, number):
         """The mean of a number over all workers."""
@@ -196,37 +216,10 @@ class _Timetable:
 
     def steps_to_pause(self, step):
         """Returns the number of steps until training pauses."""
-        steps = [self._settings.iterations_per_loop, self._settings.last_step - step]
-        for every in (self._settings.save_checkpoints_steps, self._settings.eval_steps):
-            if every:
-                steps.append(every - step % every)
-        return min(steps)
-
-
-class _Signals:
-    """Within a block, notes the first SIGINT or SIGTERM; a second one interrupts at once."""
-
-    def __init__(self):
-        self.is_noted, self._before = False, {}
-
-    def _note(self, *_):
-        if self.is_noted:
-            raise KeyboardInterrupt
-        self.is_noted = True
-        # Not by `print`: the signal may have interrupted one, which another may not enter.
-        os.write(1, b"stopping after these steps; the state will be saved (again: stop at once)\n")
-
-    def __enter__(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self._before[number] = signal.signal(number, self._note)
-            except ValueError:      # not in the main thread: signals go elsewhere
-                break
-        return self
-
-    def __exit__(self, *_):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        settings = self._settings
+        every = settings.iterations_per_loop, settings.save_checkpoints_steps, settings.eval_steps
+        return min(settings.last_step - step,
+                   *(steps - step % steps for steps in every if steps))
 
 
 @contextlib.contextmanager

@@ -209,6 +209,8 @@ class Trainer:
             self.step = tf.Variable(0, trainable=False, dtype=tf.int64, name="step")
             self.scaling = _LossScaling(self.replica.uses_loss_scale)
         self.loss_scale, self.finite_steps = self.scaling.scale, self.scaling.finite_steps
+        with tf.device("CPU:0"):
+            self._is_stopping = tf.Variable(False, trainable=False, name="is_stopping")
 
     def _total(self, sums):
         """The total loss, from packed sums."""
@@ -219,7 +221,7 @@ class Trainer:
     # Without AutoGraph, which would take longer than tracing.
     @tf.function(autograph=False)
     def _train(self, iterator, count):
-        def take(number, sums, norms, bad_step):
+        def take(number, sums, norms, bad_step, _):
             loss_scale = tf.identity(self.loss_scale)
             per_replica = self.strategy.run(
                 self.replica.step, args=(next(iterator), tf.identity(self.step), loss_scale))
@@ -229,16 +231,34 @@ class Trainer:
             healthy &= tf.math.is_finite(self._total(step_sums))
             bad_step = tf.where((bad_step < 0) & ~healthy, self.step, bad_step)
             self.step.assign_add(1)
-            return number + 1, sums + step_sums, norms + norm, bad_step
+            return number + 1, sums + step_sums, norms + norm, bad_step, self._any_stopping()
 
-        _, sums, norms, bad_step = tf.while_loop(
-            lambda number, *_: number < count, take,
+        number, sums, norms, bad_step, _ = tf.while_loop(
+            lambda number, _sums, _norms, _bad, is_stopping: (number < count) & ~is_stopping, take,
             (tf.constant(0, tf.int64), tf.zeros([len(self.replica.names), 2]), tf.constant(0.0),
-             tf.constant(-1, tf.int64)))
-        return sums, norms / tf.cast(count, tf.float32), bad_step
+             tf.constant(-1, tf.int64), tf.constant(False)))
+        return sums, norms / tf.cast(number, tf.float32), bad_step
+
+    def _any_stopping(self):
+        """Returns whether any worker is to stop, in a step."""
+        if isinstance(self.strategy, tf.distribute.TPUStrategy):
+            return tf.constant(False)       # its loop may run on another machine
+        is_stopping = self._is_stopping.read_value()
+        if not isinstance(self.strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            return is_stopping
+        count = self.strategy.run(tf.identity, args=(tf.cast(is_stopping, tf.float32),))
+        return self.strategy.reduce("SUM", count, axis=None) > 0
+
+    def stop(self, is_stopping: bool = True) -> None:
+        """Makes `train` return after the step that it takes; any thread may call this. False takes
+        it back.
+
+        On a TPU all steps of the call are taken.
+        """
+        self._is_stopping.assign(is_stopping)
 
     def train(self, iterator: Iterator, count: int) -> dict[str, float]:
-        """Takes `count` steps with batches of a distributed dataset.
+        """Takes `count` steps with batches of a distributed dataset, or fewer after `stop`.
 
         Returns:
             Means over the steps of "loss", "grad_norm", each objective's "name/loss" and

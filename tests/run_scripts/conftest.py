@@ -7,6 +7,7 @@ import pytest
 from tensorflow.python.framework import config as tf_config
 
 from bert_tf.training import resume
+from bert_tf.training.background import Background
 
 
 @pytest.fixture(autouse=True)
@@ -21,12 +22,14 @@ def copy_at(monkeypatch):
     """Function (step, folder, copy): a run into `folder` is copied when the state of `step` is
     saved. The copy is what a kill leaves."""
     def begin(step, folder, copy):
-        save = resume.save_checkpoint
+        save = resume.write_checkpoint
 
-        def save_and_copy(trial, trainer, *rest):
-            path = save(trial, trainer, *rest)
-            if trainer.step.numpy() == step and not os.path.exists(copy):
+        def save_and_copy(trial, state, *rest):
+            path = save(trial, state, *rest)
+            if state["trainer/step"] == step and not os.path.exists(copy):
                 shutil.copytree(folder, copy)
             return path
-        monkeypatch.setattr(resume, "save_checkpoint", save_and_copy)
+        monkeypatch.setattr(resume, "write_checkpoint", save_and_copy)
+        # Nothing else is written meanwhile.
+        monkeypatch.setattr(Background, "start", lambda self, work, *args: work(*args))
     return begin

@@ -17,8 +17,9 @@ from bert_tf.data.records import manifest, tfrecord
 from bert_tf.errors import InputError
 from bert_tf.files import write_json
 from bert_tf.training import resume
-from bert_tf.training.run import Run, _Signals
+from bert_tf.training.run import Run
 from bert_tf.training.settings import TrainSettings
+from bert_tf.training.stopping import Signals
 from tests.training import tiny
 
 BATCH = 8
@@ -330,6 +331,6 @@ def test_a_signal_that_interrupts_a_line_of_progress_is_noted(monkeypatch):
             return len(line)
 
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Interrupted())))
-    with _Signals() as signals:
+    with Signals() as signals:
         print("step 2/8", flush=True)
-    assert signals.is_noted
+    assert signals.noted == signal.SIGTERM
