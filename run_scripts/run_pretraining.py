@@ -114,7 +114,8 @@ def main(job: PretrainingFlags, settings: TrainSettings,
     make_folder(settings.output_dir, "output_dir")
 
     print(describe(job, recipe, records, terms), flush=True)
-    strategy = training.open_strategy(settings, evaluates=job.do_eval)
+    strategy = training.open_strategy(settings, evaluates=job.do_eval,
+                                      others=(job, generator, stack, transfer))
     with training.sole_writer(settings.output_dir, strategy):
         def begin():
             flags.keep(settings, settings.output_dir)

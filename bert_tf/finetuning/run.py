@@ -210,7 +210,8 @@ def open_run(script: str, task_flags, model_flags, settings, options: dict | Non
     planned = member.plan_records(folder, teaching and (
         lambda: teaching.records(member, folder)))
     strategy = strategy or training.open_strategy(
-        settings.resolve(member.task.defaults, 1), trains=model_flags.do_train)
+        settings.resolve(member.task.defaults, 1), trains=model_flags.do_train,
+        others=(task_flags, model_flags))
     run.make_records(strategy, [planned])
     tuning = _tuning(run, member, strategy)
     run.tuning = teaching.goal(tuning, member) if teaching else tuning
@@ -262,7 +263,7 @@ def open_mixture(flags: mixture.MixtureFlags, model_flags: ModelFlags,
             check_task(member.folder, member.task, model, member.options)
     run.guests = mixture.find_guests(flags, model_flags, members)
     strategy = training.open_strategy(settings.resolve(mixture.DEFAULTS, 1),
-                                      trains=model_flags.do_train)
+                                      trains=model_flags.do_train, others=(flags, model_flags))
     if training.needs_static_shapes(strategy):
         raise InputError("several tasks are not trained together on TPUs, where all batches must "
                          "have one shape; give another --distribution_strategy.")

@@ -111,7 +111,7 @@ class TextRun:
                  settings: TrainSettings) -> None:
         self._model, self._sources, self._job, self.settings = model, sources, job, settings
         self._predictor: Any = None
-        self._strategy = training.open_strategy(settings, evaluates=False)
+        self._strategy = training.open_strategy(settings, evaluates=False, others=(job,))
         make_folder(settings.output_dir, "output_dir")
         self.is_chief = training.is_chief(self._strategy)
 

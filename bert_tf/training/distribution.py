@@ -3,13 +3,13 @@
 import contextlib
 import functools
 import math
-import os
 from collections.abc import Iterator
 
 import keras
 import lazy_loader
 
 from bert_tf.errors import InputError
+from bert_tf.training.cluster import Cluster, find
 
 # Only when it is used: optimizers and predictions also run on JAX, without TensorFlow.
 tf = lazy_loader.load("tensorflow")
@@ -46,13 +46,15 @@ def all_reduce_max(x):
 
 
 def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None,
-                  gcp_project: str | None = None) -> "tf.distribute.Strategy":
+                  gcp_project: str | None = None, workers: Cluster | None = None
+                  ) -> "tf.distribute.Strategy":
     """Makes the tf.distribute strategy of a flag.
 
     Args:
         name: one of `settings.STRATEGIES`. "mirrored" takes all GPUs of this machine (or all
-            logical CPUs where there is no GPU); "multi_worker" reads the cluster from TF_CONFIG.
+            logical CPUs where there is no GPU).
         tpu, tpu_zone, gcp_project: arguments of TPUClusterResolver.
+        workers: of "multi_worker"; those of TF_CONFIG if None.
     """
     if name == "one_device":
         return tf.distribute.get_strategy()
@@ -61,14 +63,12 @@ def make_strategy(name: str, tpu: str | None = None, tpu_zone: str | None = None
         return tf.distribute.MirroredStrategy(
             None if gpus else [device.name for device in tf.config.list_logical_devices("CPU")])
     if name == "multi_worker":
-        if not os.environ.get("TF_CONFIG"):
-            raise InputError("--distribution_strategy=multi_worker needs the cluster in the "
-                             "environment variable TF_CONFIG of every worker.")
+        workers = workers or find("tf_config", [])
         try:
-            return tf.distribute.MultiWorkerMirroredStrategy()
+            return tf.distribute.MultiWorkerMirroredStrategy(workers.resolver())
         except (ValueError, KeyError, TypeError, RuntimeError, tf.errors.OpError) as error:
-            raise InputError(
-                f"TF_CONFIG describes no cluster that can be joined ({error}).") from error
+            raise InputError(f"the cluster {', '.join(workers.addresses)} can't be joined by "
+                             f"worker {workers.index} ({error}).") from error
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu or "", zone=tpu_zone, project=gcp_project)
@@ -118,6 +118,13 @@ def has_accelerator(strategy: "tf.distribute.Strategy") -> bool:
 def needs_static_shapes(strategy: "tf.distribute.Strategy") -> bool:
     """Returns whether the devices must know every shape beforehand, as TPUs do."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def count_workers(strategy: "tf.distribute.Strategy") -> int:
+    """Returns the number of processes that train together."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return 1
+    return len(strategy.cluster_resolver.cluster_spec().as_dict()["worker"])
 
 
 def is_chief(strategy: "tf.distribute.Strategy") -> bool:

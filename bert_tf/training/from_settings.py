@@ -1,12 +1,14 @@
 """The strategy and the Trainer that settings of training describe."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.training import distribution
+from bert_tf.training import cluster, distribution
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES, SharedSettings
@@ -18,15 +20,22 @@ def _is_of_use(record):
     return "triggered tf.function retracing" not in record.getMessage()
 
 
-def open_strategy(settings: SharedSettings, trains: bool = True,
-                  evaluates: bool = True) -> tf.distribute.Strategy:
+def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool = True,
+                  others: Sequence[Any] = ()) -> tf.distribute.Strategy:
     """Returns the strategy of the settings after a check that its devices can share the batches.
 
     Args:
         trains, evaluates: the batches that will be needed.
+        others: further dataclasses of flags, in which all workers must agree.
     """
+    workers = None
+    if settings.distribution_strategy == "multi_worker":
+        workers = cluster.find(settings.cluster, settings.cluster_hosts)
+        given = {name: value for part in (*others, settings) if part is not None
+                 for name, value in dataclasses.asdict(part).items()}
+        cluster.meet(workers, cluster.comparable(given), settings.cluster_timeout)
     strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
-                                          settings.tpu_zone, settings.gcp_project)
+                                          settings.tpu_zone, settings.gcp_project, workers)
     settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
     tf.get_logger().addFilter(_is_of_use)
     if settings.deterministic:

@@ -12,6 +12,8 @@ reported. A fine-tuning trial may not: its result is compared with other trials'
 import contextlib
 import dataclasses
 import glob
+import hashlib
+import json
 import os
 import re
 from typing import Any
@@ -29,7 +31,8 @@ _PATTERN = re.compile(r"checkpoint-(\d+)\.safetensors$")
 # Settings that may always differ. Evaluations change no weight, unless one of them ends training.
 FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpoint_max",
         "iterations_per_loop", "distribution_strategy", "use_tpu", "tpu", "tpu_zone",
-        "gcp_project", "master", "num_tpu_cores", "num_trials", "grid", "stop_at_step",
+        "gcp_project", "master", "num_tpu_cores", "cluster", "cluster_hosts", "cluster_timeout",
+        "file_shares", "num_trials", "grid", "stop_at_step",
         "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
 _EVALUATION = ("eval_steps", "max_eval_steps")
 # Where the network's own values are; `_RECIPE_OF_CONFIG` belongs to the recipe all the same.
@@ -48,6 +51,12 @@ def describe(settings: SharedSettings, learner=None) -> dict:
     found = {name: value for name, value in dataclasses.asdict(settings).items()
              if not _is_free(name, settings)}
     return found if learner is None else {**found, **learner.describe()}
+
+
+def fingerprint(value: Any) -> int:
+    """Returns a whole number that differs between JSON values that differ."""
+    # So few bits that sums over workers are exact in float64.
+    return int(hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8], 16)
 
 
 def _is_free(name, settings):
@@ -220,9 +229,14 @@ class Place:
 
     def __init__(self, records: Any, settings: SharedSettings) -> None:
         self._order = {"records": records and records.identity(), "seed": settings.random_seed}
+        self.divide(getattr(records, "shares", 1))
         self._batch_size = settings.train_batch_size
         # So many records had been taken at one step.
         self._taken, self._taken_at = 0, 0
+
+    def divide(self, shares: int) -> None:
+        """Notes the number of shares in which the files are read."""
+        self._order["shares"] = shares
 
     def taken(self, step: int) -> int:
         """The number of records that have been taken at a step."""
@@ -230,7 +244,10 @@ class Place:
 
     def describe(self, step: int) -> dict:
         """Returns the values that a checkpoint keeps."""
-        return {"order": self._order, "taken": self.taken(step)}
+        order = dict(self._order)
+        if order["shares"] == 1:        # as earlier versions, which knew no others
+            del order["shares"]
+        return {"order": order, "taken": self.taken(step)}
 
     def restore(self, saved: dict, step: int) -> bool:
         """Continues at a checkpoint's place, and returns whether it does; other records, or another
@@ -250,7 +267,8 @@ class Place:
         is_same = mine == theirs
         if isinstance(mine, dict) and isinstance(theirs, dict):
             is_same = same_options(mine, theirs, {})
-        return is_same and self._order["seed"] == order["seed"]
+        return (is_same and self._order["seed"] == order["seed"]
+                and self._order["shares"] == order.get("shares", 1))
 
 
 def _without_unknown(mine, theirs):

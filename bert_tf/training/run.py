@@ -14,7 +14,7 @@ from bert_tf.signals import STATUS
 from bert_tf.training import resume
 from bert_tf.training.background import Background
 from bert_tf.training.batches import Feed
-from bert_tf.training.distribution import is_chief, mean_over_workers
+from bert_tf.training.distribution import count_workers, is_chief, mean_over_workers
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.reporting import Reporter, write_eval_results
@@ -39,12 +39,17 @@ class Run:
                  evaluate: Callable[[], dict] | None = None,
                  best: BestWeights | None = None,
                  more: Mapping[str, Any] | None = None) -> None:
-        self._trainer, self._settings, self._records = trainer, settings, records
+        self._trainer, self._settings = trainer, settings
+        wanted = getattr(settings, "file_shares", 0)
+        self._records = _in_shares(records, wanted or count_workers(trainer.strategy))
+        if wanted and getattr(self._records, "shares", 1) != wanted:
+            raise InputError(f"--file_shares={wanted}: these records can't be read in so many "
+                             "shares of about equal size; leave it out, or make more files.")
         self._evaluate, self._best = evaluate, best
         self._chief = is_chief(trainer.strategy)
         self._description = {**resume.describe(settings, trainer.learner),
                              **_describe_schedule(records), **(more or {})}
-        self._place = resume.Place(records, settings)
+        self._place = resume.Place(self._records, settings)
         self._timetable = _Timetable(settings, best)
         self._reporter: Reporter | None = None
 
@@ -78,6 +83,9 @@ class Run:
         """Takes over weights, optimizer, step and place in the records from a checkpoint, and
         reports the settings that have changed."""
         saved = resume.restore(path, self._trainer)
+        if not getattr(self._settings, "file_shares", 0):   # as the run began
+            self._records = _in_shares(self._records, saved["order"].get("shares", 1))
+            self._place.divide(getattr(self._records, "shares", 1))
         if not self._place.restore(saved, self.step):
             self._trainer.state.reset()
         if "run" in saved:      # earlier versions did not keep it
@@ -95,6 +103,10 @@ class Run:
         if self._mean(self.step) != self.step:
             raise InputError("the workers begin at different steps: --output_dir must be one "
                              f"folder that all of them read; here it is {settings.output_dir}.")
+        number = resume.fingerprint([self._description, self._place.describe(self.step)])
+        if self._mean(number) != number:
+            raise InputError("the workers have different records or settings; give all of them "
+                             "the same files.")
         if self._timetable.is_over(self.step):
             print(f"step {self.step:,} is reached already", flush=True)
             return
@@ -183,6 +195,11 @@ class Run:
             with self._trainer.averaged():
                 for name, learner in self._trainer.learner.parts().items():
                     save_model(self._settings.output_dir, learner, name)
+
+
+def _in_shares(records, shares):
+    """Records in so many shares if they can be read so."""
+    return records.in_shares(shares) if hasattr(records, "in_shares") else records
 
 
 def _describe_schedule(records):

@@ -12,6 +12,7 @@ from bert_tf.flags import REQUIRED, check, option
 from bert_tf.training.optimizers.table import OPTIMIZERS, SCHEDULES, help_of
 
 STRATEGIES = ("one_device", "mirrored", "multi_worker", "tpu")
+CLUSTERS = ("tf_config", "slurm", "indexed_job")
 # Keras names of the policies: computation in the type, weights in float32.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
@@ -59,6 +60,14 @@ class DeviceSettings:
     dtype: str = option("float32", "Type of the computation. Weights are kept in float32.",
                         choices=tuple(POLICIES))
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)
+    cluster: str = option(
+        "tf_config", "How multi_worker finds the workers. tf_config: from TF_CONFIG. slurm: from "
+        "srun. indexed_job: from --cluster_hosts and JOB_COMPLETION_INDEX.", choices=CLUSTERS,
+        rare=True)
+    cluster_hosts: list[str] = option(
+        [], "HOST or HOST:PORT of each worker, in order, for --cluster=indexed_job.", rare=True)
+    cluster_timeout: float = option(
+        300, "Seconds to wait for the other workers.", above=0, rare=True)
     tpu: str = option("", "Name or address of the TPU.", alias="tpu_name")
     jit_compile: str = option("auto", "Compile the step with XLA; auto: on GPU and TPU.",
                               choices=("auto", "true", "false"), rare=True)
@@ -135,6 +144,10 @@ class TrainSettings(SharedSettings):
     keep_checkpoint_max: int = option(5, "Checkpoints to keep.", least=1, rare=True)
     iterations_per_loop: int = option(
         100, "Steps between reports, run in one call.", least=1, rare=True)
+    file_shares: int = option(
+        0, "Shares of the files of which each batch has equally many records; a worker then reads "
+        "only its own. 0: as many as workers where the files allow it, kept while the run goes "
+        "on.", least=0, rare=True)
 
     def __post_init__(self):
         super().__post_init__()

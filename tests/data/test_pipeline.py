@@ -110,6 +110,59 @@ def test_files_and_records_are_mixed(tmp_path):
     assert len(set(found[:40] // size)) == files
 
 
+def test_shares_of_the_files_are_read_by_who_needs_them(tmp_path):
+    """Their order is a function of the seed and the step, in every layout of workers."""
+    sizes = [9, 10, 10, 11, 10, 10]
+    ends = list(itertools.accumulate(sizes))
+    records = open_records(*(write(tmp_path / f"{end}", range(end - size, end))
+                             for size, end in zip(sizes, ends))).in_shares(2)
+    assert records.shares == 2
+    batch, steps = 12, 15       # three epochs of each share
+
+    def read(replicas, worker, workers, taken=0, steps=steps, among=records):
+        local = replicas // workers
+        parts = numbers_of(among.training_batches(1, taken, batch, replicas, worker, workers),
+                           steps * local)
+        return np.reshape(parts, (steps, batch // workers))
+
+    whole = read(1, 0, 1)
+    for replicas, workers in ((2, 2), (4, 2), (3, 3), (4, 1)):
+        found = [read(replicas, worker, workers) for worker in range(workers)]
+        assert np.array_equal(np.concatenate(found, 1), whole)
+    assert np.array_equal(read(2, 1, 2, 5 * batch, 4), whole[5:9, 6:])
+    halves = whole[:, :6].ravel(), whole[:, 6:].ravel()
+    assert all(sorted(half[:30]) == sorted(half[30:60]) == sorted(half[60:]) for half in halves)
+    assert sorted([*halves[0][:30], *halves[1][:30]]) == list(range(60))
+    # A worker does not even open the files of another.
+    for path in records.paths:
+        if int(os.path.basename(path)) - 1 in halves[1]:
+            os.remove(path)
+    assert np.array_equal(read(2, 0, 2), whole[:, :6])
+
+
+def test_masks_do_not_depend_on_who_reads_a_share(tmp_path):
+    numbers = []
+
+    def note(batch, seed, number):
+        batch["input_mask"] += tf.cast(number, tf.int32)[:, None]
+        return batch
+
+    records = dataclasses.replace(open_records(*(write(tmp_path / f"{i}", range(8))
+                                                 for i in range(4))), masks=note).in_shares(4)
+    for worker in range(2):
+        for element in records.training_batches(1, 16, 8, 4, worker, 2).take(4):
+            numbers.append((element["input_mask"].numpy()[:, 0] - 1).tolist())
+    assert numbers == [[16, 17], [18, 19], [24, 25], [26, 27],
+                       [20, 21], [22, 23], [28, 29], [30, 31]]
+
+
+def test_too_few_or_uneven_files_are_read_together(records, tmp_path):
+    assert [records.in_shares(shares).shares for shares in (2, 3, 5)] == [1, 1, 1]
+    with pytest.raises(InputError, match=r"--train_batch_size \(9\) must be a multiple of 2"):
+        open_records(*(write(tmp_path / f"{i}", range(8)) for i in range(2))).in_shares(
+            2).training_batches(1, 0, 9, 1)
+
+
 @pytest.fixture(name="unshared", scope="module")
 def fixture_unshared(records):
     """Batches to train and to evaluate on, for one device."""

@@ -332,7 +332,11 @@ def test_evaluation_alone_is_of_the_latest_checkpoint(flags, folder, tmp_path):
 # Workers
 
 def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
-    command = flags(do_train=True, do_eval=True, num_train_steps=4,
+    """On one machine, too, where each worker has read its own share of the files."""
+    paths = [tmp_path / f"{seed}.tfrecord" for seed in range(4)]
+    for seed, path in enumerate(paths):
+        tiny.write_records(path, 20, seed)
+    command = flags(do_train=True, do_eval=True, num_train_steps=6, input_file=[*map(str, paths)],
                     bert_config_file=str(folder / "plain.json"))
     shared = {**command, "output_dir": str(tmp_path / "workers")}
     for stop in (2, 4):
@@ -340,11 +344,13 @@ def test_two_workers_equal_one_device_and_go_on(flags, folder, tmp_path):
             SCRIPT, [{**shared, "stop_at_step": stop}] * 2))
     assert all("going on from step 2" in text for text in said)
     assert ["wrote " in text for text in said] == [True, False]     # the chief alone
-    main(command)
+    assert checksummed.read(latest(tmp_path / "workers"))[1]["order"]["shares"] == 2
+    main(shared)
+    main({**command, "file_shares": 2})
     one, two = (checksummed.read(latest(tmp_path / name))[0] for name in ("out", "workers"))
     assert one.keys() == two.keys()
     assert tiny.largest_difference(one, two) < 1e-6
-    for kind, steps in (("train", [2, 4]), ("eval", [2, 4])):
+    for kind, steps in (("train", [2, 4, 6]), ("eval", [2, 4, 6])):
         assert [line["step"] for line in read_metrics(tmp_path / "workers", kind)] == steps
 
 

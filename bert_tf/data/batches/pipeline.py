@@ -5,16 +5,18 @@ started again sees exactly what it would have seen. Records are skipped before t
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.batches.record_files import RecordFiles
 from bert_tf.data.records.features import without_autotune
+from bert_tf.errors import InputError
 
 _FILES_AT_ONCE = 16
 _SHUFFLE_BUFFER = 1 << 14
+_EVEN = 0.9                     # of the records of the largest share, the least that another has
 # Of functions of a dataset: no AutoGraph, which would take longer than tracing.
 as_it_is = tf.autograph.experimental.do_not_convert
 
@@ -33,16 +35,31 @@ class RecordSet(RecordFiles):
         masks: function (batch, seed, numbers int64 [B]) -> batch that hides tokens, by the seed and
             each record's number in the stream alone, or, if its attribute `by_batch` is true, by
             the global batch too. Its attribute `adds` names the features that it adds to masks.
+        shares: into how many shares the files are divided. Of each global batch every share has as
+            many rows, one share after the other, so that a worker reads only those of its rows.
     """
 
     masks: Callable = _no_masks
+    shares: int = 1
+
+    def in_shares(self, shares: int) -> "RecordSet":
+        """Returns these records in so many shares; in one where that is impossible, or where one
+        share would have 10% fewer records than another."""
+        fits = not self.rows and not getattr(self.masks, "by_batch", False)
+        if 1 < shares <= len(self.paths) and fits:
+            sizes = [sum(self.counts[file] for file in share)
+                     for share in file_shares(self.counts, shares)]
+            if min(sizes) >= _EVEN * max(sizes):
+                return dataclasses.replace(self, shares=shares)
+        return dataclasses.replace(self, shares=1)
 
     def training_batches(self, seed: int, taken: int, global_batch: int, replicas: int,
                          worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """An endless dataset of the batches of each replica of one worker.
 
-        All workers walk the same stream; each parses its own part of every global batch, so the
-        batches do not depend on how many devices share them.
+        All workers walk the same stream, or the streams of the shares that they need; each parses
+        its own part of every global batch, so the batches do not depend on how many devices share
+        them.
 
         Args:
             seed: int below 2**31.
@@ -55,15 +72,17 @@ class RecordSet(RecordFiles):
             tf.data.Dataset of dicts [global_batch / replicas, length]: the elements for the
             worker's replicas in turn, step after step.
         """
-        first_epoch, skip = divmod(taken, self.size)
-        stream = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max).flat_map(
-            as_it_is(lambda epoch: _epoch(self, seed, epoch))).skip(skip)
-
         def finish(number, messages):
             return self.masks(self.format.parse(messages), seed, number)
 
-        return _deal(stream.enumerate(taken), finish, global_batch, replicas, worker, workers,
-                     getattr(self.masks, "by_batch", False))
+        if self.shares > 1:
+            rows = _rows_of_shares(self, seed, taken, global_batch, worker, workers)
+            local = replicas // workers
+            parts = rows.map(as_it_is(lambda *batch: tf.nest.map_structure(
+                lambda column: tf.reshape(column, [local, global_batch // replicas]), batch)))
+            return without_autotune(parts.unbatch().map(as_it_is(finish)).prefetch(2 * local))
+        return _deal(_stream(self, seed, taken).enumerate(taken), finish, global_batch, replicas,
+                     worker, workers, getattr(self.masks, "by_batch", False))
 
     def evaluation_batches(self, global_batch: int, max_steps: int, replicas: int,
                            worker: int = 0, workers: int = 1) -> tf.data.Dataset:
@@ -85,6 +104,48 @@ class RecordSet(RecordFiles):
 
         return _deal(records.enumerate(), finish, global_batch, replicas, worker, workers,
                      getattr(self.masks, "by_batch", False))
+
+
+def file_shares(counts: Sequence[int], shares: int) -> list[list[int]]:
+    """Divides files, by their numbers of records, among shares of about equal size; returns the
+    indices of each share's files."""
+    found: list[list[int]] = [[] for _ in range(shares)]
+    sizes = [0] * shares
+    for file in sorted(range(len(counts)), key=lambda file: -counts[file]):
+        smallest = sizes.index(min(sizes))
+        found[smallest].append(file)
+        sizes[smallest] += counts[file]
+    return [sorted(share) for share in found]
+
+
+def _rows_of_shares(records, seed, taken, global_batch, worker, workers):
+    """A dataset of (numbers, messages) [global_batch / workers] of a worker's rows."""
+    shares = records.shares
+    if global_batch % shares or taken % shares:
+        raise InputError(f"--train_batch_size ({global_batch}) must be a multiple of {shares}, the "
+                         "shares in which this run reads its files; give such a number.")
+    mine, of_share = global_batch // workers, global_batch // shares
+    begin = worker * mine
+    first, end = begin // of_share, -(-(begin + mine) // of_share)      # shares that are read
+    streams = []
+    for files in file_shares(records.counts, shares)[first:end]:
+        share = dataclasses.replace(records, paths=[records.paths[file] for file in files],
+                                    counts=[records.counts[file] for file in files])
+        streams.append(_stream(share, seed, taken // shares).batch(of_share))
+    begins = tf.data.Dataset.range(taken + begin, np.iinfo(np.int64).max, global_batch)
+
+    def join(number, batches):
+        messages = tf.concat(batches, 0)[begin - first * of_share:][:mine]
+        return number + tf.range(mine, dtype=tf.int64), messages
+
+    return tf.data.Dataset.zip(begins, tuple(streams)).map(as_it_is(join))
+
+
+def _stream(records, seed, taken):
+    """The serialised records, epoch after epoch, from some number on."""
+    first_epoch, skip = divmod(taken, records.size)
+    return tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max).flat_map(
+        as_it_is(lambda epoch: _epoch(records, seed, epoch))).skip(skip)
 
 
 def _epoch(records, seed, epoch):

@@ -1,0 +1,271 @@
+"""The workers of a run on several machines: how each finds the others, and what they must agree on.
+
+Before TensorFlow connects them, all workers meet at the first one's address. So a worker that never
+comes is said after a bounded time, and flags that differ are refused by all.
+"""
+
+import collections
+import contextlib
+import hashlib
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import lazy_loader
+
+from bert_tf.errors import InputError
+from bert_tf.files import PATH_FLAGS
+
+tf = lazy_loader.load("tensorflow")
+
+_PORT = 2222                    # of hosts that are named without one
+_RETRY_SECONDS = 0.2
+_MARGIN_SECONDS = 30            # for the answer of the first worker, when its own time is over
+_MOST_BYTES = 1 << 20           # of flags, and of files that are compared by their contents
+_GREETING = "bert_tf"
+
+
+class Cluster(NamedTuple):
+    """Where the workers are: "host:port" of each, and which of them this process is."""
+
+    addresses: list[str]
+    index: int
+
+    def resolver(self) -> "tf.distribute.cluster_resolver.ClusterResolver":
+        """Returns what TensorFlow's strategies take."""
+        return tf.distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec({"worker": self.addresses}), task_type="worker",
+            task_id=self.index, rpc_layer="grpc")
+
+
+def _from_tf_config(_):
+    text = os.environ.get("TF_CONFIG")
+    if not text:
+        raise InputError("--distribution_strategy=multi_worker needs the cluster in the "
+                         "environment variable TF_CONFIG of every worker, or another --cluster.")
+    try:
+        value = json.loads(text)
+        jobs, task = value["cluster"], value["task"]
+        kind, index = str(task["type"]), int(task["index"])
+        sizes = {name: len(jobs.get(name, ())) for name in ("chief", "worker")}
+        if not set(jobs) <= set(sizes) or not 0 <= index < sizes[kind]:
+            raise ValueError(f"the cluster has no {kind} {index}, or other jobs than chief and "
+                             "worker")
+        addresses = [str(address) for name in sizes for address in jobs.get(name, ())]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            'TF_CONFIG describes no cluster that can be joined; it must read {"cluster": '
+            '{"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}} '
+            f"({type(error).__name__}: {error}).") from error
+    return Cluster(addresses, index + (sizes["chief"] if kind == "worker" else 0))
+
+
+def _from_slurm(_):
+    try:
+        # TensorFlow's count of GPUs fails where a task has none, or those that Slurm gave it.
+        tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+            gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False)
+        addresses = resolver.cluster_spec().as_dict()["worker"]
+        host, local = os.environ.get("SLURMD_NODENAME"), os.environ.get("SLURM_LOCALID")
+        index = resolver.get_task_info()[1]
+        if host and local:      # TensorFlow sorts hosts by their letters, Slurm by their numbers
+            index = [a for a in addresses if a.rpartition(":")[0] == host][int(local)]
+            index = addresses.index(index)
+    except (RuntimeError, ValueError, KeyError, IndexError) as error:
+        raise InputError("--cluster=slurm: Slurm's environment variables describe no job step "
+                         f"({type(error).__name__}: {error}); start the command with srun."
+                         ) from error
+    return Cluster(addresses, index)
+
+
+def _from_indexed_job(hosts):
+    index = os.environ.get("JOB_COMPLETION_INDEX", "")
+    if not hosts or not index.isdecimal() or int(index) >= len(hosts):
+        raise InputError("--cluster=indexed_job needs the hosts of all workers in --cluster_hosts, "
+                         f"which has {len(hosts)}, and this worker's place among them in the "
+                         f"environment variable JOB_COMPLETION_INDEX, which is {index!r}.")
+    return Cluster([host if ":" in host else f"{host}:{_PORT}" for host in hosts], int(index))
+
+
+_WAYS: dict[str, Callable] = {"tf_config": _from_tf_config, "slurm": _from_slurm,
+                              "indexed_job": _from_indexed_job}
+
+
+def find(way: str, hosts: list[str]) -> Cluster:
+    """Returns the cluster that this worker belongs to.
+
+    Args:
+        way: one of `settings.CLUSTERS`.
+        hosts: of all workers, for "indexed_job".
+
+    Raises:
+        InputError: there is none, or an address has no port.
+    """
+    found = _WAYS[way](hosts)
+    for address in found.addresses:
+        host, _, port = address.rpartition(":")
+        if not (host and port.isdecimal() and 0 < int(port) < 1 << 16):
+            raise InputError(f"the cluster has a worker at {address!r}; write HOST:PORT.")
+    if len(set(found.addresses)) < len(found.addresses):
+        raise InputError("the cluster has two workers at one address: "
+                         f"{', '.join(found.addresses)}.")
+    return found
+
+
+# Flags that say how this worker finds the others; where these are is compared.
+_OWN = ("cluster", "cluster_hosts", "cluster_timeout")
+
+
+def comparable(flags: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what workers compare of their flags: the contents of small files, not the names of
+    files and folders, which machines may have in different places."""
+    found = {}
+    for name, value in flags.items():
+        if name in _OWN:
+            continue
+        if PATH_FLAGS.fullmatch(name):
+            if not (isinstance(value, str) and os.path.isfile(value)
+                    and os.path.getsize(value) <= _MOST_BYTES):
+                continue
+            with open(value, "rb") as file:
+                value = f"a file with SHA-256 {hashlib.sha256(file.read()).hexdigest()[:16]}"
+        found[name] = str(value)
+    return found
+
+
+def meet(cluster: Cluster, flags: Mapping[str, str], seconds: float) -> None:
+    """Waits until all workers are here with the same flags.
+
+    Args:
+        flags: result of `comparable`.
+        seconds: how long to wait.
+
+    Raises:
+        InputError: some have not come, or flags differ; all workers that are here say the same.
+    """
+    if len(cluster.addresses) > 1:
+        flags = {**flags, "cluster_hosts": ",".join(cluster.addresses)}
+        problem = (_visit if cluster.index else _receive)(cluster, flags, seconds)
+        if problem:
+            raise InputError(problem)
+
+
+def _receive(cluster, flags, seconds):
+    """The first worker: receives the others, and tells them what is wrong, if anything is."""
+    workers = len(cluster.addresses)
+    with contextlib.ExitStack() as stack:
+        here = [(0, flags, None)]
+        arrivals = stack.enter_context(contextlib.closing(
+            _arrivals(cluster, time.monotonic() + seconds)))
+        for index, theirs, connection in arrivals:
+            stack.enter_context(connection)
+            # One that has hung up may come again.
+            here = [one for one in here if not (one[2] and _is_closed(one[2]))]
+            here.append((index, theirs, connection))
+            indices = {index for index, *_ in here}
+            if len(indices) < len(here) or len(here) == workers:
+                break
+        problem = _problem(cluster, sorted(here, key=lambda one: one[0]), seconds)
+        for _, _, connection in here[1:]:
+            with contextlib.suppress(OSError):      # it is gone, as TensorFlow will notice
+                _send(connection, {"problem": problem})
+        return problem
+
+
+def _problem(cluster, here, seconds):
+    """A sentence on what is wrong with the workers that are here, (index, flags, ...); "" if
+    nothing is."""
+    indices = [index for index, *_ in here]
+    for index in set(indices):
+        if indices.count(index) > 1:
+            return f"two workers take themselves for worker {index}; give each its own place."
+    absent = [f"{index} ({address})" for index, address in enumerate(cluster.addresses)
+              if index not in indices]
+    if absent:
+        return (f"of {len(cluster.addresses)} workers, {', '.join(absent)} did not come within "
+                f"{seconds:g} s (--cluster_timeout); start the same command on every machine.")
+    return _difference([flags for _, flags, _ in here])
+
+
+def _arrivals(cluster, deadline) -> Iterator:
+    """Yields (index, flags, connection) of workers that come before the deadline."""
+    port, workers = int(cluster.addresses[0].rpartition(":")[2]), len(cluster.addresses)
+    try:
+        is_dual = socket.has_dualstack_ipv6()
+        server = socket.create_server(
+            ("", port), family=socket.AF_INET6 if is_dual else socket.AF_INET,
+            dualstack_ipv6=is_dual)
+    except OSError as error:
+        raise InputError(f"the first worker can't listen at {cluster.addresses[0]} "
+                         f"({error.strerror}); name a free port.") from error
+    with server:
+        while (left := deadline - time.monotonic()) > 0:
+            server.settimeout(left)
+            try:
+                connection, _ = server.accept()
+                connection.settimeout(_MARGIN_SECONDS)
+                value = _read(connection)
+            except (OSError, ValueError):       # time is over, or it is no worker of ours
+                continue
+            if value.get("greeting") == _GREETING and value.get("index") in range(1, workers):
+                yield value["index"], value["flags"], connection
+            else:
+                connection.close()
+
+
+def _is_closed(connection):
+    """Returns whether the other end, which has nothing to say now, has hung up."""
+    return bool(select.select([connection], [], [], 0)[0])
+
+
+def _difference(flags):
+    """A sentence on the flags that differ among workers, of which each gives a dict; "" if none."""
+    first = flags[0]
+    differ: dict[str, str] = collections.defaultdict(str)
+    for index, others in enumerate(flags):
+        for name in sorted(first.keys() | others.keys()):
+            if first.get(name) != others.get(name) and name not in differ:
+                differ[name] = (f"--{name} is {first.get(name, 'absent')} for worker 0 and "
+                                f"{others.get(name, 'absent')} for worker {index}")
+    if not differ:
+        return ""
+    return (f"the workers have different flags: {'; '.join(differ.values())}; start the same "
+            "command on every machine.")
+
+
+def _visit(cluster, flags, seconds):
+    """A further worker: goes to the first one, and hears what is wrong."""
+    host, _, port = cluster.addresses[0].rpartition(":")
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)),
+                                          _RETRY_SECONDS + max(deadline - time.monotonic(), 0)
+                                          ) as connection:
+                connection.settimeout(seconds + _MARGIN_SECONDS)
+                _send(connection, {"greeting": _GREETING, "index": cluster.index, "flags": flags})
+                return _read(connection)["problem"]
+        except (OSError, ValueError):
+            if time.monotonic() > deadline:
+                return (f"the first worker ({cluster.addresses[0]}) did not answer worker "
+                        f"{cluster.index} within {seconds:g} s (--cluster_timeout); start the same "
+                        "command on every machine, with the same cluster.")
+            time.sleep(_RETRY_SECONDS)
+
+
+def _send(connection, value):
+    connection.sendall(json.dumps(value).encode() + b"\n")
+
+
+def _read(connection):
+    """A line of JSON; ValueError if there is none."""
+    with connection.makefile("rb") as file:
+        value = json.loads(file.readline(_MOST_BYTES))
+    if not isinstance(value, dict):
+        raise ValueError
+    return value
