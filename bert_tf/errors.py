@@ -14,6 +14,11 @@ class InputError(ValueError):
     status = 1
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns "1 text", "2 texts" and so on."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Returns what similar name of `known` is meant by a wrong one, "" where none is similar."""
     names = {str(other).lower(): str(other) for other in known}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from bert_tf.checkpoints import task_heads
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.export.ids_model import answers
 from bert_tf.fill_mask import FillMask, open_masked_lm
 from bert_tf.models import open_model
@@ -31,8 +31,8 @@ class Predictor:
     An example, and what its dict holds, depend on the kind of the task:
 
     - classification: a text, or a tuple of two, as in training; `label`, and `probabilities` by
-      label. With several labels an example, `labels`, each of a probability above 0.5, and
-      `probabilities`.
+      label. For GLUE's numbered labels also the label's `name`, such as "equivalent". With several
+      labels an example, `labels`, each of a probability above 0.5, and `probabilities`.
     - regression: the same texts; `value`.
     - tagging: a text, which is split at white space, or a tuple of words; `words`, `tags`, and
       `entities`, each with its `type`, its `text` and its `first` and `last` word, from 0. A long
@@ -155,7 +155,7 @@ class Predictor:
         example = self._kind.example(given, number)
         count = len(example.texts)
         if count < least or most and count > most:
-            raise InputError(f"{where} has {count} text(s); give {wanted}.")
+            raise InputError(f"{where} has {counted(count, 'text')}; give {wanted}.")
         self._saved.check_texts(count, where)
         self._kind.check_example(example.texts, self._tokenizer, where)
         return example

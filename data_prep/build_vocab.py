@@ -296,6 +296,10 @@ def main(job: BuildVocabFlags) -> None:
                 file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
     tokenizer = open_tokenizer(job.output_file, job.do_lower_case)
     print(f"{job.output_file}: {report(words, tokenizer)}")
+    if tokenizer.vocabulary.size > job.vocab_size:
+        more = tokenizer.vocabulary.size - job.vocab_size
+        print(f"{more} tokens more than --vocab_size={job.vocab_size}: T5's <extra_id_0> to "
+              f"<extra_id_{more - 1}>, which stand for text that is left out.")
     if tokenizer.vocabulary.size < job.vocab_size:
         print(f"The text gave fewer tokens than --vocab_size={job.vocab_size}.")
 

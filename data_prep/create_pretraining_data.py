@@ -30,7 +30,7 @@ from bert_tf.data.records.shards import make_shards
 from bert_tf.data.segments.pairing import PAIRINGS
 from bert_tf.data.text.python_random import PythonRandom
 from bert_tf.errors import InputError
-from bert_tf.files import find_files, make_folder
+from bert_tf.files import find_files, make_folder, open_unpacked
 from bert_tf.tokenization.base import (
     Tokenizer,
     check_sentinels,
@@ -38,10 +38,13 @@ from bert_tf.tokenization.base import (
     open_tokenizer,
 )
 from bert_tf.tokenization.dual import DualTokenizer
+from data_prep import prose
 from data_prep.denoising_flags import DenoisingFlags
 from data_prep.pretraining_flags import PretrainingDataFlags, recipe_defaults
 from data_prep.stream_job import StreamFlags, StreamJob
 from data_prep.text_job import TextJob
+
+_SAMPLE = 1 << 17       # bytes of text that show how its lines are
 
 
 def _check_vocabulary(job, recipe, vocabulary):
@@ -82,6 +85,15 @@ def _open_tokenizer(job, recipe):
                               job.second_share)
 
 
+def _first_lines(path):
+    """The lines of the beginning of a text."""
+    try:
+        with open_unpacked(path) as file:
+            return file.read(_SAMPLE).decode("utf-8", "ignore").split("\n")
+    except (OSError, EOFError):     # the job names it
+        return []
+
+
 def keep_tokenizer(tokenizer: Tokenizer, path: str) -> None:
     """Writes the tokenizer beside the manifest at `path`, for the models trained on the records.
     Two vocabularies that are mixed have no files of their own."""
@@ -118,6 +130,9 @@ def main(job: PretrainingDataFlags, stream: StreamFlags | None = None,
     folder = os.path.dirname(os.path.abspath(path))
 
     print(f"reading {len(job.input_file)} input file{'s' * (len(job.input_file) > 1)}", flush=True)
+    if job.input_format != "columns" and prose.is_wrapped(_first_lines(job.input_file[0])):
+        print(f"warning: {job.input_file[0]} looks like prose with hard line breaks, of which each "
+              "line would be a sentence: run bert-extract-text on it first.", flush=True)
     made: Any = StreamJob(job, recipe, tokenizer, folder, stream) if pairing.in_streams else (
         TextJob(job, recipe, tokenizer, folder, target_length,
                 stream.bsz_per_host if pairing.in_rows else 0))

@@ -4,7 +4,8 @@ Without --input_file the text is English that is on every machine with our depen
 documentation inside the standard library and the installed packages. The docstrings of a module
 make one document; no sentence is repeated. With --input_file the text is your own plain text. The
 end of a file ends a document, and so do two blank lines. In a file without two successive blank
-lines, a single one ends a document.
+lines, a single one ends a document. Whole documents are held out. A text that is one document is
+cut into documents of 50 sentences, of which the last ones are held out.
 
 Example:
     bert-extract-text --output_file=train.txt --eval_file=eval.txt --eval_share=0.05
@@ -15,6 +16,7 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib.util
+import itertools
 import os
 import re
 import sysconfig
@@ -35,7 +37,7 @@ _SKIPPED = {"test", "tests", "testing", "_vendor", "vendor", "_vendored", "site-
 _TOPICS = "pydoc_data/topics.py"
 _WHITE_SPACE = re.compile(r"\s")
 _SHORTEST = 4       # sentences of a document of documentation
-_LONGEST = 50       # sentences of a document of one's own text, so that part of it can be held out
+_PART = 50          # sentences of each document that a text of one document is cut into
 
 
 @dataclasses.dataclass
@@ -53,7 +55,8 @@ class ExtractTextFlags:
         "names alone.", above=0)
     eval_file: str = option("", "File for held-out documents.")
     eval_share: float = option(
-        0.05, "Share of the documents that go to --eval_file.", above=0, below=1)
+        0.05, "Share that goes to --eval_file: of the documents; of the sentences of your own "
+        "text, in whole documents, at least one.", above=0, below=1)
 
     def check(self):
         """Raises InputError for values that cannot work."""
@@ -152,7 +155,19 @@ def _sentences_of(texts):
 
 
 def own_text(paths):
-    """Yields (name, sentences) of each document of plain text files, long ones in parts."""
+    """Yields (name, sentences) of each document of plain text files; parts of the document where
+    there is one alone."""
+    documents = _whole_documents(paths)
+    first, second = next(documents, None), next(documents, None)
+    if first and not second:
+        name, found = first
+        for start in range(0, len(found), _PART):
+            yield f"{name} {start}", found[start:start + _PART]
+    elif first:
+        yield from itertools.chain([first, second], documents)
+
+
+def _whole_documents(paths):
     for path in paths:
         text = "\n".join(line.strip() for piece in corpus.read_pieces([path], 1 << 24)
                          for line in corpus.decode(piece, [path])).strip()
@@ -160,8 +175,39 @@ def own_text(paths):
         for number, document in enumerate(re.split(gap, text)):
             found = [sentence for paragraph in document.split("\n\n")
                      for sentence in prose.sentences(_join_blanks(paragraph))]
-            for start in range(0, len(found), _LONGEST):
-                yield f"{path} {number} {start}", found[start:start + _LONGEST]
+            if found:
+                yield f"{path} {number}", found
+
+
+def hold_out(sizes, share):
+    """Returns the names of documents to hold out: those that a fixed draw takes until `share` of
+    the sentences is reached, or the shortest one if all are longer than that.
+
+    Args:
+        sizes: {name: number of sentences}.
+    """
+    left, found = share * sum(sizes.values()), set()
+    for name in sorted(sizes, key=lambda name: _draw("eval", name)):
+        if sizes[name] <= left:
+            left -= sizes[name]
+            found.add(name)
+    return found or set(sorted(sizes, key=sizes.get)[:len(sizes) > 1])
+
+
+def _choose_held_out(job, paths):
+    """Returns whether a document, by its name, goes to --eval_file."""
+    if not job.eval_file:
+        return lambda name: False
+    if not paths:
+        return lambda name: _draw("eval", name) < job.eval_share
+    sizes = {name: len(found) for name, found in own_text(paths)}
+    if next(_whole_documents(paths), ("",))[0] in sizes:
+        return hold_out(sizes, job.eval_share).__contains__
+    count = max(round(job.eval_share * len(sizes)), len(sizes) > 1)
+    print(f"note: the text is one document; it is cut into {len(sizes)} of up to {_PART} "
+          f"sentences, the last {count} of which are held out. Blank lines divide documents.",
+          flush=True)
+    return set(list(sizes)[len(sizes) - count:]).__contains__
 
 
 def _join_blanks(text):
@@ -174,18 +220,17 @@ def main(job):
     """Writes the text and prints what it took."""
     job.check()
     unread = []
-    if job.input_file:
-        documents = own_text(find_files(job.input_file, "input_file"))
-    else:
-        documents = documentation(source_files(job.packages), unread.append)
+    paths = find_files(job.input_file, "input_file") if job.input_file else []
+    documents = own_text(paths) if paths else documentation(source_files(job.packages),
+                                                            unread.append)
+    is_held_out = _choose_held_out(job, paths)
     with contextlib.ExitStack() as stack:
         outputs = {flag: _Output(getattr(job, flag), flag, stack)
                    for flag in ("output_file", "eval_file") if getattr(job, flag)}
         folder, name = os.path.split(job.output_file)
         flags.keep(job, folder, name + ".")
         for name, sentences in documents:
-            held_out = job.eval_file and _draw("eval", name) < job.eval_share
-            outputs["eval_file" if held_out else "output_file"].write(sentences)
+            outputs["eval_file" if is_held_out(name) else "output_file"].write(sentences)
             size = sum(output.size for output in outputs.values())
             if not job.input_file and size >= job.max_megabytes * 1e6:
                 break

@@ -306,7 +306,8 @@ def recipe_defaults(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
            if masking.find(recipe.corruption).hides else {}),
         **({name: getattr(recipe.segments, name) for name in SHARE_FLAGS}
            if recipe.segments.negatives == "three_way" else
-           {"random_next_sentence": recipe.segments.negatives == "random"}),
+           {"random_next_sentence": recipe.segments.negatives == "random"}
+           if PAIRINGS[recipe.segments.pairing].num_labels else {}),
         **({"shuffle_prob": recipe.corruption.shuffle_prob} if recipe.corruption.shuffle_prob
            else {}),
         **{name: list(value) if isinstance(value, tuple) else value

@@ -31,6 +31,7 @@ _ABBREVIATIONS = re.compile(
     r"|Jr|Sr|Inc|Ltd|Co|Corp|Ref|Refs|w\.r\.t|a\.k\.a|U\.S)|(?:^|\s|\()[A-Z])\.$")
 _BOUNDARY = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\Wa-z_])|(?<=[。！？])")
 _WORD = re.compile(r"[\"'“‘(\[]*[A-Za-z]+(?:['’-][A-Za-z]+)*[\"'”’)\],;:.!?]*")
+_STOPS = frozenset(".!?:;。！？")
 _OPENING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ\"'(")
 _CODE = re.compile(r"\\|[{}<>]|==|://|__\w")
 _COMMON = frozenset("the a an is are of to and in this that for it be by as with or not from on if "
@@ -117,6 +118,17 @@ def sentences(paragraph):
             start = end
     found.append(paragraph[start:].strip())
     return [sentence for sentence in found if sentence]
+
+
+def is_wrapped(lines):
+    """Returns whether lines are prose with hard line breaks: of 30 lines or more, most end inside a
+    sentence, and many begin inside one. Text without capital letters is not."""
+    lines = [line for line in map(str.strip, lines) if line]
+    lower, upper = (sum(is_case(line[0]) for line in lines) for is_case in (
+        str.islower, str.isupper))
+    ends = sum(line.rstrip("\"'”’)]")[-1:] in _STOPS for line in lines)
+    return len(lines) >= 30 and lower > 0.35 * len(lines) and upper > 0.03 * len(lines) and (
+        ends < 0.5 * len(lines))
 
 
 def is_english(sentence):

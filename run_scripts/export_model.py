@@ -20,7 +20,7 @@ from absl import logging
 
 import bert_tf
 from bert_tf import export, flags, training
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import make_folder
 from bert_tf.flags import REQUIRED, option
 from bert_tf.heads import HEADS
@@ -35,6 +35,7 @@ _NAMED = _COUNTED - {*_WITHOUT_NAMES}
 _OF_CHOICES = {name for name, head in HEADS.items() if "C" in head.inputs}
 _DEFAULTS = {"do_lower_case": True, "max_seq_length": 128, "max_query_length": 64,
              "max_answer_length": 30, "max_target_length": 128, "beams": 1}
+_ENDINGS = {"onnx": ".onnx", "lite": ".tflite"}
 # Of text models, by the number of texts that an example has.
 _SIGNATURES = {1: "serving_default", 2: "pair"}
 
@@ -124,7 +125,8 @@ def resolve(job: ExportFlags, model: Any) -> ExportFlags:
 def _check_texts(saved, folder):
     """Prints the signature for the texts that a model was trained on, or raises InputError."""
     if saved.num_texts in _SIGNATURES:
-        print(f"note: the model was trained on examples of {saved.num_texts} text(s): call its "
+        texts = counted(saved.num_texts, "text")
+        print(f"note: the model was trained on examples of {texts}: call its "
               f"signature {_SIGNATURES[saved.num_texts]}", flush=True)
     if saved.options.get("hypothesis_first"):
         raise InputError(f"--format=text packs the first text first, but {folder} was trained with "
@@ -181,6 +183,10 @@ def write(job: ExportFlags, model: Any) -> str:
         export.save_onnx(module, job.output, int8=job.format == "onnx_int8")
     else:
         export.save_lite(module, job.output, int8=job.format == "lite_int8")
+    ending = _ENDINGS[job.format.partition("_")[0]]
+    if not job.output.endswith(ending):
+        print(f"note: most tools want a file that ends in {ending}; rename {job.output}",
+              flush=True)
     return f"{job.output}: {os.path.getsize(job.output):,} bytes"
 
 

@@ -16,7 +16,7 @@ import functools
 import os
 
 from bert_tf import checkpoints, data, flags, networks, training
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import make_folder
 from bert_tf.training.recipe_settings import GeneratorSettings, StackingSettings
 from bert_tf.training.settings import TrainSettings
@@ -175,7 +175,7 @@ def pretrain(job, stack, stage, make, strategy, records, eval_records, begin=Non
     if hasattr(trainer.learner.encoder, "take_counts") and not run.step:
         trainer.learner.encoder.take_counts(data.manifest.token_counts(records.manifest))
     print(f"{trainer.learner.count_params():,} weights, {records.size:,} records, "
-          f"{trainer.strategy.num_replicas_in_sync} device(s)", flush=True)
+          f"{counted(trainer.strategy.num_replicas_in_sync, 'device')}", flush=True)
     if job.do_train:
         run.train()
         run.save_model()

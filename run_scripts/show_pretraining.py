@@ -1,10 +1,10 @@
 """Shows what a pre-training run learned: scores with baselines, guesses, and curves as a picture.
 
 Example:
-    bert-show-pretraining --output_dir=run --input_file=train.tfrecord \\
-        --eval_input_file=held_out.tfrecord --eval_text=held_out.txt --picture=curves.png
+    bert-show-pretraining --output_dir=run --eval_text=held_out.txt --picture=curves.png
 """
 
+import csv
 import dataclasses
 import itertools
 import os
@@ -16,7 +16,7 @@ import numpy as np
 import bert_tf
 from bert_tf import checkpoints, data, flags
 from bert_tf.errors import InputError
-from bert_tf.files import replace_aside
+from bert_tf.files import FLAGFILE, replace_aside
 from bert_tf.flags import REQUIRED, option
 from bert_tf.tasks.rows import read_lines
 from bert_tf.tokenization.base import Tokenizer, find_vocabulary, open_tokenizer
@@ -44,13 +44,32 @@ class ShowPretrainingFlags:
     do_lower_case: bool | None = option(
         None, "Whether to lower-case --eval_text and drop accents. Default: as in --output_dir, or "
         "as the vocabulary suggests.")
-    input_file: str = option(REQUIRED, "The run's training records, from which the baselines "
-                                       "guess.")
-    eval_input_file: str = option(REQUIRED, "The run's held-out records.")
+    input_file: list[str] = option([], "The run's training records, from which the baselines "
+                                       "guess. Default: as in --output_dir.")
+    eval_input_file: list[str] = option([], "The run's held-out records. Default: as in "
+                                            "--output_dir.")
     eval_text: str = option("", "Held-out text, one sentence a line, to guess words in; none: no "
                                 "words are guessed. For a text of your own, see bert-fill-mask.")
     picture: str = option("", "Where the curves go, as PNG; none: they are not drawn.")
     random_seed: int = option(12345, "Seed that draws the words to guess.", least=0)
+
+
+def records_of(run: str) -> dict[str, list[str]]:
+    """Returns the records that a run was given, by flag: the files on its training and its
+    evaluation.
+
+    Raises:
+        InputError: the run did not keep its flags.
+    """
+    path, found = os.path.join(run, FLAGFILE), {}
+    for _, line in read_lines(path) if os.path.isfile(path) else ():
+        name, _, value = line.strip().removeprefix("--").partition("=")
+        if name.endswith("input_file"):
+            found[name] = next(csv.reader([value]))
+    if "input_file" not in found:
+        raise InputError(f"--input_file must be given: the records of the run, which {path} does "
+                         "not name.")
+    return {"eval_input_file": found["input_file"], **found}
 
 
 def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
@@ -156,8 +175,9 @@ def titles(name: str) -> tuple[str, str, str]:
     return _TITLES.get(name, (name.replace("_", " "), "shares", "majority class"))
 
 
-def show(output_dir: str, vocab_file: str, train_records: str, eval_records: str, eval_text: str,
-         picture: str, do_lower_case: bool | None = None, seed: int = 12345) -> bool:
+def show(output_dir: str, vocab_file: str, train_records: str | list[str],
+         eval_records: str | list[str], eval_text: str, picture: str,
+         do_lower_case: bool | None = None, seed: int = 12345) -> bool:
     """Prints scores with baselines and some guesses, and draws the curves. Returns whether the
     held-out accuracy of the first objective, masked LM, is above its baseline. `seed` draws the
     words that are guessed."""
@@ -254,8 +274,10 @@ def _print_guesses(fill, sentences, counts, seed):
 
 def main(job: ShowPretrainingFlags) -> None:
     """Runs `show` as a program."""
-    show(job.output_dir, job.vocab_file, job.input_file, job.eval_input_file, job.eval_text,
-         job.picture, job.do_lower_case, job.random_seed)
+    known = {} if job.input_file and job.eval_input_file else records_of(job.output_dir)
+    show(job.output_dir, job.vocab_file, job.input_file or known["input_file"],
+         job.eval_input_file or known["eval_input_file"], job.eval_text, job.picture,
+         job.do_lower_case, job.random_seed)
 
 
 def run() -> None:

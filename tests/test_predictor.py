@@ -127,6 +127,15 @@ def test_each_example_is_answered_in_its_place_whatever_stands_beside_it(saved, 
     assert predictor([]) == []
 
 
+def test_names_of_numbered_labels_are_given(tmp_path):
+    write(tmp_path, "classification")
+    saved = SavedTask.read(str(tmp_path))
+    task = dataclasses.replace(saved.task, labels=("0", "1", "2"), label_names=LABELS)
+    dataclasses.replace(saved, task=task).write(str(tmp_path))
+    answer = bert_tf.Predictor(tmp_path)("a b")
+    assert answer["name"] == LABELS[int(answer["label"])]
+
+
 def test_many_pieces_are_put_together(saved, monkeypatch):
     _, _, predictor = saved("classification")
     examples = make_examples("classification", 11)

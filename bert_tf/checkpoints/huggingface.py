@@ -178,8 +178,8 @@ def read(file: str) -> Source:
     notes = ()
     unused, positions = unused_positions(model, values), model.prefix + _POSITIONS
     if unused and positions in found and found[positions].shape:
-        notes = (f"{positions}: the first {unused} of {found[positions].shape[0]} rows are cut "
-                 "off, which no token has.",)
+        notes = (f"{positions}: the first {unused} of {found[positions].shape[0]} rows are left "
+                 "out, since no token uses them.",)
         found[positions] = found[positions].cut(unused)
     tokenizer = rules.beside(file, "tokenizer_config.json")
 
@@ -216,8 +216,8 @@ def table_for(weights: Weights) -> Format:
     unused = unused_positions(model, {"pad_token_id": padding_id(weights, model)})
     notes = model.notes
     if unused:
-        notes = (*notes, f"{unused} rows, which no token has, are put before those of the "
-                         "positions.")
+        notes = (*notes, f"The table of positions begins with {unused} rows that no token uses, as "
+                         "transformers expects of this model.")
     if weights.config.is_causal and "pooler" in weights.heads:
         notes = (*notes, "The pooler reads the last token; that of transformers reads the first.")
     return _table(model, task, model.prefix if _heads(weights, model) else "", notes)

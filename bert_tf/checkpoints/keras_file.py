@@ -28,7 +28,8 @@ NAME = names.MODEL_FILE
 # Keras's list of variables that have no values yet.
 _WAITING = "uninitialized_variables"
 _MEMBERS = {"metadata.json", "config.json", "model.weights.h5"}
-_IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*", "state of the training"),
+_IGNORED = ((r"(.*/)?(optimizer|seed_generator)/.*",
+             "optimizer and counters, which only a resumed run needs"),
             (r".*/ranges/.*", "ranges of a network that rounds its numbers"))
 
 

@@ -8,7 +8,8 @@ from bert_tf.checkpoints import checksummed, electra, rules, safetensors_files
 from bert_tf.checkpoints.rules import Format, Source
 
 _FORMAT = Format(rows=None, ignored=(
-    (r"(optimizer|trainer)/.*|.*seed_generator_state", "state of the training"),
+    (r"(optimizer|trainer)/.*|.*seed_generator_state",
+     "optimizer and counters, which only a resumed run needs"),
     (r".*/ranges/\w+", "ranges of a network that rounds its numbers"),
     # Auxiliary objectives, and a teacher that learns.
     (r"(fit_dense|weight_projection|dual_masked_lm|teacher)/.*",

@@ -80,7 +80,7 @@ class Account:
     notes: tuple[str, ...] = ()
 
     def __str__(self):
-        lines = [f"{self.source}: {len(self.mapped)} tensors mapped."]
+        lines = [f"{self.source}: {len(self.mapped)} tensors mapped to the model's variables."]
         for reason, count in collections.Counter(self.ignored.values()).items():
             lines.append(f"{count} ignored: {reason}.")
         if self.missing:

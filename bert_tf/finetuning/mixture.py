@@ -18,7 +18,7 @@ from bert_tf.heads import HEADS
 from bert_tf.models import Model
 from bert_tf.options import read_json
 from bert_tf.tasks.named import TASKS, find_task
-from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
+from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask, named_folder
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 
@@ -121,14 +121,12 @@ def _name(given, described):
 
 def _folder(data_dir, name):
     """The folder of a named task."""
-    entries = sorted(os.listdir(data_dir) if os.path.isdir(data_dir) else [])
-    found = [entry for one in (name, TASKS[name].folder_of or name) for entry in entries
-             if entry.lower().replace("-", "").replace("_", "") == one.replace("-", "")]
+    found = named_folder(data_dir, name, TASKS[name].folder_of or name)
     if not found:
         raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
                          "its official files there, or name their folder as data_dir in "
                          "--task_config_path.")
-    return os.path.join(data_dir, found[0])
+    return found
 
 
 def _find(flags, name, row, job):

@@ -4,7 +4,7 @@ import glob
 import os
 import typing
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.metrics import to_bio
 from bert_tf.options import read_json
 from bert_tf.tasks.rows import Omissions, Table, read_sentences
@@ -95,8 +95,9 @@ def discover_labels(task, split: str, path: str, omissions: Omissions | None = N
                                                 omissions or Omissions()):
         found.update(raw if isinstance(raw, list) else [raw])
     if len(found) < task.kind.least_labels or None in found:
-        raise InputError(f"{path}: its label column holds only {len(found - {None})} label(s); "
-                         "name another with --label_column, or give all labels with --labels.")
+        held = counted(len(found - {None}), "label")
+        raise InputError(f"{path}: its label column holds only {held}; name another with "
+                         "--label_column, or give all labels with --labels.")
     try:
         labels = sorted(found, key=int)
     except ValueError:

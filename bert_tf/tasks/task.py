@@ -3,15 +3,17 @@ fine-tuned model in `task.json`.
 """
 
 import dataclasses
+import glob
 import os
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import write_json
 from bert_tf.options import read_json
 from bert_tf.tasks import kinds
 from bert_tf.tasks.kinds.base import Kind
 
 TASK_FILE = "task.json"
+OWN = "own"         # name of a task that files of a user describe
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     getattr(kinds, name)() for names in kinds.CLASSES.values() for name in names)}
 
@@ -109,12 +111,28 @@ class Task:
             return files[0]
         paths = [os.path.join(data_dir, name) for name in files]
         exists = os.path.isdir if self.split(split).format == "race" else os.path.isfile
-        for path in paths:
+        own = named_folder(data_dir, self.name, self.folder_of or self.name)
+        for path in (*paths, *(os.path.join(own, name) for name in files if own)):
             if exists(path):
                 return path
         where = f" in {data_dir!r}" if data_dir else ""
-        raise InputError(f"there is no {' or '.join(files)}{where}, the {split} file of "
-                         f"{self.name}; name the right file, or its folder with --data_dir.")
+        of = "" if self.name == OWN else f" of {self.name}"
+        raise InputError(f"there is no {' or '.join(files)}{where}, the {split} file{of}; name the "
+                         "right file, or its folder with --data_dir.")
+
+
+def named_folder(folder: str, *names: str) -> str | None:
+    """Returns the folder in `folder` that is named as a task, in capitals or not, with or without
+    hyphens; the first of several names that has one. None if there is none."""
+    for name in names:
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*", ""))):
+            if _plain(os.path.basename(path[:-1])) == _plain(name):
+                return path[:-1]
+    return None
+
+
+def _plain(name):
+    return name.lower().replace("-", "").replace("_", "")
 
 
 def kind_on_disk(described: dict) -> Kind:
@@ -152,9 +170,11 @@ class SavedTask:
     def check_texts(self, num_texts: int | None, where: str) -> None:
         """Raises InputError, naming `where`, if examples have more or fewer texts than those
         trained on. None: any number will do."""
-        if None not in (self.num_texts, num_texts) and num_texts != self.num_texts:
-            raise InputError(f"{where} has {num_texts} text(s), but the model was trained on "
-                             f"examples of {self.num_texts}; give as many.")
+        if num_texts is None or self.num_texts is None:
+            return
+        if num_texts != self.num_texts:
+            raise InputError(f"{where} has {counted(num_texts, 'text')}, but the model was trained "
+                             f"on examples of {counted(self.num_texts, 'text')}; give as many.")
 
     def write(self, folder: str) -> None:
         """Writes it beside a model."""

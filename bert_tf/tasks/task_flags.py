@@ -10,7 +10,7 @@ from bert_tf.tasks.named import SQUAD, TASKS, find_task
 from bert_tf.tasks.reading import KeptRows, discover_labels
 from bert_tf.tasks.rows import Omissions
 from bert_tf.tasks.split_records import Source
-from bert_tf.tasks.task import KINDS, Split, Task
+from bert_tf.tasks.task import KINDS, OWN, Split, Task
 
 _FORMATS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
 # The keys of tasks/passages.py's PASSAGES, which is not loaded for flags.
@@ -246,7 +246,7 @@ def own_task(kind: str, files: dict, texts, label: str | None, *, choices=(), la
         has_label = split != "test" or labelled_test
         splits[split] = Split((file,), tuple(texts), label if has_label else None, tuple(choices),
                               "tfds" if tfds_name else owned.format or _format(file), header)
-    return owned.with_labels(Task("own", owned, splits, metrics=owned.own_metrics), labels)
+    return owned.with_labels(Task(OWN, owned, splits, metrics=owned.own_metrics), labels)
 
 
 def _format(file):

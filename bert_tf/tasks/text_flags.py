@@ -1,12 +1,12 @@
 """The flags that name tasks as text and their files."""
 
 import dataclasses
-import glob
 import os
 
 from bert_tf.errors import InputError, choose_from
 from bert_tf.flags import check, option
 from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.task import named_folder
 from bert_tf.tasks.text_files import Sources, TaskFiles
 from bert_tf.tasks.text_tasks import TEXT_TASKS
 
@@ -97,12 +97,8 @@ class TextFlags:
 
 def _folder_of(folder, task):
     """The folder in `folder` that is named as the task, in capitals or not; else `folder`."""
-    names = {task.name, task.official or task.name, task.name.removeprefix("super_glue_")}
-    plain = {name.lower().replace("-", "") for name in names}
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*", ""))):
-        if os.path.basename(path[:-1]).lower().replace("-", "") in plain:
-            return path
-    return folder
+    return named_folder(folder, task.name, task.official or task.name,
+                        task.name.removeprefix("super_glue_")) or folder
 
 
 def _paths(folder, files):

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf import checkpoints, networks
 from bert_tf.config import EncoderConfig
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.files import replace_aside, write_json
 from bert_tf.objectives.head_gates import HeadGates
 from bert_tf.objectives.next_token import TiedLM
@@ -154,7 +154,7 @@ class FineTuning:
 
     def _train(self, settings, results, examples):
         steps = next(iter(settings.values())).num_train_steps
-        print(f"{examples.size:,} examples, {len(settings)} trial(s), the first of {steps:,} steps",
+        print(f"{examples.size:,} examples, {counted(len(settings), 'trial')} of {steps:,} steps",
               flush=True)
         headline = self.headline
         for name, trial in settings.items():

@@ -9,18 +9,9 @@ import lazy_loader
 
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside
+from bert_tf.training.progress import duration as duration
 
 tf = lazy_loader.load("tensorflow")
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people read them: 42 s, 3 min 20 s, 5 h 10 min."""
-    seconds = int(seconds)
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60} s"
-    return f"{seconds // 3600} h {seconds % 3600 // 60} min"
 
 
 class Reporter:

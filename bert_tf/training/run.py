@@ -17,6 +17,7 @@ from bert_tf.training.batches import Feed
 from bert_tf.training.distribution import count_workers, is_chief, mean_over_workers
 from bert_tf.training.early_stopping import BestWeights
 from bert_tf.training.learners.learner import Learner
+from bert_tf.training.progress import Progress
 from bert_tf.training.reporting import Reporter, write_eval_results
 from bert_tf.training.settings import SharedSettings
 from bert_tf.training.stopping import Signals, Stopped
@@ -118,10 +119,11 @@ class Run:
                     (settings.random_seed, self._place.taken(self.step), settings.train_batch_size))
         self._reporter.start(self.step)
         trainer.stop(False)
+        progress = Progress(lambda: self.step, settings.last_step)
         with Background() as saving, Signals(trainer.stop) as signals:
             number = 0
             while not (number or self._timetable.is_over(self.step)):
-                with named_errors(self._records):
+                with named_errors(self._records), progress:
                     metrics = feed.train(self._timetable.steps_to_pause(self.step))
                 self._reporter.train(self.step, metrics)
                 self._pause(saving)

@@ -16,6 +16,9 @@ from bert_tf.training import resume
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import FineTuneSettings
 
+DEGENERATE = "DEGENERATE: the model gives all examples one answer."
+REMEDY = ("Train for more epochs, with another --learning_rate, or with several seeds "
+          "(--num_trials), of which the best is kept.")
 RESULTS, RESULT, SETTINGS = "results.json", "result.json", "settings.json"
 
 
@@ -117,7 +120,7 @@ def describe_one(result: dict, headline: str) -> str:
     """One line about a result."""
     value = result["metrics"].get(headline)
     outcome = "trained" if value is None else f"{headline} {value:.4f}"
-    mark = "  DEGENERATE: it gives all examples one answer" if result["degenerate"] else ""
+    mark = f"  {DEGENERATE}" if result["degenerate"] else ""
     return f"{outcome}, in {duration(result['seconds'])}{mark}"
 
 
@@ -126,5 +129,6 @@ def describe(summary: dict) -> str:
     lines = [f"{name}: mean {m['mean']:.4f}, standard deviation {m['stdev']:.4f}, best "
              f"{m['best']:.4f}" for name, m in summary["metrics"].items()]
     if summary["degenerate"]:
-        lines.append(f"DEGENERATE, of one answer to all: {', '.join(summary['degenerate'])}")
+        names = ", ".join(summary["degenerate"])
+        lines.append(f"DEGENERATE, of one answer to all: {names}. {REMEDY}")
     return "\n".join([*lines, f"best trial: {summary['best']}"])

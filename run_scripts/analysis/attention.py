@@ -34,6 +34,12 @@ from run_scripts.analysis.model import (
 _LINES = 20_000
 _SHARE_MASKED = 0.15
 _GRADIENT_TEXTS = 40
+_WRITTEN = {"attention.html": "the page with all heads of some texts",
+            "heads.png": "the maps of the first text",
+            "statistics.png": "where heads look, by layer",
+            "plane.png": "which heads look alike",
+            "maps.npz": "the maps of the texts on the page, arrays",
+            "statistics.json": "all figures"}
 _COLUMNS = (*KINDS[:3], "self", "left", "right", "entropy")
 
 
@@ -275,7 +281,11 @@ def _write(folder, title, survey, figures, tokenizer):
                    f"text{number}/attention": reading.attention}
     with replace_aside(path("maps.npz"), ".npz") as aside:
         np.savez_compressed(aside, **arrays)
-    print(f"\npage: {path('attention.html')}", flush=True)
+    print(f"\nin {folder}:", flush=True)
+    for name, content in _WRITTEN.items():
+        if os.path.exists(path(name)):
+            print(f"  {name:<16}{content}, {os.path.getsize(path(name)) / 1e6:.1f} MB")
+    print("open attention.html in a browser", flush=True)
 
 
 def run() -> None:

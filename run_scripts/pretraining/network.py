@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf import networks, recipes, training
 from bert_tf.config import EncoderConfig, Sizes, published, read_config
+from bert_tf.data.batches.record_files import RecordFiles
 from bert_tf.errors import InputError
 from bert_tf.flags import check
 from run_scripts.pretraining.flags import PretrainingFlags, first_manifest
@@ -25,6 +26,7 @@ def read_network(job: PretrainingFlags) -> Sizes:
     check(job, recipe)
     if config is None:
         if record is None:
+            RecordFiles.open(job.input_file, "input_file")      # are they records at all?
             raise InputError("--model_size takes the size of the vocabulary from the manifest of "
                              "the records, but there is none; give --bert_config_file.")
         try:

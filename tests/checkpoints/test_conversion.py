@@ -134,7 +134,7 @@ def test_training_checkpoints(target, tmp_path):
     resume.save_checkpoint(str(tmp_path), trainer, {}, keep=1)
     trainer.learner.encoder.config.to_json_file(tmp_path / "bert_config.json")
     account = convert(tmp_path, tmp_path / "out", target)
-    assert "state of the training" in account.ignored.values()
+    assert "optimizer and counters, which only a resumed run needs" in account.ignored.values()
     wanted = {name: variable.numpy() for name, variable in
               variables(trainer.learner).items()}
     assert_same(values(tmp_path / "out"),

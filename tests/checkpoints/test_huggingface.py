@@ -46,8 +46,8 @@ def test_roberta_computes_what_fairseq_does(roberta):
 
 def test_roberta_there_and_back(roberta, tmp_path):
     account = str(convert(roberta, tmp_path / "hf", "huggingface"))
-    assert f"{POSITIONS}: the first 2 of 42 rows are cut off" in account
-    assert "2 rows, which no token has, are put before" in account
+    assert f"{POSITIONS}: the first 2 of 42 rows are left out" in account
+    assert "begins with 2 rows that no token uses" in account
     assert str(convert(roberta, tmp_path / "dry", "huggingface", dry_run=True)) == account
     before, after = (load_file(folder / "model.safetensors") for folder in (
         roberta, tmp_path / "hf"))

@@ -166,3 +166,43 @@ def test_refusals(tmp_path, content, options, parts):
 def test_a_package_that_is_not_installed_is_named(tmp_path):
     with pytest.raises(InputError, match="no_such_package"):
         extract(tmp_path / "text.txt", packages=["no_such_package"])
+
+
+def test_held_out_documents_of_own_text_are_whole(tmp_path):
+    path = tmp_path / "book.txt"
+    chapters = [[f"This is sentence {n} of chapter {c}." for n in range(60 + c)] for c in range(9)]
+    path.write_text("\n\n".join("\n".join(chapter) for chapter in chapters))
+    train = extract(tmp_path / "train.txt", input_file=[str(path)], eval_share=0.15,
+                    eval_file=str(tmp_path / "eval.txt"))
+    held_out = [document.split("\n") for document in (
+        tmp_path / "eval.txt").read_text().rstrip("\n").split("\n\n")]
+    assert len(held_out) == 1 and all(document in chapters for document in train + held_out)
+    assert sorted(train + held_out) == sorted(chapters)
+
+
+@pytest.mark.parametrize("sizes, share, count", [
+    ({"a": 50, "b": 40}, 0.05, 1), ({"a": 9}, 0.5, 0), ({}, 0.5, 0),
+    ({str(n): 10 for n in range(100)}, 0.1, 10)])
+def test_some_of_several_documents_are_held_out(sizes, share, count):
+    held_out = extract_text.hold_out(sizes, share)
+    assert len(held_out) == count and (count != 1 or held_out == {"b"})
+
+
+def test_one_document_is_cut_and_its_end_held_out(tmp_path, capsys):
+    path = tmp_path / "own.txt"
+    path.write_text("\n".join(f"This is sentence {n}." for n in range(120)))
+    train = extract(tmp_path / "train.txt", input_file=[str(path)],
+                    eval_file=str(tmp_path / "eval.txt"))
+    assert list(map(len, train)) == [50, 50] and "one document" in capsys.readouterr().out
+    assert (tmp_path / "eval.txt").read_text().startswith("This is sentence 100.\n")
+
+
+def test_prose_with_hard_line_breaks_is_told_from_sentences(test_data):
+    words = [f"{'Aber' if n % 11 == 0 else 'word'}{n}{'.' * (n % 11 == 10)}" for n in range(900)]
+    assert prose.is_wrapped([" ".join(words[n:n + 9]) for n in range(0, 900, 9)])
+    assert not prose.is_wrapped([" ".join(words[n:n + 11]) for n in range(0, 900, 11)])
+    assert not prose.is_wrapped([" ".join(words[n:n + 9]).lower() for n in range(0, 900, 9)])
+    for name in ("sample_text.txt", "books_sent.txt", "wikitext-2-raw/wiki.test.raw"):
+        path = test_data / "text" / name
+        if path.exists():
+            assert not prose.is_wrapped(path.read_text().split("\n")[:2000]), name

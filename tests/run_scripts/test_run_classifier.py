@@ -392,7 +392,7 @@ def test_a_model_is_not_mixed_up_with_others(data, flags, model, tmp_path):
              ["other_vocab.txt", "not the vocabulary"]),
             # It was trained on single texts.
             ({"do_train": None, "do_eval": True, "init_checkpoint": str(model),
-              "text_b_column": "folder"}, ["dev.csv has 2 text(s)", "trained on examples of 1"])):
+              "text_b_column": "folder"}, ["dev.csv has 2 texts", "trained on examples of 1"])):
         refusal(flags(**changes), *parts)
     assert listing(model) == before
 

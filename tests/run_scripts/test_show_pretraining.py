@@ -72,3 +72,15 @@ def test_whole_words_are_drawn_one_of_a_sentence(test_data, vocabulary):
             assert answer in re.findall(r"\w+", shown.replace("[MASK]", answer))
             answers.add(answer)
     assert {"house", "sailor"} <= answers and not {"where", "stood"} & answers
+
+
+def test_records_are_those_of_the_run(tmp_path):
+    with pytest.raises(InputError, match="--input_file must be given"):
+        show_pretraining.records_of(str(tmp_path))
+    (tmp_path / "flags.txt").write_text(
+        "# bert-run-pretraining --flagfile=THIS_FILE\n--do_train\n--input_file=a*,b\n")
+    assert show_pretraining.records_of(str(tmp_path)) == {
+        "input_file": ["a*", "b"], "eval_input_file": ["a*", "b"]}
+    with (tmp_path / "flags.txt").open("a") as file:
+        file.write("--eval_input_file=c\n")
+    assert show_pretraining.records_of(str(tmp_path))["eval_input_file"] == ["c"]

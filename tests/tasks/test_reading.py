@@ -253,7 +253,7 @@ def test_own_files_refused(arguments, message):
 def test_one_label_is_none(tmp_path):
     (tmp_path / "a.tsv").write_text("t\tl\nx\t1\ny\t1\n", encoding="utf-8")
     task = own_task("classification", {"train": "a.tsv"}, ["t"], "l")
-    with pytest.raises(InputError, match=r"holds only 1 label\(s\)"):
+    with pytest.raises(InputError, match=r"holds only 1 label;"):
         discover_labels(task, "train", str(tmp_path / "a.tsv"))
 
 
@@ -314,3 +314,16 @@ def test_shares_of_a_file_are_nested(tmp_path):
                            ({"train_fraction": 1.5}, "--train_fraction is 1.5")):
         with pytest.raises(InputError, match=message):
             texts(**flags)
+
+
+def test_files_may_be_in_a_folder_of_the_task(tmp_path):
+    (tmp_path / "STS-B").mkdir()
+    (tmp_path / "STS-B" / "dev.tsv").touch()
+    assert TASKS["sts-b"].path(str(tmp_path), "dev") == str(tmp_path / "STS-B" / "dev.tsv")
+    (tmp_path / "dev.tsv").touch()
+    assert TASKS["sts-b"].path(str(tmp_path), "dev") == str(tmp_path / "dev.tsv")
+    with pytest.raises(InputError, match="no train.tsv in .*, the train file of sts-b; name"):
+        TASKS["sts-b"].path(str(tmp_path), "train")
+    own = own_task("classification", {"train": "a.tsv"}, ["a"], "b")
+    with pytest.raises(InputError, match="no a.tsv in .*, the train file; name"):
+        own.path(str(tmp_path), "train")

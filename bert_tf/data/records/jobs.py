@@ -234,7 +234,8 @@ class _Notes:
         self._finished += 1
         rest = self.waiting - self._finished
         left = (time.monotonic() - self._start) / self._finished * rest
-        print(f"piece {index + 1}/{len(self._results)} finished, {rest} to go"
+        count = len(self._results)
+        print(f"{count - rest} of {count} pieces of the text are finished"
               + (f", about {left:.0f} s left" if left else ""), flush=True)
 
 

@@ -59,7 +59,8 @@ class Classification(LabelledKind):
         return with_label_ids(features, examples, self.label_dtype), int(is_cut.sum())
 
     def describe(self, task, example, prediction, probabilities):
-        return {"label": task.labels[prediction],
+        named = {"name": task.label_names[prediction]} if task.label_names else {}
+        return {"label": task.labels[prediction], **named,
                 "probabilities": dict(zip(task.labels, rounded(probabilities)))}
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
