@@ -21,6 +21,7 @@ _CLASSES = {
     "tokenization.wordpiece": ["WordpieceTokenizer"],
     "pretrained": [*NETWORKS.values(), *OBJECTIVES],
     "predictor": ["Predictor"],
+    "text_model": ["TextModel"],
     "training.learners.electra": ["Electra"],
     "training.learners.learner": ["Learner"],
     "training.optimizers.schedules": ["WarmupLinearDecay"],

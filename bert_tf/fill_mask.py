@@ -87,6 +87,10 @@ class FillMask:
         self._longest = model.config.max_position_embeddings
         self._network = _Network(build(model, dtype), self._vocabulary, batch_size)
 
+    def __repr__(self) -> str:
+        return (f"FillMask({self._path!r}: {self._vocabulary.size:,} tokens, mask {self._shown}, "
+                f"texts of up to {self._longest} tokens)")
+
     def __call__(self, texts: str | tuple | list, top_k: int = 5) -> dict | list[dict]:
         """Returns the `top_k` likeliest tokens of each mask: a dict, or for a list of texts a list
         of dicts in their order.

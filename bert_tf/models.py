@@ -16,7 +16,7 @@ from bert_tf.tasks.task import TASK_FILE, SavedTask
 from bert_tf.tokenization import Tokenizer, check_fits, open_tokenizer
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Model:
     """A model before it is built. The tokenizer is opened when it is first used, with the
     attributes of that time.
@@ -37,6 +37,11 @@ class Model:
     vocab_file: str = ""
     do_lower_case: bool | None = None
     max_seq_length: int = 0
+
+    def __repr__(self) -> str:
+        task = self.saved.task if self.saved else None
+        what = f"fine-tuned for {task.name}, {task.kind.title}" if task else "no task"
+        return f"Model({self.path!r}: {self.config.model_type}, {what})"
 
     @property
     def folder(self) -> str:

@@ -103,6 +103,13 @@ class Predictor:
             lambda *ids: answer(dict(zip(self._reads, ids))), autograph=False,
             input_signature=[tf.TensorSpec(sizes, tf.int32, name) for name in self._reads])
 
+    def __repr__(self) -> str:
+        if self._fill:
+            return f"Predictor({self._fill!r})"
+        task = self._saved.task
+        labels = f" into {', '.join(task.label_names or task.labels)}" if task.labels else ""
+        return f"Predictor({self._kind.title}{labels}; texts of up to {self._length} tokens)"
+
     @property
     def saved_task(self) -> SavedTask | None:
         """What the model was fine-tuned for, or None."""

@@ -56,6 +56,7 @@ ALLOWED = {
     "finetuning": COMMON | {"analysis", "checkpoints", "compression", "data",
                             "finetuning_defaults", "flags", "heads", "models", "objectives",
                             "predictor", "recipes", "tasks", "tokenization", "training"},
+    "text_model": COMMON | {"checkpoints", "finetuning", "predictor", "tasks"},
     "": {"heads", "networks", "registration"},
     "data_prep": COMMON | {"flags", "signals", "tokenization", "data", "tasks", "recipes"},
 }

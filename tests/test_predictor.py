@@ -276,7 +276,7 @@ def test_dtype(saved):
     ("classification", [["a", "b"]], "^example 0: .* type list"),
     ("classification", [("a", None)], "^example 0: .* type NoneType"),
     ("classification", ["a", "b \ud800"], r"^example 1: character 2 of a text, '\\ud800', is half"),
-    ("classification", ("a", "b", "c"), r"^the example has 3 text\(s\); give a text, or a tuple"),
+    ("classification", ("a", "b", "c"), r"^the example has 3 texts; give a text, or a tuple"),
     ("regression", (), "has 0 text"),
     ("tagging", ("a", 1), "type int"),
     ("multiple_choice", [("a", "b", "c"), "abc"], "^example 1 has 1 .* context and two choices"),
@@ -293,7 +293,7 @@ def test_examples_unlike_those_of_training_are_refused(saved):
     task = dataclasses.replace(SavedTask.read(folder), num_texts=2)
     predictor = bert_tf.Predictor.from_learner(learner, tokenizer(), task)
     assert predictor(("ab", "c")) == predictor([("ab", "c")])[0]
-    with pytest.raises(bert_tf.InputError, match=r"^example 1 has 1 text\(s\), but the model was "
+    with pytest.raises(bert_tf.InputError, match=r"^example 1 has 1 text, but the model was "
                                                  "trained on examples of 2"):
         predictor([("ab", "c"), "ab"])
 

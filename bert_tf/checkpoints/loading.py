@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import os
+import re
 import types
 
 from bert_tf.checkpoints import names, rules
@@ -48,6 +49,8 @@ FORMATS = {
     "quantised": FileFormat("quantised", (rules.QUANTISED,), writable=False),
     "training": FileFormat("training_checkpoint", (".safetensors",), writable=False),
 }
+# Names of models, such as bert-base-uncased; not of files.
+_NAME = re.compile(r"[A-Za-z][\w.]*(-[\w.]+)+")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5")
 # Where layers share weights, these keys too change the network without changing a shape.
 _SHARED = ("num_hidden_layers", "num_hidden_groups", "inner_group_num", "shared_parts")
@@ -71,7 +74,8 @@ def _find(path):
     if found:
         raise InputError(f"{path} holds {' and '.join(weights for _, weights in found)}; name one.")
     if not os.path.exists(path):
-        raise InputError(f"there is no {path}; name the folder of a checkpoint, or its file.")
+        raise InputError(f"there is no {path}; name the folder of a checkpoint, or its file."
+                         + _fetching(path))
     pickles = sorted(name for name in files if name.endswith(_PICKLES))
     if pickles:
         raise InputError(f"{pickles[0]} isn't read, because such files can run code or "
@@ -79,6 +83,15 @@ def _find(path):
     raise InputError(f"{path}: found neither a TensorFlow checkpoint (*.index), model.safetensors, "
                      "model.weights.h5, model.keras, checkpoint-*.safetensors nor params of "
                      "ERNIE.")
+
+
+def _fetching(path):
+    """Returns how to fetch a model that a bare name may mean, "" for other paths."""
+    name = os.path.basename(path)
+    if path.startswith((".", os.sep)) or path.count("/") > 1 or not _NAME.fullmatch(name):
+        return ""
+    return (f" To fetch a model of this name: hf download {path} --local-dir {name}; the page "
+            "docs/data.md lists models.")
 
 
 def read_source(path: str | os.PathLike, task: str | None = None,

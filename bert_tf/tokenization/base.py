@@ -12,6 +12,7 @@ from bert_tf import tokenization
 from bert_tf.errors import InputError
 from bert_tf.files import write_aside, write_json
 from bert_tf.options import read_json
+from bert_tf.tokenization.packing import encode_pairs
 from bert_tf.tokenization.vocabulary import Vocabulary, is_cased, looks_lower_case
 
 MODEL_FILE = "spiece.model"
@@ -55,6 +56,72 @@ class Tokenizer:
     def read_vocabulary(path: str) -> Vocabulary:
         """Reads the vocabulary from a file of this kind of tokenizer."""
         raise NotImplementedError
+
+    def __call__(self, texts: str | tuple | list, max_seq_length: int | None = None,
+                 pad_to_max: bool = False) -> dict[str, np.ndarray]:
+        """Returns the features that a network reads, a row for each text: int32 [B, S] by name,
+        with special tokens and padding, as fine-tuning makes them.
+
+            tokenizer("A text.")                                # one row
+            tokenizer([("A text.", "Another."), ("A third.", "")])     # pairs; "" is no text
+
+        Args:
+            texts: a text, a tuple of two, or a list of such.
+            max_seq_length: tokens of a row, special ones included; texts beyond it are cut, of
+                two the longer one first. None: nothing is cut.
+            pad_to_max: whether rows are padded to `max_seq_length`, not to the longest of them.
+
+        Raises:
+            InputError: there is no text, or something else.
+        """
+        given = [text if isinstance(text, tuple) else (text,)
+                 for text in (texts if isinstance(texts, list) else [texts])]
+        for number, row in enumerate(given):
+            if not 1 <= len(row) <= 2 or not all(isinstance(text, str) for text in row):
+                raise InputError(f"text {number} is {row!r}; give a text, or a tuple of two.")
+        least = self.vocabulary.layout.special(True) + 1
+        if not given or max_seq_length is not None and max_seq_length < least:
+            raise InputError(f"max_seq_length is {max_seq_length}; it must be at least {least}."
+                             if given else "there is no text; give one or more.")
+        if pad_to_max and max_seq_length is None:
+            raise InputError("pad_to_max needs max_seq_length, the length to pad to.")
+        width = max(map(len, given))
+        rows, _ = encode_pairs([(*row, "")[:width] for row in given], self, max_seq_length)
+        longest = int(rows["input_mask"].sum(1).max())
+        kept = slice(None) if pad_to_max else (
+            slice(-longest, None) if self.vocabulary.layout.pads_left else slice(longest))
+        return {name: values[:, kept].astype(np.int32) for name, values in rows.items()}
+
+    def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
+        """Returns the text of ids: a str for [S], a list of str for [B, S]. What the tokenizer
+        changed, such as case and blanks, stays so.
+
+        Args:
+            skip_special: whether special tokens and padding are left out, but not unknown tokens
+                and masks.
+        """
+        rows = np.asarray(ids)
+        if rows.ndim == 2:
+            return [str(self.decode(row, skip_special)) for row in rows]
+        vocabulary = self.vocabulary
+        dropped = {*vocabulary.special_ids} - {vocabulary.unk_id} | {vocabulary.pad_id}
+        dropped = dropped if skip_special else set()
+        return self._join([index for index in rows.tolist() if index not in dropped])
+
+    def _join(self, ids: list[int]) -> str:
+        """Returns the text of tokens."""
+        words: list[str] = []
+        for index in ids:
+            token = self.vocabulary.tokens[index]
+            if self.continues[index] and words:
+                words[-1] += token.removeprefix("##")
+            else:
+                words.append(token)
+        return " ".join(words)
+
+    def __repr__(self) -> str:
+        case = "lower-cases" if self.do_lower_case else "cased"
+        return f"{type(self).__name__}({self.vocabulary.size:,} tokens, {case})"
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of `text`, without special tokens."""

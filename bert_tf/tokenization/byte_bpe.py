@@ -137,6 +137,11 @@ class ByteBpeTokenizer(Tokenizer):
                 offsets.append((min(first + blanks, last), last))
         return ids, offsets
 
+    def _join(self, ids):
+        special = {*self.vocabulary.special.values()}
+        return b"".join(token.encode() if token in special else bytes(map(_BYTES.get, token))
+                        for token in self.tokens(ids)).decode("utf-8", "replace")
+
     def readable(self, index):
         """See `Tokenizer`; a part of a character is shown as U+FFFD."""
         token = self.vocabulary.tokens[index]

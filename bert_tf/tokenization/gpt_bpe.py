@@ -146,6 +146,9 @@ class GptTokenizer(Tokenizer):
                 ids += pieces
         return ids, offsets
 
+    def _join(self, ids):
+        return "".join(self.tokens(ids)).replace(END, " ").rstrip()
+
     def continuations(self, lines, ids, lengths):
         before = np.concatenate([[True], self._ends[ids[:-1]]])[:len(ids)]
         before[(np.cumsum(lengths) - lengths)[lengths > 0]] = True

@@ -10,7 +10,7 @@ import re
 import string
 import struct
 import unicodedata
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -147,13 +147,20 @@ class SentencepieceTokenizer(Tokenizer):
         ids, _, offsets = self._pieces(text)
         return ids, offsets
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of the tokens up to the first </s> (seqio's `Vocabulary.decode`)."""
-        vocabulary, ids = self.vocabulary, list(ids)
-        if vocabulary.sep_id in ids:
-            ids = ids[:ids.index(vocabulary.sep_id) + 1]
+    def decode(self, ids: Any, skip_special: bool = True) -> str | list[str]:
+        """See `Tokenizer`. Of T5, the text of the tokens up to the first </s> (seqio's
+        `Vocabulary.decode`)."""
+        ids = np.asarray(ids)
+        if ids.ndim == 2 or not self.has_sentinels:
+            return super().decode(ids, skip_special)
+        kept = ids.tolist()
+        end = self.vocabulary.sep_id
+        return self._join(kept[:kept.index(end) + 1] if end in kept else kept)
+
+    def _join(self, ids):
         size = self._model.get_piece_size()
-        return self._model.decode([index if index < size else vocabulary.unk_id for index in ids])
+        return self._model.decode([index if index < size else self.vocabulary.unk_id
+                                   for index in ids])
 
     @property
     def has_sentinels(self) -> bool:

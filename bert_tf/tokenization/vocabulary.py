@@ -109,6 +109,9 @@ class Vocabulary:
         self.start_id = special_ids.get("start", self.cls_id)
         self.special_ids = sorted({self.pad_id, *special_ids.values()} - {self.mask_id})
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size:,} tokens)"
+
     @classmethod
     def from_file(cls, path: str) -> "Vocabulary":
         """Reads the vocab.txt of a WordPiece tokenizer: one token a line, whose id is the line's

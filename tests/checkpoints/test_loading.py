@@ -223,3 +223,13 @@ print(*sys.modules)"""
     assert {home for home in (*homes, "t5", "xlnet")
             if f"bert_tf.checkpoints.{home}" in modules} == {"google"}
     assert not modules & {"tensorflow.python", "keras.src", "h5py.h5", "safetensors"}
+
+
+@pytest.mark.parametrize("path, is_name", [
+    ("bert-base-uncased", True), ("google/electra-small", True), ("./a-b", False), ("run", False),
+    ("a/b/c-d", False)])
+def test_a_bare_name_of_a_model_gets_the_command_that_fetches_it(path, is_name):
+    with pytest.raises(InputError, match=f"there is no {path}; name the folder") as error:
+        read_config(path)
+    name = path.rpartition("/")[2]
+    assert (f"hf download {path} --local-dir {name};" in str(error.value)) == is_name

@@ -1,5 +1,6 @@
 """`bert_tf.finetune`, the call for Python, against the commands."""
 
+import csv
 import json
 
 import numpy as np
@@ -89,3 +90,38 @@ def test_what_cannot_be_done(folder, tmp_path, task, given, message):
     with pytest.raises(InputError, match=message):
         bert_tf.finetune(task, folder / "model", tmp_path / "out", **settings(folder) | given)
     assert not (tmp_path / "out").exists()
+
+
+def test_texts_in_memory_give_the_model_of_files(folder, tmp_path):
+    with (folder / "train.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    texts, labels = [row["body"] for row in rows], [row["folder"] for row in rows]
+    given = {name: value for name, value in settings(folder).items() if name != "data_dir"}
+    model = bert_tf.TextModel.from_pretrained(folder / "model")
+    assert "call fit" in repr(model) and model.fit(texts, labels, **given) == {}
+    answers = model.predict(texts[:3])
+    model.save(tmp_path / "saved")
+    bert_tf.finetune({**FILES, "dev_file": ""}, folder / "model", tmp_path / "files",
+                     **settings(folder))
+    ours, theirs = weights(tmp_path / "saved"), weights(tmp_path / "files")
+    assert all((ours[name] == theirs[name]).all() for name in theirs)
+    saved = bert_tf.Predictor(tmp_path / "saved")
+    assert saved(texts[:3]) == answers and "classification into" in repr(saved)
+    again = bert_tf.TextModel.from_pretrained(tmp_path / "saved")
+    assert again.fit(texts, labels, texts[:9], labels[:9], **given)["dev/accuracy"] >= 0
+    assert "trials" not in {path.name for path in (tmp_path / "saved").iterdir()}
+    with pytest.raises(InputError, match="already"):
+        again.save(tmp_path / "saved")
+
+
+def test_texts_and_labels_that_do_not_go_together_are_refused(folder):
+    model = bert_tf.TextModel.from_pretrained(folder / "model")
+    for texts, labels, part in (([], [], "0 texts and 0 labels"), (["a"], [], "1 texts and 0"),
+                                (["a", ("b", "c")], [0, 1], "text 1 is"),
+                                ([3], [0], "text 0 is 3")):
+        with pytest.raises(InputError, match=part):
+            model.fit(texts, labels)
+    with pytest.raises(InputError, match="call fit first"):
+        model.predict("a")
+    with pytest.raises(InputError, match="kind is 'spam'"):
+        bert_tf.TextModel("x", "spam")

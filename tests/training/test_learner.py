@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.config import EncoderConfig
 from bert_tf.errors import InputError
 from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.classification import Classification
 from bert_tf.objectives.pretraining import MaskedLM, SentencePrediction
 from bert_tf.training.learners.learner import Learner
 from tests import processes
@@ -154,3 +155,21 @@ def test_a_saved_learner_loads_in_a_fresh_process(policy, tmp_path):
     loaded = np.load(tmp_path / "out.npz")
     for name, logits in learner(batch).items():
         assert np.array_equal(loaded[name], logits)
+
+
+@pytest.mark.filterwarnings("error")
+def test_fit_takes_labels_apart():
+    batch = {name: np.asarray(value) for name, value in make_batch().items()
+             if name in ("input_ids", "input_mask", "segment_ids")}
+    labels, losses = np.array([1, 0, 2, 1]), []
+    for arguments in ((batch, labels), ({**batch, "label_ids": labels},),
+                      (batch, labels, np.array([1, 1, 0, 1]))):
+        keras.utils.set_random_seed(3)
+        learner = Learner(BertEncoder(CONFIG), [Classification(CONFIG, 3, dropout_rate=0.0)])
+        learner.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+        names = dict(zip(("x", "y", "sample_weight"), arguments))
+        losses.append(learner.fit(**names, batch_size=4, epochs=2, verbose=0,
+                                  shuffle=False).history["loss"])
+    assert losses[0] == losses[1] != losses[2] and losses[0][1] < losses[0][0]
+    with pytest.raises(InputError, match="one task"):
+        make_learner().compute_loss(make_batch(), labels)

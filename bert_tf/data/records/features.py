@@ -13,7 +13,9 @@ import numpy as np
 from bert_tf.data.records import tfrecord
 from bert_tf.errors import InputError
 from bert_tf.spelling import MOST_CHARACTERS, spelling_names
-from bert_tf.tokenization.vocabulary import Layout, Vocabulary
+from bert_tf.tokenization.packing import pack_pairs as pack_pairs
+from bert_tf.tokenization.packing import truncate_pairs as truncate_pairs
+from bert_tf.tokenization.vocabulary import Layout
 
 tf = lazy_loader.load("tensorflow")
 
@@ -145,77 +147,6 @@ FINETUNING = {
     "multiple_choice": _finetuning(_LABEL, axis="C*S"),
     "tagging": _finetuning(_LABEL.on("S"), KNOWN["label_weights"]),
 }
-
-
-def truncate_pairs(a_length: np.ndarray, b_length: np.ndarray, max_seq_length: int,
-                   layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """Truncates pairs as the original's `_truncate_seq_pair`: pops from the end of the longer text,
-    of B where both are equally long (google-research/bert, run_classifier.py). Each part of a
-    layout of `halves` is cut by itself.
-
-    Args:
-        a_length, b_length: int [B], tokens of each part; 0 where there is no B.
-        max_seq_length: S, special tokens included.
-
-    Returns:
-        The two lengths that fit, int [B].
-    """
-    if layout.halves:       # openai/finetune-transformer-lm, transform_roc
-        most = np.where(b_length > 0, max_seq_length // 2 - 2, layout.room(max_seq_length, False))
-        return np.minimum(a_length, most), np.minimum(b_length, most)
-    room = layout.room(max_seq_length, b_length > 0)
-    excess = np.maximum(a_length + b_length - room, 0)
-    a_popped = np.minimum(excess, np.maximum(a_length - b_length, 0))
-    b_popped = np.minimum(excess, np.maximum(b_length - a_length, 0))
-    # Both are equally long now: they are popped in turn, B first.
-    rest = np.where(b_length > 0, excess - a_popped - b_popped, 0)
-    return a_length - a_popped - rest // 2, b_length - b_popped - (rest + 1) // 2
-
-
-def pack_pairs(tokens: np.ndarray, a_start: np.ndarray, a_length: np.ndarray, b_start: np.ndarray,
-               b_length: np.ndarray, max_seq_length: int, vocabulary: Vocabulary,
-               pads_left: bool = False) -> dict[str, np.ndarray]:
-    """Packs runs of tokens that fit into sequences of one or two texts, such as [CLS] A [SEP] B
-    [SEP].
-
-    Args:
-        tokens: int32 [T].
-        a_start, a_length, b_start, b_length: int [B], the runs of A and B in `tokens`; without B
-            where its length is 0.
-        vocabulary: has `layout`, `start_id`, `cls_id`, `sep_id` and `pad_id`; one that spells its
-            words has `features`, which takes the place of their ids.
-        pads_left: whether padding comes before the sequence.
-
-    Returns:
-        dict of input_ids, int32 [B, S], input_mask and segment_ids, bool [B, S]. Where the class
-        token is the last, segment_ids is uint8, the class token's segment 2, and padding has the
-        layout's (XLNet, arXiv:1906.08237).
-    """
-    a_start, a_length, b_start, b_length = (
-        np.asarray(run)[:, None] for run in (a_start, a_length, b_start, b_length))
-    layout = vocabulary.layout
-    length, b_offset = layout.length(a_length, b_length), layout.b_offset(a_length)
-    column = np.arange(max_seq_length)[None] - pads_left * (max_seq_length - length)
-    in_a = (column >= layout.before) & (column < layout.before + a_length)
-    in_b = (column >= b_offset) & (column < b_offset + b_length)
-    source = np.where(in_a, a_start - layout.before, b_start - b_offset) + column
-    input_mask = (column >= 0) & (column < length)
-    input_ids = np.where(input_mask, np.int32(vocabulary.sep_id), np.int32(vocabulary.pad_id))
-    segment_ids = (column >= b_offset) & input_mask & (b_length > 0)
-    if layout.cls_last:
-        is_cls = column == length - 1
-        input_ids[is_cls] = vocabulary.cls_id
-        if not layout.before:
-            segment_ids = np.where(is_cls, np.uint8(2), segment_ids.astype(np.uint8))
-            segment_ids[~input_mask] = layout.pad_segment
-    if layout.before:
-        input_ids[:, :layout.before] = vocabulary.start_id
-    kept = in_a | in_b
-    input_ids[kept] = tokens[source[kept]]
-    found = {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-    if getattr(vocabulary, "further_features", ()):
-        found |= vocabulary.features(input_ids, input_mask)
-    return found
 
 
 @dataclasses.dataclass(frozen=True)

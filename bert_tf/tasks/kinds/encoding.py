@@ -5,8 +5,9 @@ Shapes: B texts or pairs of texts, N examples, S sequence, C choices.
 
 import numpy as np
 
-from bert_tf.data.records.features import pack_pairs, truncate_pairs
 from bert_tf.errors import InputError
+from bert_tf.tokenization.packing import encode_pairs as encode_pairs
+from bert_tf.tokenization.packing import pack_pairs
 
 
 def label_id(label: str, ids: dict, where: str) -> int:
@@ -16,33 +17,6 @@ def label_id(label: str, ids: dict, where: str) -> int:
         raise InputError(f"{where}: label {label!r} is none of {', '.join(ids)}; correct the line, "
                          "or name the right column or all labels.")
     return ids[label]
-
-
-def encode_pairs(texts: list, tokenizer, max_seq_length: int,
-                 hypothesis_first: bool = False) -> tuple[dict, np.ndarray]:
-    """Encodes one text or two a sequence, many at once (google-research/bert run_classifier.py).
-
-    Args:
-        texts: B texts or pairs of texts.
-        hypothesis_first: whether the second text is packed before the first, and single texts are
-            one token shorter (namisan/mt-dnn v0.1, prepro.py).
-
-    Returns:
-        input_ids, input_mask, segment_ids [B, S], and whether each was cut, bool [B].
-    """
-    tokens, lengths = tokenizer.encode_lines([text for pair in texts for text in pair])
-    lengths = lengths.reshape(len(texts), -1)
-    starts = np.cumsum(lengths).reshape(lengths.shape) - lengths
-    if lengths.shape[1] == 1:
-        starts, lengths = (np.pad(run, ((0, 0), (0, 1))) for run in (starts, lengths))
-    layout = tokenizer.vocabulary.layout
-    is_single = len(texts[0]) == 1
-    kept = np.stack(truncate_pairs(lengths[:, 0], lengths[:, 1],
-                                   max_seq_length - (hypothesis_first and is_single), layout), 1)
-    first, second = (1, 0) if hypothesis_first and not is_single else (0, 1)
-    runs = starts[:, first], kept[:, first], starts[:, second], kept[:, second]
-    return (pack_pairs(tokens, *runs, max_seq_length, tokenizer.vocabulary, layout.pads_left),
-            (kept < lengths).any(1))
 
 
 def encode_choices(contexts: list, choices: list, tokenizer, max_seq_length: int,

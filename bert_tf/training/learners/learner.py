@@ -179,8 +179,25 @@ class Learner(keras.Model):
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None,
                      sample_weight: Any = None, training: bool = True) -> Tensor:
-        """Computes the loss for `fit`: labels and weights are among the features `x`."""
-        return self.total_loss(self.measure_logits(y_pred, x))
+        """Computes the loss for `fit`.
+
+        Args:
+            x: features; the labels and their weights too, where `y` and `sample_weight` are None.
+            y: the labels of a model with one task.
+            sample_weight: the weight of each example, [B].
+        """
+        return self.total_loss(self.measure_logits(y_pred, self._labelled(x, y, sample_weight)))
+
+    def _labelled(self, x, y, sample_weight):
+        """The features with labels and weights under the names of the records."""
+        if y is None:
+            return x
+        names = [objective.reads[:1] for objective in self.objectives]
+        if names != [("label_ids",)]:
+            raise InputError("fit(x, y) is for a model with one task; put the labels among the "
+                             "features x, under the names of the records.")
+        weights = {} if sample_weight is None else {"is_real_example": sample_weight}
+        return {**x, "label_ids": y, **weights}
 
     def parts(self) -> dict[str, "Learner"]:
         """The models that a run leaves, by the names of their files."""

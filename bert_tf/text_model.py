@@ -1,0 +1,139 @@
+"""A model that is trained on texts in memory, used and saved, in a few lines of Python."""
+
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from typing import Any, Self
+
+from bert_tf import checkpoints
+from bert_tf.errors import InputError
+from bert_tf.files import folder_aside
+from bert_tf.finetuning.jobs import finetune
+from bert_tf.predictor import Predictor
+from bert_tf.tasks.task import KINDS, SavedTask
+
+_KINDS = ("classification", "multi_label", "regression")
+_TEXTS, _LABEL = ("text_a", "text_b"), "label"
+_LEFT_OUT = ("records", "trials", "tensorboard")      # of the folder of a run
+
+
+class TextModel:
+    """Learns labels, or numbers, of texts.
+
+        model = bert_tf.TextModel.from_pretrained("bert-tiny")
+        model.fit(texts, labels, num_train_epochs=3)        # lists of str
+        model.predict(["Where is it?"])                     # [{"label": ..., ...}]
+        model.save("questions")                             # Predictor("questions") opens it
+
+    A text is a str, or a tuple of two. Training is that of `bert-finetune`: the same features,
+    the same weights.
+
+    Attributes:
+        path: the folder of the model; before `fit` that of the pre-trained one.
+        kind: "classification", one label each; "multi_label", a list of labels each; or
+            "regression", a number each.
+        scores: those of `dev_texts` after `fit`, by name.
+    """
+
+    def __init__(self, path: str | os.PathLike, kind: str = "classification"):
+        if kind not in _KINDS:
+            raise InputError(f"kind is {kind!r}; choose from {', '.join(_KINDS)}.")
+        self.path, self.kind = os.fspath(path), kind
+        self.scores: dict[str, float] = {}
+        self._discard: weakref.finalize | None = None       # removes the folder of `fit`
+        self._predictor: Predictor | None = None
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike, kind: str = "classification") -> Self:
+        """Opens a pre-trained or a fine-tuned model.
+
+        Args:
+            path: a folder of any format.
+            kind: of the task; that of a fine-tuned model is known.
+
+        Raises:
+            InputError: there is no model at `path`, or its task is of another kind.
+        """
+        checkpoints.read_config(path)
+        saved = SavedTask.read(os.fspath(path))
+        known = {KINDS[name]: name for name in _KINDS}
+        if saved and saved.task.kind not in known:
+            raise InputError(f"{path} is a model of {saved.task.kind.title}, which "
+                             "bert_tf.finetune trains and bert_tf.Predictor uses.")
+        return cls(path, known[saved.task.kind] if saved else kind)
+
+    def __repr__(self) -> str:
+        task = SavedTask.read(self.path)
+        what = f"labels {', '.join(map(str, task.task.labels))}" if task and task.task.labels else (
+            "trained" if task else "not trained for a task yet: call fit")
+        return f"TextModel({self.path!r}, {self.kind}; {what})"
+
+    def fit(self, texts: Sequence, labels: Sequence, dev_texts: Sequence = (),
+            dev_labels: Sequence = (), **settings: Any) -> dict[str, float]:
+        """Trains the model, and returns its scores on `dev_texts`, if there are such.
+
+        Args:
+            texts: str, or tuples of two.
+            labels: one for each text: str or int; of several labels lists of str; or numbers.
+            settings: flags of `bert-finetune`, such as `learning_rate`, `train_batch_size`,
+                `num_train_epochs`, `max_seq_length`, `random_seed`.
+
+        Raises:
+            InputError: texts and labels do not go together, or a setting is wrong.
+        """
+        folder = tempfile.mkdtemp(prefix="bert_tf_")
+        discard = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        files = {"train_file": os.path.join(folder, "train.jsonl")}
+        width = _write(files["train_file"], texts, labels)
+        if len(dev_texts):
+            files["dev_file"] = os.path.join(folder, "dev.jsonl")
+            _write(files["dev_file"], dev_texts, dev_labels)
+        output = os.path.join(folder, "model")
+        self.scores = finetune(
+            {**files, **dict(zip(("text_a_column", "text_b_column"), _TEXTS[:width])),
+             "label_column": _LABEL, "task_kind": self.kind}, self.path, output,
+            **{"keep_head": SavedTask.read(self.path) is not None, **settings})
+        if self._discard:
+            self._discard()
+        self.path, self._discard, self._predictor = output, discard, None
+        return self.scores
+
+    def predict(self, texts: Any) -> Any:
+        """Returns the predictions of `bert_tf.Predictor`: a dict, or for a list a list of dicts."""
+        if not SavedTask.read(self.path):
+            raise InputError(f"{self.path} was not trained for a task yet; call fit first.")
+        self._predictor = self._predictor or Predictor(self.path)
+        return self._predictor(texts)
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes the model to a folder of its own, which `Predictor`, `from_pretrained` and all
+        commands open.
+
+        Raises:
+            InputError: the folder has other files, or the model was not trained.
+        """
+        if self._discard is None:
+            raise InputError("there is nothing to save yet; call fit first.")
+        with folder_aside(os.fspath(folder)) as aside:
+            shutil.copytree(self.path, aside, dirs_exist_ok=True,
+                            ignore=shutil.ignore_patterns(*_LEFT_OUT))
+
+
+def _write(path, texts, labels):
+    """Writes texts with their labels as JSON lines; returns the number of texts of each."""
+    rows = [text if isinstance(text, tuple) else (text,) for text in texts]
+    if len(rows) != len(labels) or not rows:
+        raise InputError(f"there are {len(rows)} texts and {len(labels)} labels; give a label for "
+                         "each text.")
+    width = len(rows[0])
+    for number, row in enumerate(rows):
+        if len(row) != width or not 1 <= width <= 2 or not all(isinstance(t, str) for t in row):
+            raise InputError(f"text {number} is {texts[number]!r}; give texts, or tuples of two.")
+    with open(path, "w", encoding="utf-8") as file:
+        for row, label in zip(rows, labels):
+            value = label.item() if hasattr(label, "item") else label
+            file.write(json.dumps({**dict(zip(_TEXTS, row)), _LABEL: value}) + "\n")
+    return width

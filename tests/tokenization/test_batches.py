@@ -1,0 +1,71 @@
+"""Texts to arrays and back, against the features of fine-tuning and the package `tokenizers`."""
+
+import numpy as np
+import pytest
+import tokenizers
+
+from bert_tf.errors import InputError
+from bert_tf.tasks.kinds.encoding import encode_pairs
+from bert_tf.tokenization import open_tokenizer
+
+TEXTS = ["The old house stood near the Z\u00fcrich river.", "Nobody knew: was he late?", "\u4e2d a",
+         "It costs 3.50 in New York, don't you think?"]
+PAIRS = [("Who came?", "Jane Austen did."), ("A much longer first text than the second.", "Yes"),
+         ("One alone.", "")]
+FOLDERS = ["bert-base-uncased", "bert-base-cased", "roberta-base", "albert", "t5", "gpt2"]
+
+
+@pytest.fixture(name="named", params=FOLDERS)
+def fixture_named(request, test_data):
+    return open_tokenizer(str(test_data / "vocabs" / request.param))
+
+
+@pytest.mark.parametrize("texts", [TEXTS, PAIRS])
+def test_rows_are_the_features_of_fine_tuning(named, texts):
+    if named.vocabulary.start_id is None and named.vocabulary.layout.before:
+        pytest.skip("no class token")
+    rows = [text if isinstance(text, tuple) else (text,) for text in texts]
+    wanted, _ = encode_pairs(rows, named, 16)
+    given = named(texts, 16, pad_to_max=True)
+    short = named(texts, 16)
+    longest = wanted["input_mask"].sum(1).max()
+    for name, values in wanted.items():
+        assert given[name].dtype == np.int32 and (given[name] == values).all()
+        assert (short[name] == values[:, :longest]).all()
+    whole = named(texts)
+    assert whole["input_mask"].sum() == sum(named(text)["input_ids"].size for text in texts)
+
+
+@pytest.mark.parametrize("folder", ["bert-base-uncased", "bert-base-cased"])
+def test_ids_and_text_are_those_of_tokenizers(test_data, folder):
+    path = test_data / "vocabs" / folder / "vocab.txt"
+    theirs = tokenizers.BertWordPieceTokenizer(str(path), lowercase="uncased" in folder)
+    theirs.enable_padding()
+    ours = open_tokenizer(str(path))
+    for texts in (TEXTS, PAIRS[:2]):
+        wanted, found = theirs.encode_batch(texts), ours(texts)
+        for name, part in (("input_ids", "ids"), ("input_mask", "attention_mask"),
+                           ("segment_ids", "type_ids")):
+            assert found[name].tolist() == [getattr(row, part) for row in wanted]
+        decoder = tokenizers.decoders.WordPiece(cleanup=False)
+        assert ours.decode(found["input_ids"]) == [decoder.decode([
+            token for token in row.tokens if token not in ("[CLS]", "[SEP]", "[PAD]")])
+            for row in wanted]
+    assert ours.decode(ours("a")["input_ids"][0], skip_special=False) == "[CLS] a [SEP]"
+
+
+@pytest.mark.parametrize("folder", ["roberta-base", "albert", "t5"])
+def test_text_comes_back(test_data, folder):
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / folder))
+    for text in (TEXTS[1], TEXTS[3]):
+        back = tokenizer.decode(tokenizer.encode(text))
+        assert back == (text.lower() if tokenizer.do_lower_case else text)
+
+
+def test_what_is_no_text_is_refused(test_data):
+    tokenizer = open_tokenizer(str(test_data / "vocabs" / "bert-base-uncased"))
+    for texts, length, part in (([], None, "no text"), ([3], None, r"text 0 is \(3,\)"),
+                                ([("a", "b", "c")], None, "a tuple of two"), ("a", 3, "at least 4")):
+        with pytest.raises(InputError, match=part):
+            tokenizer(texts, length)
+    assert repr(tokenizer) == "WordpieceTokenizer(30,522 tokens, lower-cases)"
