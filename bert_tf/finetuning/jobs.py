@@ -13,7 +13,6 @@ from bert_tf.finetuning.mixture import MixtureFlags
 from bert_tf.finetuning.model import ModelFlags, frozen
 from bert_tf.finetuning.run import FineTuneRun, open_mixture, open_task
 from bert_tf.finetuning.text import TextModelFlags, TextRun, open_writer
-from bert_tf.flags.options import ENDLESS
 from bert_tf.options import read_json
 from bert_tf.tasks.named import find_task
 from bert_tf.tasks.task import KINDS, SavedTask
@@ -23,7 +22,7 @@ from bert_tf.training.settings import FineTuneSettings, TrainSettings
 
 # As in the original: the rate is constant up to the end of the warm-up.
 T5_DEFAULTS = {"optimizer": "adafactor", "learning_rate": 1e-3, "learning_rate_schedule": "rsqrt",
-               "num_warmup_steps": ENDLESS, "train_batch_size": 128, "num_train_steps": 1 << 18,
+               "num_warmup_steps": 1 << 30, "train_batch_size": 128, "num_train_steps": 1 << 18,
                "eval_batch_size": 64}
 MTDNN_DEFAULTS = {"optimizer": "adamax", "learning_rate": 5e-5, "num_train_epochs": 5.0,
                   "train_batch_size": 32}

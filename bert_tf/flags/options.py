@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from bert_tf.errors import InputError, choose_from
 
 REQUIRED = dataclasses.MISSING
-ENDLESS = 1 << 30       # a number of steps that no run takes
 _BOUNDS = ("least", "above", "most", "below")
 
 

@@ -11,9 +11,10 @@ from bert_tf import signals
 from bert_tf.errors import InputError, nearest
 from bert_tf.files import FLAGFILE, write_aside
 from bert_tf.flags import help as help_pages
-from bert_tf.flags.options import ENDLESS, given_in, shown
+from bert_tf.flags.options import given_in, shown
 from bert_tf.flags.parsing import define, given_in_flags, read, take_defaults
 
+_ENDLESS = 1 << 30     # steps that no run takes, such as a warm-up that never ends
 _given: list[str] = []      # the flags of the program that runs
 _filled: list = []          # the dataclasses that it was given
 
@@ -40,7 +41,7 @@ def _report(source, taken):
     if taken:
         print(f"defaults from {source}: " + ", ".join(
             f"--{name}={value if isinstance(value, bool) else shown(value)}"
-            for name, value in taken.items() if value != ENDLESS), flush=True)
+            for name, value in taken.items() if value != _ENDLESS), flush=True)
 
 
 def _parse(argv, config_classes):
