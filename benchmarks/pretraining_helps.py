@@ -19,37 +19,25 @@ Example:
 import dataclasses
 import hashlib
 import itertools
-import json
 import math
 import os
 import random
-import re
 import statistics
 
-from bert_tf import flags, training
+from bert_tf import flags
 from bert_tf.errors import InputError
-from bert_tf.files import make_folder, write_aside, write_json
-from bert_tf.finetuning.model import ModelFlags
+from bert_tf.files import make_folder, write_json
 from bert_tf.flags import option
 from bert_tf.options import read_json
-from bert_tf.tasks.task_flags import TaskFlags
-from bert_tf.training.settings import FineTuneSettings
-from data_prep import extract_text
-from run_scripts import run_classifier
+from run_scripts import library_task
+from run_scripts.library_task import LIBRARIES
 
-# The libraries with the most documentation, and the names in a sentence that may give them away.
-LIBRARIES = {extract_text.STANDARD_LIBRARY: "c?python", "scipy": "scipy",
-             "matplotlib": "matplotlib|mpl|pyplot", "tensorflow": "tensorflow|tf"}
-_NAMES = re.compile(rf"(?<![a-z])({'|'.join(LIBRARIES.values())})(?![a-z])", re.I)
 # Documents of each library, and the most sentences of one document.
 _DOCUMENTS = 80
 _SENTENCES = {"train": 10, "dev": 150}
 _PER_DOCUMENT = 4
-_FEWEST_WORDS = 12
-_LENGTH = 64
-_BATCH_SIZE, _EVAL_BATCH_SIZE, _STEPS = 16, 100, 150
+_STEPS = 150
 RATES = {"pre-trained": (5e-4,), "random": (2e-4, 5e-4, 1e-3)}
-_METRIC = "dev/accuracy"
 
 
 @dataclasses.dataclass
@@ -85,11 +73,8 @@ def gather():
     # With the sentences that are left over of the last document of a split.
     needed = sum(_SENTENCES.values()) + len(_SENTENCES) * _PER_DOCUMENT
     for library in LIBRARIES:
-        documents = (
-            [sentence for sentence in sentences if len(sentence.split()) >= _FEWEST_WORDS
-             and sentence not in seen and not _NAMES.search(sentence)][:_PER_DOCUMENT]
-            for _, sentences in extract_text.documentation(
-                extract_text.source_files([library]), lambda name: None))
+        documents = ([sentence for sentence in sentences if sentence not in seen][:_PER_DOCUMENT]
+                     for sentences in library_task.documents(library))
         found[library] = list(itertools.islice(filter(None, documents), _DOCUMENTS))
         sentences = list(itertools.chain.from_iterable(found[library]))
         if len(sentences) < needed:
@@ -110,30 +95,8 @@ def deal(documents, seed):
             found = []
             while len(found) < count:
                 found += next(shuffled)
-            splits[split] += [{"sentence": sentence, "library": library}
-                              for sentence in found[:count]]
+            splits[split] += library_task.labelled(library, found[:count])
     return splits
-
-
-def fine_tune(job, folder, seed, rate, model):
-    """Returns the accuracy of a network after fine-tuning, which is done once.
-
-    Args:
-        folder: parent of the network's trials.
-        seed: seed of training, and of the examples, which are in the folder data/SEED.
-        model: flags of `ModelFlags` that say where training begins.
-    """
-    data = os.path.join(job.output_dir, "data", str(seed))
-    folder = os.path.join(folder, f"rate{rate:g}-seed{seed}")
-    run_classifier.main(
-        TaskFlags(data_dir=data, train_file="train.jsonl", dev_file="dev.jsonl",
-                  text_a_column="sentence", label_column="library", labels=list(LIBRARIES)),
-        ModelFlags(do_train=True, do_eval=True, vocab_file=job.made("vocab.txt"),
-                   max_seq_length=_LENGTH, num_workers=1, records_dir=data, **model),
-        FineTuneSettings(output_dir=folder, random_seed=seed, learning_rate=rate,
-                         train_batch_size=_BATCH_SIZE, num_train_steps=_STEPS,
-                         eval_batch_size=_EVAL_BATCH_SIZE))
-    return read_json(os.path.join(folder, training.trials.RESULTS))["metrics"][_METRIC]["mean"]
 
 
 def judge(pretrained, untrained, margin):
@@ -165,19 +128,18 @@ def main(job):
     seeds = range(1, job.num_trials + 1)
     documents = gather()
     for seed in seeds:
-        for split, examples in deal(documents, seed).items():
-            path = os.path.join(job.output_dir, "data", str(seed), f"{split}.jsonl")
-            make_folder(os.path.dirname(path), "output_dir")
-            with write_aside(path) as file:
-                file.writelines(json.dumps(example) + "\n" for example in examples)
+        library_task.write_examples(os.path.join(job.output_dir, "data", str(seed)),
+                                    deal(documents, seed))
     model = job.made("model/model.keras")
     with open(model, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     # Trials of a model that was trained anew since are not taken for its own.
     begins = {"pre-trained": (f"pretrained-{digest[:12]}", {"init_checkpoint": model}),
               "random": ("random", {"bert_config_file": job.made("bert_config.json")})}
-    found = {name: {rate: [fine_tune(job, os.path.join(job.output_dir, folder), seed, rate, flag)
-                           for seed in seeds] for rate in RATES[name]}
+    found = {name: {rate: [library_task.fine_tune(
+        os.path.join(job.output_dir, "data", str(seed)),
+        os.path.join(job.output_dir, folder, f"rate{rate:g}-seed{seed}"), job.made("vocab.txt"),
+        seed, rate, _STEPS, **flag) for seed in seeds] for rate in RATES[name]}
              for name, (folder, flag) in begins.items()}
 
     print_table(seeds, {f"{name}, rate {rate:g}": accuracies for name, rates in found.items()

@@ -19,10 +19,12 @@ from bert_tf.errors import InputError
 from bert_tf.files import find_files, make_folder, write_json
 from bert_tf.flags import option
 from bert_tf.tokenization.base import open_tokenizer
+from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.training.reporting import duration
 from bert_tf.training.settings import TrainSettings
 from data_prep import build_vocab, create_pretraining_data, extract_text
-from run_scripts import run_pretraining, show_pretraining
+from run_scripts import quickstart_answers, run_pretraining, show_pretraining
+from run_scripts.quickstart_report import draw_attention, write_report
 
 _VOCAB_SIZE = 8000
 _LENGTH, _PREDICTIONS = 128, 20
@@ -42,7 +44,7 @@ class QuickstartFlags:
 
 
 def _say(number, text):
-    print(f"\n== {number}/5 {text}", flush=True)
+    print(f"\n== {number}/6 {text}", flush=True)
 
 
 def _check_same_text(job, folder):
@@ -132,21 +134,60 @@ def main(job: QuickstartFlags) -> None:
     learned = show_pretraining.show(
         path("model"), path("vocab.txt"), path("train.tfrecord"), path("held_out.tfrecord"),
         path("held_out.txt"), path("curves.png"), seed=job.random_seed)
+    answers = _fine_tune(job, path)
+    commands = _next_commands(job, path)
+    draw_attention(path("attention.html"), path("model"), path("vocab.txt"),
+                   _sentence(path("held_out.txt"), learned))
+    took = duration(time.monotonic() - start)
+    write_report(path("report.html"), "A BERT of your own",
+                 f"BERT-Tiny, pre-trained for {job.num_train_steps:,} steps on "
+                 f"{os.path.getsize(path('train.txt')) / 1e6:.1f} MB of text.",
+                 learned, answers, path("curves.png"), path("attention.html"), commands)
 
-    print(f"\n== done in {duration(time.monotonic() - start)}; in {folder} there are now")
-    for name, what in (("train.txt", "the text, and held_out.txt"),
+    print(f"\n== done in {took}; in {folder} there are now")
+    for name, what in (("report.html", "all of this, to look at in a browser"),
+                       ("train.txt", "the text, and held_out.txt"),
                        ("vocab.txt", "the vocabulary"),
                        ("train.tfrecord", "the records, with train.manifest.json"),
                        ("model/model.keras", "the model, for keras.models.load_model"),
                        ("model/metrics.jsonl", "all figures"),
                        ("curves.png", "the curves, a picture")):
         print(f"   {name:<20} {what}")
-    print(f"next: .venv/bin/tensorboard --logdir {path('model', 'tensorboard')}\n"
-          "or train on text of your own: bash run_scripts/quickstart.sh "
-          "--input_file=my_text.txt --output_dir=my_bert", flush=True)
+    print(f"next:\n{commands}", flush=True)
     if not learned:
         raise InputError("the model is no better at held-out masked words than guessing the most "
                          "frequent one; give more text or more --num_train_steps.")
+
+
+def _fine_tune(job, path):
+    """Fine-tunes the model, and random weights, on the task that documentation brings along."""
+    if job.input_file:
+        _say(6, "fine-tuning: left out, as a text of your own has no labels")
+        return None
+    _say(6, "fine-tuning: which library does a sentence document?")
+    # A model that was trained for longer since is another one.
+    return quickstart_answers.compare(
+        path(f"library-{job.num_train_steps}"), path("vocab.txt"),
+        {"pre-trained": {"init_checkpoint": path("model", "model.keras")},
+         "random weights": {"bert_config_file": path("bert_config.json")}}, path("held_out.txt"))
+
+
+def _sentence(held_out, learned):
+    """A held-out sentence: the first one whose word was guessed, or the first of the file."""
+    if learned.guesses:
+        one = learned.guesses[0]
+        return one.sentence.replace(MASK, one.word)
+    with open(held_out, encoding="utf-8") as file:
+        return next(filter(None, map(str.strip, file)))
+
+
+def _next_commands(job, path):
+    """Lines for a terminal, with which the user goes on."""
+    lines = [f"bert-fill-mask --init_checkpoint={path('model')} --text='The [MASK] of the array.'",
+             f"tensorboard --logdir {path('model', 'tensorboard')}"]
+    if not job.input_file:
+        lines.append("bash run_scripts/quickstart.sh --input_file=my_text.txt --output_dir=my_bert")
+    return "source .venv/bin/activate\n" + "\n".join(lines)
 
 
 def run() -> None:

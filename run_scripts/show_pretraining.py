@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,6 +71,32 @@ def records_of(run: str) -> dict[str, list[str]]:
         raise InputError(f"--input_file must be given: the records of the run, which {path} does "
                          "not name.")
     return {"eval_input_file": found["input_file"], **found}
+
+
+class Guess(NamedTuple):
+    """A sentence with [MASK], the word that stood there, and (text, probability) of each guess."""
+
+    sentence: str
+    word: str
+    guesses: list[tuple[str, float]]
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether the word is among the guesses."""
+        return self.word.lower() in (text.lower() for text, _ in self.guesses)
+
+
+class Learned(NamedTuple):
+    """Held-out (title, loss, accuracy) of each objective and its baseline; guesses, and what the
+    guess would be by frequency alone; whether the first objective is better than its baseline."""
+
+    scores: list[tuple[str, float, float]]
+    guesses: list[Guess]
+    most_frequent: str
+    helps: bool
+
+    def __bool__(self) -> bool:
+        return self.helps
 
 
 def open_records(patterns: str | list[str], flag: str, hides: bool) -> "data.RecordSet":
@@ -177,10 +204,10 @@ def titles(name: str) -> tuple[str, str, str]:
 
 def show(output_dir: str, vocab_file: str, train_records: str | list[str],
          eval_records: str | list[str], eval_text: str, picture: str,
-         do_lower_case: bool | None = None, seed: int = 12345) -> bool:
-    """Prints scores with baselines and some guesses, and draws the curves. Returns whether the
-    held-out accuracy of the first objective, masked LM, is above its baseline. `seed` draws the
-    words that are guessed."""
+         do_lower_case: bool | None = None, seed: int = 12345) -> Learned:
+    """Prints scores with baselines and some guesses, draws the curves, and returns what it found,
+    which is true if the held-out accuracy of the first objective, masked LM, is above its
+    baseline. `seed` draws the words that are guessed."""
     if not (vocab_file or find_vocabulary(output_dir)):
         raise InputError(f"--vocab_file must be given: there is no vocabulary in {output_dir}.")
     tokenizer = open_tokenizer(vocab_file or output_dir, do_lower_case)
@@ -199,24 +226,33 @@ def show(output_dir: str, vocab_file: str, train_records: str | list[str],
     check_fits(tokenizer.vocabulary, vocab_size, f"--vocab_file={vocab_file}")
     baselines = measure_baselines(objectives, records, held_out, vocab_size)
 
-    found = evaluations[-1]
+    scores = _scores(evaluations[-1], baselines)
     print(f"{'held-out':<24}{'loss':>10}{'accuracy':>10}")
-    for name, (loss, accuracy) in baselines.items():
-        title, label, _ = titles(name)
-        label = {"shares": "majority"}.get(label, label)
-        for line, scores in ((title, (found[f"{name}/loss"], found[f"{name}/accuracy"])),
-                             (f"  {label} baseline", (loss, accuracy))):
-            print(f"{line:<24}{scores[0]:>10.3f}{scores[1]:>10.1%}")
+    for line, loss, accuracy in scores:
+        print(f"{line:<24}{loss:>10.3f}{accuracy:>10.1%}")
+    guesses, always = [], ""
     if "masked_lm" in baselines and sentences:
         fill = bert_tf.FillMask(output_dir, vocab_file=vocab_file or None,
                                 do_lower_case=do_lower_case)
-        _print_guesses(fill, sentences,
-                       count_labels(objectives, records, vocab_size)["masked_lm"], seed)
+        guesses, always = _guess(fill, sentences,
+                                 count_labels(objectives, records, vocab_size)["masked_lm"], seed)
     if picture:
         plot(output_dir, baselines, picture)
         print(f"\ncurves: {picture}", flush=True)
     first = next(iter(baselines))
-    return found[f"{first}/accuracy"] > baselines[first][1]
+    return Learned(scores, guesses, always,
+                   evaluations[-1][f"{first}/accuracy"] > baselines[first][1])
+
+
+def _scores(evaluation, baselines):
+    """The title, loss and accuracy of each objective, and below it those of its baseline."""
+    found = []
+    for name, (loss, accuracy) in baselines.items():
+        title, label, _ = titles(name)
+        label = {"shares": "majority"}.get(label, label)
+        found += [(title, evaluation[f"{name}/loss"], evaluation[f"{name}/accuracy"]),
+                  (f"  {label} baseline", loss, accuracy)]
+    return found
 
 
 def _load_model(output_dir):
@@ -252,8 +288,9 @@ def _read_sentences(eval_text):
         line for line in lines if len(line.split()) < 50]
 
 
-def _print_guesses(fill, sentences, counts, seed):
-    """Prints the model's guesses for words that a seed draws. `counts` are those of the labels."""
+def _guess(fill, sentences, counts, seed):
+    """Prints and returns the model's guesses for words that a seed draws, and the token that is the
+    most frequent among the labels, of which `counts` are the numbers."""
     order = np.argsort(-counts, kind="stable")
     common = order[:min(_COMMON, int((counts > 0).sum()) // 4)].tolist()
     words = draw_words(fill.tokenizer, sentences, set(common), seed, _SENTENCES)
@@ -261,15 +298,17 @@ def _print_guesses(fill, sentences, counts, seed):
     print(f"\n{len(words)} words of held-out sentences, drawn by seed {seed} without a look at the "
           f"guesses;\nthe {len(common)} most frequent tokens are left out. By frequency alone the "
           f"guess is always {always!r}.")
-    hits = 0
-    for (shown, answer), found in zip(words, fill.stream([shown for shown, _ in words], _GUESSES)):
-        guesses = [guess["text"].strip() for guess in found["masks"][0]]
-        is_hit = answer.lower() in map(str.lower, guesses)
-        hits += is_hit
-        print(f"  {shown}\n      {answer!r} stood there; guesses: " + ", ".join(
-            f"{text} {guess['probability']:.0%}"
-            for text, guess in zip(guesses, found["masks"][0])) + ("  <- right" if is_hit else ""))
-    print(f"{hits} of {len(words)} words are among the {_GUESSES} guesses")
+    guesses = [Guess(shown, answer, [(guess["text"].strip(), guess["probability"])
+                                     for guess in found["masks"][0]])
+               for (shown, answer), found in zip(
+                   words, fill.stream([shown for shown, _ in words], _GUESSES))]
+    for one in guesses:
+        print(f"  {one.sentence}\n      {one.word!r} stood there; guesses: " + ", ".join(
+            f"{text} {probability:.0%}" for text, probability in one.guesses)
+            + ("  <- right" if one.is_hit else ""))
+    print(f"{sum(one.is_hit for one in guesses)} of {len(words)} words are among the {_GUESSES} "
+          "guesses")
+    return guesses, always
 
 
 def main(job: ShowPretrainingFlags) -> None:

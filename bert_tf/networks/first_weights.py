@@ -12,6 +12,9 @@ What makes it work, and in deep networks too:
   take them as they are, so a head attends from position i to position i + d.
 - Codes and words share no dimension, and neither values nor feed-forward layers write into the
   codes' dimensions. So all layers find the codes unchanged.
+- The first position, which is that of [CLS], has no code. Its heads look at all tokens alike, and
+  so do half of the heads of the second layer. Without them a network learns neighbours and hardly
+  anything of what a text is about, which is what fine-tuning asks for.
 - In the two lowest layers values and outputs are large enough to carry a neighbour's word. In
   higher layers all is small, as in the original: after each sum a layer norm follows, and large
   layers one upon the other would wash the words out.
@@ -45,7 +48,7 @@ def look_at_neighbours(encoder: BertEncoder, seed: int, has_own_embeddings: bool
     rng = np.random.default_rng([seed, encoder.config.hidden_size, not has_own_embeddings])
     table = frequencies(encoder.config.embedding_width)
     if has_own_embeddings:
-        _embed(encoder.embeddings, table, rng)
+        _embed(encoder.embeddings, table, encoder.config.is_causal, rng)
     width = encoder.config.hidden_size
     # The frequencies that the layers use, by their places in the table.
     chosen = _spread(len(table), min(len(table), width // 4))
@@ -66,9 +69,12 @@ def frequencies(width: int) -> np.ndarray:
     return np.pi * (np.arange(count) + 0.5) / count
 
 
-def shift(head: int, heads: int, layer: int, is_causal: bool = False) -> int:
-    """Returns how many tokens further a head looks; negative: to tokens before. Heads take turns in
-    the distances and, unless a token sees only those before it, in the two sides."""
+def shift(head: int, heads: int, layer: int, is_causal: bool = False) -> int | None:
+    """Returns how many tokens further a head looks; negative: to tokens before; None: it looks at
+    all tokens alike. Heads take turns in the distances and, unless a token sees only those before
+    it, in the two sides."""
+    if layer and head >= heads // 2 and not is_causal:
+        return None
     farthest = max(2, min(heads if is_causal else heads // 2, _MOST_DISTANT))
     place = head + layer * heads
     if is_causal:
@@ -81,7 +87,7 @@ def _spread(most, count):
     return np.linspace(0, most - 1, count).round().astype(int)
 
 
-def _embed(embeddings, table, rng):
+def _embed(embeddings, table, is_causal, rng):
     """Words in one half of the dimensions, codes of positions in the other."""
     codes = 2 * len(table)
     words = np.array(embeddings.word_embeddings)
@@ -92,6 +98,8 @@ def _embed(embeddings, table, rng):
     places = np.zeros(embeddings.position_embeddings.shape)
     angles = np.arange(len(places))[:, None] * table
     places[:, :codes] = np.sqrt(2) * scale * np.concatenate([np.sin(angles), np.cos(angles)], 1)
+    if not is_causal:
+        places[0] = 0
     embeddings.position_embeddings.assign(places)
     for variable in (embeddings.segment_embeddings, embeddings.task_embeddings):
         if variable is not None:
@@ -134,7 +142,10 @@ def _look(layer, number, table, is_causal, times, rng):
     # After the norm of the embeddings sines and cosines have the amplitude sqrt(2).
     gain = np.sqrt(_PEAK * np.sqrt(width) / (2 * len(used)))
     for head in range(heads):
-        turn = table[used] * shift(head, heads, number, is_causal)
+        distance = shift(head, heads, number, is_causal)
+        if distance is None:
+            continue
+        turn = table[used] * distance
         sine, cosine = gain * np.sin(turn), gain * np.cos(turn)
         even = head * width + 2 * np.arange(len(used))
         query[used, even] += cosine

@@ -13,6 +13,7 @@ from bert_tf.networks.encoder import BertEncoder
 from bert_tf.objectives.pretraining import MaskedLM
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.run import save_model
+from run_scripts import library_task
 from tests.training import tiny
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_lowercase,
@@ -41,7 +42,7 @@ def fixture_packages(tmp_path, monkeypatch):
                 f"The {module} of a Python in {name} is that for which the other one was made."]
             (folder / f"{module}.py").write_text(f'"""{" ".join(sentences)}"""')
         return [(f"{library}/{path.name}", path) for path in sorted(folder.iterdir())]
-    monkeypatch.setattr(check.extract_text, "source_files", source_files)
+    monkeypatch.setattr(library_task.extract_text, "source_files", source_files)
     monkeypatch.setattr(check, "_DOCUMENTS", 12)
     monkeypatch.setattr(check, "_SENTENCES", {"train": 7, "dev": 20})
 
@@ -83,7 +84,7 @@ def fixture_runs(monkeypatch):
         with open(os.path.join(settings.output_dir, "results.json"), "w", encoding="utf-8") as file:
             json.dump({"metrics": {"dev/accuracy": {"mean": accuracy}}}, file)
 
-    monkeypatch.setattr(check.run_classifier, "main", fake)
+    monkeypatch.setattr(library_task.run_classifier, "main", fake)
     return accuracies, folders
 
 
@@ -160,7 +161,7 @@ def test_sentences_are_balanced_and_share_no_document(packages):
         for split, count in (("train", 7), ("dev", 20)):
             libraries, sentences = ([example[name] for example in splits[split]]
                                     for name in ("library", "sentence"))
-            assert libraries == [name for name in check.LIBRARIES for _ in range(count)]
+            assert libraries == [name for name in library_task.LIBRARIES for _ in range(count)]
             assert len(set(sentences)) == len(sentences)
             found = [re.search(r"module (\w+) is for", sentence)[1] for sentence in sentences]
             assert [module[:2] for module in found] == [name[:2] for name in libraries]
@@ -173,8 +174,8 @@ def test_sentences_are_balanced_and_share_no_document(packages):
 
 
 def test_a_sentence_of_two_libraries_has_one_label(packages, monkeypatch):
-    source_files = check.extract_text.source_files
-    monkeypatch.setattr(check.extract_text, "source_files", lambda packages: [
+    source_files = library_task.extract_text.source_files
+    monkeypatch.setattr(library_task.extract_text, "source_files", lambda packages: [
         *source_files(packages), *source_files(["stdlib"])])
     monkeypatch.setattr(check, "_DOCUMENTS", 14)
     sentences = [sentence for texts in check.gather().values() for text in texts
@@ -190,11 +191,11 @@ def test_too_little_documentation_is_named(packages, monkeypatch):
     assert all(len(text) == 9 for text in check.gather().values())
 
 
-@pytest.mark.parametrize("library", check.LIBRARIES)
+@pytest.mark.parametrize("library", library_task.LIBRARIES)
 def test_names_give_a_sentence_away(library):
     name = "Python" if library == "stdlib" else library.capitalize()
-    assert check._NAMES.search(f"In {name}_x it is so.")
-    assert not check._NAMES.search("The pythonic netflow is a simple one.")
+    assert library_task._GIVEN_AWAY.search(f"In {name}_x it is so.")
+    assert not library_task._GIVEN_AWAY.search("The pythonic netflow is a simple one.")
 
 
 @pytest.mark.parametrize("changes, name, message", [

@@ -316,7 +316,9 @@ def test_what_was_learned_is_shown(case, lines, folder, records, whole, tmp_path
     said = capsys.readouterr().out.splitlines()
     assert [line[:24].rstrip() for line in said[:said.index("")]] == ["held-out", *lines]
     assert sum("[MASK]" in line and "stood there" not in line for line in said) == 6
-    assert isinstance(learned, bool) and picture.read_bytes().startswith(b"\x89PNG")
+    assert len(learned.scores) == len(lines) and len(learned.guesses) == 6
+    assert isinstance(learned.helps, bool) and bool(learned) == learned.helps
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 # What recipes and flags have to do with each other

@@ -1,0 +1,136 @@
+"""The quickstart's last part: its model learns a task from few labels, and answers.
+
+The task is to tell which library a sentence of documentation describes. The model, and the same
+network from random weights, learn it from the same few sentences of the training text, drawn by
+three seeds. They are scored on sentences of the held-out documents, which pre-training has not
+seen either. Of these, all libraries have equally many.
+"""
+
+import contextlib
+import os
+import random
+import statistics
+from typing import NamedTuple
+
+import bert_tf
+from run_scripts import library_task
+from run_scripts.library_task import LIBRARIES
+
+LABELS = 25         # sentences of each library to learn from
+SEEDS = (1, 2, 3)
+_STEPS, _RATE = 200, 5e-4
+_SHOWN = 8          # answers on the screen
+
+
+class Answer(NamedTuple):
+    """A held-out sentence and what the model says."""
+
+    sentence: str
+    library: str
+    label: str
+    probability: float
+
+
+class Answers(NamedTuple):
+    """Accuracies of each seed, in the order of SEEDS, by the weights that training began with; the
+    number of sentences for which they hold; and answers of the first seed's model, in `folder`."""
+
+    accuracies: dict[str, list[float]]
+    sentences: int
+    examples: list[Answer]
+    folder: str
+
+
+def gather(held_out: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Returns sentences by library: those of other documents than held-out ones, and equally many
+    of held-out documents.
+
+    Args:
+        held_out: the file with the held-out text.
+    """
+    with open(held_out, encoding="utf-8") as file:
+        lines = {line.strip() for line in file}
+    splits: tuple[dict, dict] = {}, {}
+    for library in LIBRARIES:
+        for split in splits:
+            split[library] = []
+        for sentences in library_task.documents(library):
+            splits[any(one in lines for one in sentences)][library] += sentences
+    fewest = min(map(len, splits[1].values()))
+    for library, sentences in splits[1].items():
+        splits[1][library] = random.Random(0).sample(sentences, fewest)
+    return splits
+
+
+def compare(folder: str, vocab: str, beginnings: dict[str, dict[str, str]],
+            held_out: str) -> Answers | None:
+    """Fine-tunes the networks, prints their accuracies and some answers, and returns them; None if
+    the held-out text has too few sentences of a library. What is finished is not done again.
+
+    Args:
+        folder: where data and models go.
+        beginnings: flags of `ModelFlags` that say where training begins, by the name of the
+            network; that of the first one answers.
+        held_out: the file with the held-out text.
+    """
+    train, test = gather(held_out)
+    sentences = sum(map(len, test.values()))
+    if sentences < len(LIBRARIES) * LABELS:
+        print(f"the held-out text has too few sentences of {', '.join(LIBRARIES)} for this part")
+        return None
+    dev = [example for pair in test.items() for example in library_task.labelled(*pair)]
+    print(f"{LABELS} sentences of each library to learn from, {sentences} of held-out documents to "
+          f"be asked about;\nthe reports of the training are in {os.path.join(folder, 'log.txt')}")
+    found: dict[str, list[float]] = {name: [] for name in beginnings}
+    os.makedirs(folder, exist_ok=True)
+    for seed in SEEDS:
+        data = os.path.join(folder, f"data-{seed}")
+        library_task.write_examples(data, {"dev": dev, "train": [
+            example for library, texts in train.items()
+            for example in library_task.labelled(library,
+                                                 random.Random(seed).sample(texts, LABELS))]})
+        for name, flags in beginnings.items():
+            with (open(os.path.join(folder, "log.txt"), "a", encoding="utf-8") as log,
+                  contextlib.redirect_stdout(log)):
+                found[name].append(library_task.fine_tune(
+                    data, _output(folder, name, seed), vocab, seed, _RATE, _STEPS, **flags))
+        print(f"  seed {seed}: " + ", ".join(f"{name} {values[-1]:.1%}"
+                                             for name, values in found.items()), flush=True)
+    print("  mean:   " + ", ".join(f"{name} {statistics.fmean(values):.1%}"
+                                   for name, values in found.items())
+          + f"; by chance {1 / len(LIBRARIES):.0%}")
+    model = _output(folder, next(iter(beginnings)), SEEDS[0])
+    answers = Answers(found, sentences, ask(model, dev), model)
+    _print_answers(answers)
+    return answers
+
+
+def _output(folder, name, seed):
+    return os.path.join(folder, f"{name.replace(' ', '-')}-{seed}")
+
+
+def ask(model: str, examples: list[dict[str, str]]) -> list[Answer]:
+    """Returns a model's answers to some of the examples, which a seed draws."""
+    drawn = random.Random(SEEDS[0]).sample(examples, _SHOWN)
+    answers = bert_tf.Predictor(model)([example["sentence"] for example in drawn])
+    return [Answer(example["sentence"], example["library"], found["label"],
+                   max(found["probabilities"].values()))
+            for example, found in zip(drawn, answers)]
+
+
+def _print_answers(answers):
+    """Prints answers, and how a user asks on."""
+    print(f"\n{_SHOWN} held-out sentences, drawn by a seed without a look at the answers; the "
+          "model of seed 1 says")
+    for one in answers.examples:
+        right = one.label == one.library
+        print(f"  {one.sentence}\n      {one.label} ({one.probability:.0%})"
+              + (", right" if right else f"; it is of {one.library}"))
+    print("\nask it yourself, in Python:\n" + "\n".join(
+        f"    {line}" for line in snippet(answers)), flush=True)
+
+
+def snippet(answers: Answers) -> list[str]:
+    """Returns the lines of Python that ask the model about a sentence."""
+    return ["import bert_tf", f"predictor = bert_tf.Predictor({answers.folder!r})",
+            f"predictor({answers.examples[0].sentence!r})"]
