@@ -97,7 +97,8 @@ def _table(headings: Sequence[str], rows: Sequence[Iterable[str]],
 
 def draw_attention(path: str, model: str, vocab_file: str, sentence: str) -> None:
     """Writes the page of a model's attention to a sentence."""
-    from bert_tf.analysis.page import write_page        # it needs TensorFlow
+    # Not at the top: it needs TensorFlow.
+    from bert_tf.analysis.page import write_page
     opened = bert_tf.open_model(model, vocab_file=vocab_file)
     features = Texts([sentence], opened.tokenizer, _LONGEST).pack(np.array([0]))
     readings = list(analysis.read(opened.network(), [features], ("attention",)))

@@ -1,0 +1,211 @@
+"""Measures training and prediction beside every peer that is installed, in turns.
+
+    bash run_scripts/test_peers.sh          # installs the peers; once
+    bert-benchmark all --output_dir=speed
+
+A job is one kind of work at one size, length, batch and type. For each job all systems are started;
+then they take steps in turns, for --rounds rounds. A ratio is the median over the rounds of what
+the peer needs, over what bert_tf needs in the same round; above 1 bert_tf is faster. Training is a
+whole step of pre-training: dropout, loss, gradients, clipping, AdamW. All sequences are full, so
+that nobody gains by packing rows. CPU seconds are counted, since a machine is seldom quiet.
+
+Writes results.json; speed.md, the tables; speed.png, a chart. The same command started again
+measures only what is missing.
+"""
+
+import dataclasses
+import itertools
+import statistics
+from typing import ClassVar
+
+from benchmarks.peers import running
+from benchmarks.peers.running import OURS
+from bert_tf import flags
+from bert_tf.config import PRESETS
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder, replace_aside, write_aside
+from bert_tf.flags import REQUIRED, option
+from run_scripts.kept_results import KeptComparison, KeptResults
+
+_JOBS = ("train", "predict")
+_DTYPES = ("float32", "bfloat16")
+_MATRIX = 2048      # rows of the matrices whose product gives the peak
+
+
+@dataclasses.dataclass(kw_only=True)
+class AllFlags(KeptComparison):
+    """The jobs, and the interpreters of the peers."""
+
+    output_dir: str = option(REQUIRED, "The folder to write into.")
+    jobs: list[str] = option(list(_JOBS), "Kinds of work.", choices=_JOBS)
+    sizes: list[str] = option(["tiny", "mini", "small", "base"], "Sizes of the network.",
+                              choices=tuple(PRESETS))
+    lengths: list[str] = option(["128", "512"], "Tokens of a sequence.", items=int, least=8)
+    dtypes: list[str] = option(list(_DTYPES), "Types of the computation.", choices=_DTYPES)
+    train_tokens: int = option(
+        4096, "Tokens of a training batch; a fourth for networks of 12 layers or more.", least=512)
+    predict_batch_sizes: list[str] = option(["1", "8", "32"], "Batch sizes of prediction.",
+                                            items=int, least=1)
+    vocab_size: int = option(30522, "Tokens of the vocabulary.", least=2000)
+    rounds: int = option(5, "Rounds of each job.", least=1)
+    round_seconds: float = option(2.0, "CPU seconds that a system works in a round, at least.",
+                                  above=0)
+    num_threads: int = option(1, "Threads of each system.", least=1)
+    peer_python: list[str] = option(
+        [], "Interpreters of peers, such as transformers=/envs/a/bin/python. Default: those of "
+        "run_scripts/test_peers.sh, and this one. A peer that is not installed is left out.")
+
+    free: ClassVar = ("jobs", "sizes", "lengths", "dtypes", "predict_batch_sizes", "peer_python")
+
+    def pythons(self) -> dict[str, str]:
+        """Returns the interpreter of each system that is installed."""
+        found = running.default_pythons()
+        for text in self.peer_python:
+            name, _, path = text.partition("=")
+            if name not in running.SYSTEMS or not path:
+                raise InputError(f"--peer_python: {text!r} must be NAME=PATH, with a name of "
+                                 f"{', '.join(running.SYSTEMS)}.")
+            if not running.has_system(path, name):
+                raise InputError(f"--peer_python: {path} can't import {running.PACKAGES[name]}, "
+                                 f"which {name} needs.")
+            found[name] = path
+        return {system: found[system] for system in running.SYSTEMS
+                if system == OURS or running.has_system(found[system], system)}
+
+
+def list_jobs(job: AllFlags) -> dict[str, dict]:
+    """Returns the settings of each job, by its name."""
+    found = {}
+    for kind, size, length, dtype in itertools.product(job.jobs, job.sizes, map(int, job.lengths),
+                                                       job.dtypes):
+        layers, width = PRESETS[size]
+        tokens = job.train_tokens // (4 if layers >= 12 else 1)
+        batches = [max(1, tokens // length)] if kind == "train" else map(
+            int, job.predict_batch_sizes)
+        for batch_size in batches:
+            found[f"{kind}, {size}, S={length}, B={batch_size}, {dtype}"] = {
+                "kind": kind, "hidden_size": width, "layers": layers, "length": length,
+                "batch_size": batch_size,
+                "dtype": dtype, "vocab_size": job.vocab_size, "threads": job.num_threads, "seed": 1}
+    return found
+
+
+def operations(job: dict) -> float:
+    """Returns the floating-point operations of a step's matrix products: 2 for each product and
+    sum; three times as many where gradients are taken."""
+    width, length, rows = job["hidden_size"], job["length"], job["batch_size"]
+    layer = 2 * length * 12 * width * width + 4 * length * length * width
+    forward = job["layers"] * layer + 2 * width * width
+    if job["kind"] == "train":
+        slots = max(1, round(0.15 * length))
+        return 3 * rows * (forward + 2 * slots * width * (width + job["vocab_size"]))
+    return rows * forward
+
+
+def summarize(found: dict[str, dict], settings: dict, peak: float) -> dict:
+    """Returns medians and ratios of one job.
+
+    Args:
+        found: result of `running.in_turns`.
+        peak: operations a CPU second of a large matrix product.
+    """
+    rows = {}
+    for system, measured in found.items():
+        seconds = statistics.median(measured["cpu_seconds"])
+        rows[system] = {
+            "sequences_per_cpu_second": settings["batch_size"] / seconds,
+            "spread": (max(measured["cpu_seconds"]) - min(measured["cpu_seconds"])) / seconds,
+            "share_of_peak": operations(settings) / seconds / peak,
+            "peak_megabytes": measured["peak"] / 1e6, "version": measured["version"]}
+    ratios = {system: running.median_ratio(found[OURS]["cpu_seconds"], measured["cpu_seconds"])
+              for system, measured in found.items() if system != OURS}
+    return {"systems": rows, "ratios": ratios}
+
+
+def matrix_peak(job: AllFlags, dtype: str) -> float:
+    """Returns the operations a CPU second of a large matrix product in TensorFlow."""
+    settings = {"kind": "multiply", "rows": _MATRIX, "dtype": dtype, "threads": job.num_threads}
+    found = running.in_turns({OURS: running.default_pythons()[OURS]}, settings, 3,
+                             job.round_seconds, job.output_dir)
+    return 2 * _MATRIX**3 / min(found[OURS]["cpu_seconds"])
+
+
+def table(results: dict[str, dict]) -> list[str]:
+    """Returns the lines of a Markdown table: a row for each job."""
+    lines = ["| job | bert_tf, sequences a CPU second | share of peak | memory, MB | "
+             "times the peer's rate |", "|---|---|---|---|---|"]
+    for name, result in results.items():
+        ours = result["systems"][OURS]
+        peers = "; ".join(
+            f"{system} {ratio:.2f} (memory {result['systems'][system]['peak_megabytes']:,.0f})"
+            for system, ratio in result["ratios"].items()) or "no peer is installed"
+        lines.append(f"| {name} | {ours['sequences_per_cpu_second']:.3g} | "
+                     f"{ours['share_of_peak']:.0%} | {ours['peak_megabytes']:,.0f} | {peers} |")
+    return lines
+
+
+def verdict(results: dict[str, dict], kind: str) -> str:
+    """Returns a sentence on the best peer of each job of a kind."""
+    best = [min(result["ratios"].values()) for name, result in results.items()
+            if name.startswith(f"{kind},") and result["ratios"]]
+    if not best:
+        return f"{kind}: there is no peer to compare with."
+    return (f"{kind}: {statistics.geometric_mean(best):.2f} times the best peer's rate, the "
+            f"geometric mean over {len(best)} jobs; from {min(best):.2f} to {max(best):.2f}.")
+
+
+def draw(path: str, results: dict[str, dict], peers: list[str]) -> None:
+    """Draws the ratio to each peer, a bar for each job, as PNG."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    height = 0.8 / len(peers)
+    figure, axis = pyplot.subplots(figsize=(8, 1 + 0.4 * len(results)), layout="constrained")
+    for number, peer in enumerate(peers):
+        axis.barh([place + number * height for place in range(len(results))],
+                  [result["ratios"].get(peer, 0) for result in results.values()], height,
+                  label=peer)
+    axis.set_yticks([place + 0.4 - height / 2 for place in range(len(results))], list(results))
+    axis.axvline(1, color="gray", linestyle="--")
+    axis.invert_yaxis()
+    axis.set_xlabel("times the peer's sequences a CPU second")
+    axis.legend(fontsize=8)
+    with replace_aside(path, ".png") as aside:
+        figure.savefig(aside, dpi=110)
+    pyplot.close(figure)
+
+
+def main(job: AllFlags) -> None:
+    """Measures what is missing, and writes the tables and the chart."""
+    job.check()
+    pythons = job.pythons()
+    make_folder(job.output_dir, "output_dir")
+    kept = KeptResults(job.path("results.json"), job.settings())
+    missing = [system for system in running.SYSTEMS if system not in pythons]
+    if missing:
+        print(f"left out, as they are not installed: {', '.join(missing)}; run_scripts/"
+              "test_peers.sh installs them", flush=True)
+    results = {}
+    for name, settings in list_jobs(job).items():
+        peak = kept.get("matrix_peak", settings["dtype"],
+                        measure=lambda dtype=settings["dtype"]: matrix_peak(job, dtype))
+        found = kept.get("jobs", name, measure=lambda settings=settings: running.in_turns(
+            pythons, settings, job.rounds, job.round_seconds, job.output_dir))
+        results[name] = summarize(found, settings, peak)
+        print(table({name: results[name]})[-1], flush=True)
+    verdicts = [verdict(results, kind) for kind in job.jobs]
+    kept.put("summary", results)
+    with write_aside(job.path("speed.md")) as file:
+        file.write("\n".join([*table(results), "", *verdicts]) + "\n")
+    print("\n" + "\n".join(verdicts) + f"\ntables: {job.path('speed.md')}", flush=True)
+    if peers := [system for system in pythons if system != OURS]:
+        draw(job.path("speed.png"), results, peers)
+        print(f"chart: {job.path('speed.png')}", flush=True)
+
+
+def run() -> None:
+    flags.run(main, AllFlags)
+
+
+if __name__ == "__main__":
+    run()

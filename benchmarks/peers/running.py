@@ -1,0 +1,122 @@
+"""Runs systems in turns: each is a process that waits until it is told to take steps."""
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from bert_tf.errors import InputError
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+OURS = "bert_tf"
+SYSTEMS = (OURS, "model_garden", "keras_hub", "transformers")
+# A package that tells whether an interpreter has the system.
+PACKAGES = {OURS: "tensorflow", "model_garden": "official.nlp", "keras_hub": "keras_hub",
+            "transformers": "transformers, torch"}
+_MOST_STEPS = 10_000
+
+
+def has_system(python: str, system: str) -> bool:
+    """Returns whether an interpreter can import what a system needs."""
+    try:
+        return subprocess.run(
+            [python, "-c", f"import {PACKAGES[system]}"], capture_output=True, check=False,
+            env={**os.environ, "TF_USE_LEGACY_KERAS": "1"} if system == "model_garden" else None
+            ).returncode == 0
+    except OSError:
+        return False
+
+
+class Worker:
+    """A process that runs one system's steps of one job.
+
+    Args:
+        log: file for what the system prints.
+
+    Raises:
+        InputError: the system failed; the message ends with the end of its output.
+    """
+
+    def __init__(self, python: str, system: str, job: Mapping, log: str):
+        self._log, self._system = log, system
+        threads = str(job["threads"])
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS",
+                                "TF_NUM_INTEROP_THREADS"), threads)
+        root = os.path.dirname(os.path.dirname(FOLDER))
+        with open(log, "w", encoding="utf-8") as file:
+            self._process = subprocess.Popen(
+                [python, os.path.join(FOLDER, "worker.py"), f"{system}_system", json.dumps(job)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
+                env={**os.environ, **limits, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": root,
+                     "TF_CPP_MIN_LOG_LEVEL": "3"})
+        self.version = self._answer()["version"]
+
+    def steps(self, count: int) -> dict[str, float]:
+        """Takes steps; returns "cpu_seconds" and "seconds" of one, and "peak" memory in bytes."""
+        assert self._process.stdin
+        print(count, file=self._process.stdin, flush=True)
+        found = self._answer()
+        return {"cpu_seconds": found["cpu_seconds"] / count, "seconds": found["seconds"] / count,
+                "peak": found["peak"]}
+
+    def _answer(self):
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            with open(self._log, encoding="utf-8", errors="replace") as file:
+                raise InputError(f"{self._system} failed, see {self._log}: {file.read()[-1500:]}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def in_turns(pythons: Mapping[str, str], job: Mapping, rounds: int, seconds: float,
+             logs: str) -> dict[str, dict]:
+    """Measures systems in turns, round by round.
+
+    Args:
+        pythons: the interpreter of each system.
+        seconds: CPU seconds that a system works in each round, at least.
+        logs: folder for what the systems print.
+
+    Returns:
+        For each system its "version", "peak" memory in bytes, and the "cpu_seconds" of a step in
+        each round, a list.
+    """
+    with contextlib.ExitStack() as stack:
+        workers, counts = {}, {}
+        for system, python in pythons.items():
+            workers[system] = Worker(python, system, job, os.path.join(logs, f"{system}.log"))
+            stack.callback(workers[system].close)
+            least = min(workers[system].steps(1)["cpu_seconds"] for _ in range(2))
+            counts[system] = min(_MOST_STEPS, max(1, round(seconds / max(least, 1e-6))))
+        found = {system: {"version": worker.version, "cpu_seconds": [], "peak": 0}
+                 for system, worker in workers.items()}
+        for _ in range(rounds):
+            for system, worker in workers.items():
+                measured = worker.steps(counts[system])
+                found[system]["cpu_seconds"].append(measured["cpu_seconds"])
+                found[system]["peak"] = max(found[system]["peak"], measured["peak"])
+    return found
+
+
+def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Returns how many times the peer's rate ours is: the median over the rounds."""
+    return statistics.median(other / one for one, other in zip(ours, theirs, strict=True))
+
+
+def default_pythons() -> dict[str, str]:
+    """Returns the interpreters of the environments that run_scripts/test_peers.sh makes."""
+    root = os.path.dirname(os.path.dirname(FOLDER))
+    found = {OURS: sys.executable}
+    for system, folder in (("keras_hub", ".venv-peers"), ("transformers", ".venv-peers"),
+                           ("model_garden", ".venv-official")):
+        path = os.path.join(root, folder, "bin", "python")
+        found[system] = path if os.path.exists(path) else sys.executable
+    return found

@@ -1,0 +1,77 @@
+"""transformers, on PyTorch."""
+
+import itertools
+
+import torch
+import transformers
+import worker
+
+# The mask of labels that are not predicted.
+_IGNORED = -100
+
+
+def version():
+    """The versions that are measured."""
+    return f"{transformers.__version__}, torch {torch.__version__}"
+
+
+def _config(job):
+    return transformers.BertConfig(
+        vocab_size=job["vocab_size"], hidden_size=job["hidden_size"],
+        num_hidden_layers=job["layers"], num_attention_heads=job["hidden_size"] // 64,
+        intermediate_size=4 * job["hidden_size"], max_position_embeddings=max(512, job["length"]))
+
+
+def _computing(job):
+    torch.set_num_threads(job["threads"])
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=job["dtype"] == "bfloat16")
+
+
+def _inputs(batch):
+    return {theirs: torch.from_numpy(batch[ours]).long() for theirs, ours in (
+        ("input_ids", "input_ids"), ("attention_mask", "input_mask"),
+        ("token_type_ids", "segment_ids"))}
+
+
+def train(job):
+    """Steps of BertForPreTraining with fused AdamW and clipped gradients."""
+    computing, batches = _computing(job), []
+    torch.manual_seed(job["seed"])
+    model = transformers.BertForPreTraining(_config(job)).train()
+    decayed, others = [], []
+    for name, parameter in model.named_parameters():
+        (others if "LayerNorm" in name or "bias" in name else decayed).append(parameter)
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01},
+                                   {"params": others, "weight_decay": 0.0}],
+                                  lr=1e-4, eps=1e-6, fused=True)
+    for batch in worker.draw(job, 4):
+        labels = torch.full(batch["input_ids"].shape, _IGNORED)
+        labels.scatter_(1, torch.from_numpy(batch["masked_lm_positions"]).long(),
+                        torch.from_numpy(batch["masked_lm_ids"]).long())
+        batches.append({**_inputs(batch), "labels": labels, "next_sentence_label":
+                        torch.from_numpy(batch["next_sentence_labels"]).long()})
+    feed = itertools.cycle(batches)
+
+    def steps(count):
+        for batch in itertools.islice(feed, count):
+            optimizer.zero_grad()
+            with computing:
+                loss = model(**batch).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+    return steps
+
+
+def predict(job):
+    """Batches through BertModel."""
+    computing = _computing(job)
+    model = transformers.BertModel(_config(job)).eval()
+    inputs = _inputs(worker.draw(job, 1)[0])
+
+    @torch.inference_mode()
+    def steps(count):
+        for _ in range(count):
+            with computing:
+                model(**inputs).pooler_output.float().numpy()
+    return steps

@@ -1,0 +1,62 @@
+"""Runs the steps of one system when it is told to: the program that bert-benchmark all starts.
+
+    PYTHON worker.py SYSTEM JOB
+
+SYSTEM is a module beside this file, with a function for each kind of job: `train` and `predict` get
+the JSON object JOB and return a function that takes a number of steps. The worker writes a line of
+JSON when the first step is done, and after each line that it reads, a number of steps, another one:
+CPU seconds, seconds, peak memory in bytes.
+"""
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+
+# The shares of the two parts of a job's records that are not tokens of the text.
+_MASKED = 0.15
+_RESERVED = 1000        # ids below this are not drawn
+
+
+def draw(job: dict, count: int) -> list:
+    """Returns `count` batches, dicts of NumPy arrays under BERT's names, without any padding."""
+    import numpy as np
+    rng = np.random.default_rng(job["seed"])
+    rows, length = job["batch_size"], job["length"]
+    slots = max(1, round(_MASKED * length))
+    low = min(_RESERVED, job["vocab_size"] // 2)
+    return [{
+        "input_ids": rng.integers(low, job["vocab_size"], (rows, length), np.int32),
+        "input_mask": np.ones((rows, length), np.int32),
+        "segment_ids": np.repeat([[0] * (length // 2) + [1] * (length - length // 2)], rows,
+                                 0).astype(np.int32),
+        "masked_lm_positions": np.sort(np.stack([
+            rng.permutation(length)[:slots] for _ in range(rows)]), 1).astype(np.int32),
+        "masked_lm_ids": rng.integers(low, job["vocab_size"], (rows, slots), np.int32),
+        "masked_lm_weights": np.ones((rows, slots), np.float32),
+        "next_sentence_labels": rng.integers(0, 2, (rows, 1), np.int32),
+    } for _ in range(count)]
+
+
+def main(system: str, job: dict) -> None:
+    """Answers until its input ends."""
+    # Libraries may print: the answers have a stream of their own.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    module = importlib.import_module(system)
+    steps = getattr(module, job["kind"])(job)
+    steps(1)
+    print(json.dumps({"version": module.version()}), file=answers, flush=True)
+    for line in sys.stdin:
+        cpu, wall = time.process_time(), time.perf_counter()
+        steps(int(line))
+        print(json.dumps({
+            "cpu_seconds": time.process_time() - cpu, "seconds": time.perf_counter() - wall,
+            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}),
+            file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))
