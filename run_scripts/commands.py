@@ -35,6 +35,7 @@ COMMANDS = {
     "bert-run-pretraining": "run_scripts.run_pretraining",
     "bert-show-pretraining": "run_scripts.show_pretraining",
     "bert-finetune": "run_scripts.finetune",
+    "bert-run-suite": "run_scripts.run_suite",
     # Smaller models.
     "bert-distill": "run_scripts.distill",
     "bert-prune": "run_scripts.prune",

@@ -117,6 +117,15 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     Raises:
         InputError: a setting, a file or the model can't be used.
     """
+    run = open_job(task, init_checkpoint, output_dir, **settings)
+    run.carry_out()
+    path = os.path.join(output_dir, "metrics.json")
+    return read_json(path)["metrics"] if run.flags.do_eval and os.path.exists(path) else {}
+
+
+def open_job(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str | os.PathLike,
+             output_dir: str | os.PathLike, **settings: Any) -> FineTuneRun | TextRun:
+    """Opens the run that `finetune` carries out; the arguments and errors are those of it."""
     given = {**_named(task), **settings, "init_checkpoint": os.fspath(init_checkpoint),
              "output_dir": os.fspath(output_dir)}
     given.setdefault("do_train", True)
@@ -125,17 +134,14 @@ def finetune(task: str | Sequence[str] | Mapping[str, Any], init_checkpoint: str
     script = script_of({name: ",".join(value) if isinstance(value, list) else str(value)
                         for name, value in given.items() if value not in (None, "", [])}
                        ) or "run_classifier"
-    open_job, *classes = _JOBS[script]
+    open_run, *classes = _JOBS[script]
     known = {field.name for kind in classes for field in dataclasses.fields(kind)}
     if unknown := sorted(given.keys() - known):
         raise InputError(f"there is no setting {', '.join(unknown)} of {script}; its --help lists "
                          "them.")
     given = {**_defaults(script, given), **given}
-    run = open_job(*(kind(**{field.name: given[field.name] for field in dataclasses.fields(kind)
-                             if field.name in given}) for kind in classes))
-    run.carry_out()
-    path = os.path.join(output_dir, "metrics.json")
-    return read_json(path)["metrics"] if given["do_eval"] and os.path.exists(path) else {}
+    return open_run(*(kind(**{field.name: given[field.name] for field in dataclasses.fields(kind)
+                              if field.name in given}) for kind in classes))
 
 
 def _named(task):

@@ -17,8 +17,8 @@ from bert_tf.flags import option
 from bert_tf.heads import HEADS
 from bert_tf.models import Model
 from bert_tf.options import read_json
-from bert_tf.tasks.named import TASKS, find_task
-from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask, named_folder
+from bert_tf.tasks.named import TASKS, find_folder, find_task
+from bert_tf.tasks.task import TASK_FILE, Defaults, SavedTask
 from bert_tf.tasks.task_flags import TaskFlags
 from bert_tf.training.settings import FineTuneSettings
 
@@ -30,6 +30,7 @@ _OF_ONE_TASK = {"grid": False, "class_weights": [], "lm_coef": 0.0, "loss_reduct
                 "label_smoothing": 0.0, "bilstm_size": 0}
 _NUMBERS = ("dropout_p", "loss_weight", "answer_opt")
 _OWN_KEYS = (*_NUMBERS, "teachers", "distillation")
+_ROW_FOLDER = "name their folder as data_dir in --task_config_path"
 _FILES = tuple(field.name for field in dataclasses.fields(TaskFlags) if field.name != "task")
 
 
@@ -119,22 +120,13 @@ def _name(given, described):
     return find_task(given).name
 
 
-def _folder(data_dir, name):
-    """The folder of a named task."""
-    found = named_folder(data_dir, name, TASKS[name].folder_of or name)
-    if not found:
-        raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
-                         "its official files there, or name their folder as data_dir in "
-                         "--task_config_path.")
-    return found
-
-
 def _find(flags, name, row, job):
     """The task with its labels, and its `Wanted`."""
     files = {key: value for key, value in row.items() if key in _FILES}
     if name in TASKS:
         own = TaskFlags(**{**files, "task": name,
-                           "data_dir": files.get("data_dir") or _folder(flags.data_dir, name)})
+                           "data_dir": files.get("data_dir") or find_folder(
+                               flags.data_dir, name, _ROW_FOLDER)})
     else:
         own = TaskFlags(**{"data_dir": flags.data_dir, **files})
     task = dataclasses.replace(own.read_task(), name=name)
@@ -144,7 +136,7 @@ def _find(flags, name, row, job):
     if job.do_train and task.model_of:
         raise InputError(f"{name} has no training set: name {task.model_of}, whose model answers "
                          "it too.")
-    has_test = any(split.startswith("test") and _is_there(task, own.data_dir, split)
+    has_test = any(split.startswith("test") and task.has_file(own.data_dir, split)
                    for split in task.splits)
     try:
         wanted = own.find(task, job.do_train, job.do_eval, job.do_predict and has_test)
@@ -153,13 +145,6 @@ def _find(flags, name, row, job):
     sources = {split: dataclasses.replace(source, task=dataclasses.replace(source.task, name=name))
                for split, source in wanted.sources.items()}
     return wanted._replace(sources=sources)
-
-
-def _is_there(task, data_dir, split):
-    try:
-        return bool(task.path(data_dir, split))
-    except InputError:
-        return False
 
 
 def open_members(flags: MixtureFlags, job: ModelFlags, model: Model,

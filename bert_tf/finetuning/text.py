@@ -109,7 +109,7 @@ class TextRun:
 
     def __init__(self, model: Any, sources: Sources, job: TextModelFlags,
                  settings: TrainSettings) -> None:
-        self._model, self._sources, self._job, self.settings = model, sources, job, settings
+        self._model, self._sources, self.flags, self.settings = model, sources, job, settings
         self._predictor: Any = None
         self._strategy = training.open_strategy(settings, evaluates=False, others=(job,))
         make_folder(settings.output_dir, "output_dir")
@@ -117,7 +117,7 @@ class TextRun:
 
     def carry_out(self) -> None:
         """Does what the flags ask for, while no other run writes to the output folder."""
-        settings, job = self.settings, self._job
+        settings, job = self.settings, self.flags
         strategy = self._strategy
         with training.sole_writer(settings.output_dir, strategy):
             trainer = training.make_trainer(strategy, settings, self._make_learner)
@@ -202,7 +202,7 @@ class TextRun:
     def _write(self, trainer):
         """Writes predictions and their scores."""
         folder = self.settings.output_dir
-        for split, wanted in (("dev", self._job.do_eval), ("test", self._job.do_predict)):
+        for split, wanted in (("dev", self.flags.do_eval), ("test", self.flags.do_predict)):
             if not wanted:
                 continue
             scores, found = self._answer(trainer, split)

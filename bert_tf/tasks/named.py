@@ -7,7 +7,7 @@ GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
 """
 
 from bert_tf.errors import InputError, choose_from
-from bert_tf.tasks.task import KINDS, Defaults, Split, Task
+from bert_tf.tasks.task import KINDS, Defaults, Split, Task, named_folder
 
 _SENTENCES = ("sentence1", "sentence2")
 _BINARY = ("0", "1")
@@ -120,3 +120,19 @@ def find_task(name: str) -> Task:
         raise InputError(f"there is no task {name!r}; {choose_from(name, TASKS)[:-1]}, or describe "
                          "your own file with --text_a_column and --label_column.")
     return found[0]
+
+
+def find_folder(data_dir: str, name: str, remedy: str) -> str:
+    """Returns the folder of a named task's files in `data_dir`.
+
+    Args:
+        remedy: completes the error: put the files there, or ...
+
+    Raises:
+        InputError: there is none.
+    """
+    found = named_folder(data_dir, name, TASKS[name].folder_of or name)
+    if not found:
+        raise InputError(f"--data_dir: there is no folder of the task {name} in {data_dir!r}; put "
+                         f"its official files there, or {remedy}.")
+    return found

@@ -134,6 +134,13 @@ def named_folder(folder: str, *names: str) -> str | None:
 def _plain(name):
     return name.lower().replace("-", "").replace("_", "")
 
+    def has_file(self, data_dir: str, split: str) -> bool:
+        """Whether the file of a split is in the folder `data_dir`."""
+        try:
+            return bool(self.path(data_dir, split))
+        except InputError:
+            return False
+
 
 def kind_on_disk(described: dict) -> Kind:
     """Returns the kind that `task.json` or a manifest describes with `kind` and `multi_label`."""

@@ -1,0 +1,266 @@
+"""A suite of tasks: each is learned at every point of a grid, with several seeds, by any number of
+processes that share an output folder. The median on the development set chooses the point.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import math
+import os
+import statistics
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.checkpoints.names import MODEL_FILE
+from bert_tf.errors import InputError, choose_from
+from bert_tf.files import locked, make_folder, write_json
+from bert_tf.finetuning import jobs
+from bert_tf.finetuning.majority import answer_most_frequent
+from bert_tf.options import read_json
+from bert_tf.tasks.named import TASKS, find_folder
+from bert_tf.tasks.suites import Row, Suite, is_of
+
+RESULT, LOG = "cell.json", "log.txt"
+DEFAULTS, MAJORITY = "defaults", "most_frequent_label"
+_SHORT = {"learning_rate": "rate", "train_batch_size": "batch", "num_train_epochs": "epochs"}
+_WAIT_SECONDS = 1.0     # until the cells that other processes work on are looked at again
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One training of a task: a point of the grid, and a seed.
+
+    Attributes:
+        folder: where all its files are.
+        begins_with: the task whose chosen model it begins with; "" for the suite's own model.
+        settings: of `bert_tf.finetune`, by name.
+    """
+
+    row: Row
+    point: str
+    seed: int
+    folder: str
+    begins_with: str
+    settings: Mapping[str, Any]
+
+    @property
+    def trains(self) -> bool:
+        """Whether a model is trained."""
+        return self.point not in (MAJORITY, self.begins_with)
+
+
+@dataclasses.dataclass
+class SuiteRun:
+    """All cells of a suite in an output folder.
+
+    Attributes:
+        rows: of the tasks to do.
+        model: the settings that name the model to begin with, `init_checkpoint` among them.
+        points: the settings of each point of the grid.
+        seeds: of each point.
+        settings: further settings of `bert_tf.finetune`.
+        intermediate: whether tasks begin with the model of another one where the suite's rows say
+            so.
+    """
+
+    suite: Suite
+    rows: list[Row]
+    data_dir: str
+    output_dir: str
+    model: Mapping[str, Any]
+    points: list[dict[str, Any]]
+    seeds: list[int]
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    intermediate: bool = False
+    _results: dict[str, dict] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def cells(self) -> list[Cell]:
+        """The cells, tasks on which others depend first.
+
+        Raises:
+            InputError: a task's files, or the task that it depends on, are not there.
+        """
+        found = [cell for row in self.rows for cell in self._cells_of(row)]
+        names = {row.task for row in self.rows}
+        for cell in found:
+            if cell.begins_with and cell.begins_with not in names:
+                raise InputError(f"{cell.row.task} needs the model of {cell.begins_with}, which is "
+                                 f"none of the tasks: add it to --tasks, or leave {cell.row.task} "
+                                 "out" + (", or leave --intermediate out." if cell.trains else "."))
+        needed = {cell.begins_with for cell in found}
+        return sorted(found, key=lambda cell: (cell.row.task not in needed, not cell.trains))
+
+    def folder(self, row: Row) -> str:
+        """The folder of a task's official files."""
+        return find_folder(self.data_dir, row.task, "leave the task out of --tasks")
+
+    def _cells_of(self, row):
+        task, data_dir = TASKS[row.task], self.folder(row)
+        labelled = [split for split, layout in task.splits.items()
+                    if split != "train" and layout.label is not None]
+        if not any(task.has_file(data_dir, split) for split in labelled) and not task.model_of:
+            task.path(data_dir, labelled[0])
+        place = os.path.join(self.output_dir, "tasks", row.task)
+        if row.majority:
+            task.path(data_dir, "train")
+            return [Cell(row, MAJORITY, 0, os.path.join(place, MAJORITY), "", {})]
+        has = {f"do_{job}": any(task.has_file(data_dir, split) for split in splits)
+               for job, splits in (("eval", labelled), (
+                   "predict", [name for name in task.splits if name.startswith("test")]))}
+        has |= {"task": row.task, "data_dir": data_dir, "do_train": not task.model_of}
+        if task.model_of:
+            return [Cell(row, task.model_of, 0, os.path.join(place, task.model_of), task.model_of,
+                         has)]
+        task.path(data_dir, "train")
+        has["records_dir"] = os.path.join(place, "records")
+        begins_with = row.begins_with if self.intermediate else ""
+        return [Cell(row, name, seed, os.path.join(place, name, f"seed{seed}"), begins_with,
+                     {**self.settings, **point, **has, "random_seed": seed})
+                for name, point in ((point_name(point), point) for point in self.points)
+                for seed in self.seeds]
+
+    def cells_of(self, task: str) -> dict[str, list[Cell]]:
+        """The cells of a task by the point of the grid."""
+        found: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            if cell.row.task == task:
+                found.setdefault(cell.point, []).append(cell)
+        return found
+
+    def result(self, cell: Cell) -> dict | None:
+        """What a finished cell has measured: `metrics`, and the name of the `headline`.
+
+        Raises:
+            InputError: it was made with other settings.
+        """
+        path = os.path.join(cell.folder, RESULT)
+        if path not in self._results:
+            if not os.path.exists(path):
+                return None
+            found = read_json(path)
+            if found["settings"] != self._described(cell):
+                raise InputError(f"{cell.folder} holds a run with other settings; name another "
+                                 "--output_dir, or remove that folder.")
+            self._results[path] = found
+        return self._results[path]
+
+    def headline(self, cell: Cell) -> float:
+        """The score of a finished cell that decides; the least where it is not a number."""
+        result = self.result(cell) or {}
+        value = result.get("metrics", {}).get(result.get("headline"), math.nan)
+        return -math.inf if math.isnan(value) else value
+
+    def chosen(self, task: str) -> Cell | None:
+        """The best cell of the point with the best median on the development set; of equal ones the
+        first. None while cells are missing."""
+        points = self.cells_of(task)
+        if not all(self.result(cell) for cells in points.values() for cell in cells):
+            return None
+        best = max(points, key=lambda point: statistics.median(map(self.headline, points[point])))
+        return max(points[best], key=self.headline)
+
+    def carry_out(self) -> None:
+        """Does all cells that no process has done, and waits for those of other processes."""
+        for cell in self.cells:
+            make_folder(cell.folder, "output_dir")
+            self.result(cell)
+        while missing := [cell for cell in self.cells if not self.result(cell)]:
+            if not any(self._work(cell) for cell in missing):
+                time.sleep(_WAIT_SECONDS)
+
+    def _work(self, cell):
+        """Does a cell; False if another process is at it, or what it begins with is not there."""
+        chosen = self.chosen(cell.begins_with) if cell.begins_with else None
+        if cell.begins_with and not chosen:
+            return False
+        with contextlib.ExitStack() as held:
+            if not _is_held(held, cell.folder):
+                return False
+            if not self.result(cell):
+                model = {"init_checkpoint": chosen.folder} if chosen else self.model
+                with open(os.path.join(cell.folder, LOG), "a", encoding="utf-8") as log:
+                    with contextlib.redirect_stdout(log):
+                        is_done = self._measure(cell, model)
+                if not (is_done and self.result(cell)):
+                    return False
+                print(f"{cell.row.task}, {cell.point}, seed {cell.seed}: " + ", ".join(
+                    f"{name} {value:.4f}" for name, value in self._results[
+                        os.path.join(cell.folder, RESULT)]["metrics"].items()
+                    if is_of(name, cell.row.metrics)), flush=True)
+            self._drop_models(cell)
+        return True
+
+    def _measure(self, cell, model):
+        """Trains, scores and predicts; False if another process makes the records."""
+        if cell.point == MAJORITY:
+            answer_most_frequent(cell.row.task, self.folder(cell.row), cell.folder)
+        else:
+            with contextlib.ExitStack() as held:
+                if records := cell.settings.get("records_dir"):
+                    make_folder(records, "output_dir")
+                    if not _is_held(held, records):
+                        return False
+                run = jobs.open_job(**{**cell.settings, **model, "output_dir": cell.folder})
+            run.carry_out()
+        path = os.path.join(cell.folder, "metrics.json")
+        found = read_json(path) if os.path.exists(path) else {"headline": "", "metrics": {}}
+        write_json(os.path.join(cell.folder, RESULT), {
+            "settings": self._described(cell), "headline": found["headline"],
+            "metrics": found["metrics"]})
+        return True
+
+    def _described(self, cell):
+        """What the result of a cell depends on."""
+        own = {name: value for name, value in cell.settings.items()
+               if name not in ("data_dir", "records_dir", "num_workers")}
+        model = {"begins_with": cell.begins_with} if cell.begins_with else {
+            name: os.path.abspath(value) if isinstance(value, str) and value else value
+            for name, value in self.model.items()}
+        return {**own, **({} if cell.point == MAJORITY else model)}
+
+    def _drop_models(self, cell):
+        """Removes models that no choice can take: of each point the best is kept, and of a finished
+        task the chosen one."""
+        chosen = self.chosen(cell.row.task)
+        for cells in self.cells_of(cell.row.task).values():
+            done = [other for other in cells if self.result(other)]
+            kept = chosen or (max(done, key=self.headline) if done else None)
+            for other in done:
+                if other != kept and other.trains:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.remove(os.path.join(other.folder, MODEL_FILE))
+
+
+def _is_held(stack, path):
+    """Locks a folder until the stack ends; False if another process holds it."""
+    try:
+        stack.enter_context(locked(path, "--output_dir"))
+    except InputError:
+        return False
+    return True
+
+
+def point_name(point: Mapping[str, Any]) -> str:
+    """The name of a point's folder."""
+    return "-".join(f"{_SHORT[name]}{value:g}" for name, value in point.items()) or DEFAULTS
+
+
+def find_rows(suite: Suite, tasks: list[str], trained: list[str]) -> list[Row]:
+    """The rows of tasks, of all if none is named.
+
+    Args:
+        trained: tasks that are learned although the suite's row has the most frequent label.
+
+    Raises:
+        InputError: the suite has no such task.
+    """
+    known = {row.task.replace("-", ""): row for row in suite.rows}
+    plain = [[name.lower().replace("-", "") for name in names] for names in (tasks, trained)]
+    for name in plain[0] + plain[1]:
+        if name not in known:
+            raise InputError(f"the suite has no task {name!r}; " + choose_from(
+                name, [row.task for row in suite.rows]))
+    return [dataclasses.replace(row, majority=False) if name in plain[1] else row
+            for name, row in known.items() if name in plain[0] or not tasks]

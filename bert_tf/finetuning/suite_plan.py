@@ -1,0 +1,162 @@
+"""The plan of a suite's run: what will be trained, and about how long that takes."""
+
+import dataclasses
+import itertools
+import os
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from bert_tf import finetuning_defaults
+from bert_tf.finetuning.suite import MAJORITY, Cell, SuiteRun
+from bert_tf.models import Model, open_model
+from bert_tf.options import read_json
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.task import Task
+from bert_tf.tasks.task_flags import TaskFlags
+from bert_tf.training.reporting import duration
+from bert_tf.training.settings import FineTuneSettings
+from bert_tf.training.trials import RESULT
+
+_SAMPLE = 256       # examples whose tokens are counted
+_TRAINED, _READ = 3, 1      # passes forward that a step of training, and of prediction, costs
+# Share of the speed of one large matrix product that a step of a small encoder reaches.
+_EFFICIENCY = 0.35
+_START_SECONDS = 10.0       # of a run: a model is built and traced
+
+
+@dataclasses.dataclass
+class Load:
+    """The work of one cell.
+
+    Attributes:
+        examples: of the training file.
+        steps: of training.
+        tokens: all that are read, each as often as one pass forward costs.
+    """
+
+    examples: int
+    steps: int
+    tokens: float
+
+
+def describe(run: SuiteRun) -> list[str]:
+    """The lines of the plan: for each task its runs, examples, steps and time, less what is done.
+    """
+    model = open_model(run.model.get("init_checkpoint", ""), run.model.get("bert_config_file"),
+                       run.model.get("vocab_file"))
+    rows, total, scale = [], 0.0, _Scale(model)
+    loads = {row.task: [(cell, _load(run, cell, model)) for cell in run.cells
+                        if cell.row.task == row.task] for row in run.rows}
+    for cell, load in itertools.chain.from_iterable(loads.values()):
+        scale.learn(cell, load)
+    for task, cells in loads.items():
+        left = [(cell, load) for cell, load in cells if not run.result(cell)]
+        seconds = sum(scale.seconds(load) for _, load in left)
+        total += seconds
+        first, load = cells[0]
+        begins = {MAJORITY: "no model: " + MAJORITY.replace("_", " ")}.get(
+            first.point, first.begins_with and f"the model of {first.begins_with}")
+        steps = sorted({load.steps for _, load in cells})
+        rows.append((task, begins or "the model", str(len(cells)), str(len(left)),
+                     f"{load.examples:,}", f"{steps[0]:,}" + f"-{steps[-1]:,}" * (len(steps) > 1),
+                     f"about {duration(seconds)}" if left else "done"))
+    heading = ("task", "begins with", "runs", "left", "examples", "steps a run", "time left")
+    widths = [max(map(len, column)) for column in zip(heading, *rows)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+            for row in (heading, *rows)] + [
+        f"together about {duration(total)} in one process, {scale.source}"]
+
+
+def _load(run, cell: Cell, model: Model) -> Load:
+    """The work of a cell."""
+    task, data_dir = TASKS[cell.row.task], run.folder(cell.row)
+    if cell.point == MAJORITY:
+        return Load(0, 0, 0.0)
+    defaults = finetuning_defaults.find(model.config, task.name)
+    given = {**defaults, **cell.settings}
+    if {"train_batch_size", "num_train_epochs"} & cell.settings.keys():
+        given = {name: value for name, value in given.items()
+                 if name != "num_train_steps" or name in cell.settings}
+    length = int(min(given.get("max_seq_length") or task.defaults.max_seq_length,
+                     model.config.max_position_embeddings))
+    sizes = {split: _size(task, data_dir, split, length, model) for split in task.splits
+             if task.has_file(data_dir, split)}
+    examples, tokens = sizes.get("train", (0, 0.0))
+    read = sum(count * mean for split, (count, mean) in sizes.items() if split != "train")
+    if not cell.trains:
+        return Load(0, 0, read)
+    known = {field.name for field in dataclasses.fields(FineTuneSettings)}
+    settings = FineTuneSettings(output_dir=cell.folder, **{
+        name: value for name, value in given.items() if name in known}).resolve(
+        task.defaults, examples)
+    seen = settings.num_train_steps * settings.train_batch_size
+    return Load(examples, settings.num_train_steps, _TRAINED * seen * tokens + _READ * read)
+
+
+_sizes: dict[tuple, tuple[int, float]] = {}
+
+
+def _size(task: Task, data_dir: str, split: str, length: int, model: Model) -> tuple[int, float]:
+    """The number of a file's examples, and the mean number of tokens of the first ones."""
+    key = task.path(data_dir, split), length
+    if key not in _sizes:
+        flags = TaskFlags(task=task.name, data_dir=data_dir, skip_malformed_lines=True)
+        source, = flags.find_sources(task, [split])
+        examples = source.examples()
+        first = list(itertools.islice(examples, _SAMPLE))
+        features, _ = task.kind.encode(source.task, first, model.tokenizer, length, {})
+        tokens = float(np.sum(features["input_mask"])) / len(first)
+        _sizes[key] = len(first) + sum(1 for _ in examples), tokens
+    return _sizes[key]
+
+
+class _Scale:
+    """How long a token takes: of the runs that are done, else of a matrix product."""
+
+    def __init__(self, model: Model) -> None:
+        self._config, self._known = model.config, []
+        self.source = "measured on one matrix product; the first run that ends gives a better one"
+        self._of_product = 0.0
+
+    def learn(self, cell: Cell, load: Load) -> None:
+        """Takes over the time of a finished cell."""
+        for folder in _trials(cell.folder) if load.tokens and cell.trains else ():
+            path = os.path.join(folder, RESULT)
+            if os.path.exists(path):
+                self._known.append(read_json(path)["seconds"] / load.tokens)
+                self.source = f"as in the {len(self._known)} run(s) that are done"
+
+    def seconds(self, load: Load) -> float:
+        """The time of a run."""
+        if not load.tokens:
+            return 0.0
+        if self._known:
+            return load.tokens * statistics.median(self._known)
+        self._of_product = self._of_product or _token_seconds(self._config)
+        return _START_SECONDS + load.tokens * self._of_product
+
+
+def _trials(folder):
+    place = os.path.join(folder, "trials")
+    return [os.path.join(place, name) for name in sorted(
+        os.listdir(place) if os.path.isdir(place) else ())]
+
+
+def _token_seconds(config: Any) -> float:
+    """The seconds of one token's pass forward, from the speed of a matrix product here."""
+    import keras
+    width = config.hidden_size
+    layers = getattr(config, "num_hidden_layers", 12)
+    inner = getattr(config, "intermediate_size", 4 * width)
+    left = keras.ops.ones((1024, width), "float32")
+    right = keras.ops.ones((width, 4 * width), "float32")
+    seconds = []
+    for _ in range(5):      # the first is slower
+        start = time.perf_counter()
+        np.asarray(keras.ops.matmul(left, right))[0, 0]
+        seconds.append(time.perf_counter() - start)
+    speed = 2 * 1024 * width * 4 * width / min(seconds)
+    return layers * 2 * (4 * width * width + 2 * width * inner) / (speed * _EFFICIENCY)

@@ -1,0 +1,109 @@
+"""What a suite's run ends with: results of all cells, a table, and the archive for the server."""
+
+import os
+import statistics
+import zipfile
+from typing import Any
+
+from bert_tf.files import replace_aside, write_aside, write_json
+from bert_tf.finetuning.suite import Cell, SuiteRun
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.suites import is_of
+
+_DATE = (1980, 1, 1, 0, 0, 0)       # of files in the archive, so that equal runs give equal bytes
+_HEADING = ("task", "metric", "settings", "mean ± deviation", "median", "best", "runs")
+
+
+def summarize(run: SuiteRun) -> dict[str, Any]:
+    """The results of all finished cells: of each task and point the mean, the deviation of a sample
+    and the median of each metric; of finished tasks the choice; and the suite's figures of the
+    medians."""
+    tasks: dict[str, Any] = {}
+    medians: dict[str, dict[str, float]] = {}
+    for row in run.rows:
+        points = {point: _point(run, cells) for point, cells in run.cells_of(row.task).items()}
+        tasks[row.task] = {"points": points}
+        if cell := run.chosen(row.task):
+            tasks[row.task] |= {"chosen": cell.point, "seed": cell.seed,
+                                "folder": os.path.relpath(cell.folder, run.output_dir)}
+            medians[row.task] = {name: found["median"]
+                                 for name, found in points[cell.point].items()}
+    missing = run.suite.missing(medians)
+    figures = {} if missing else {"score": run.suite.score(medians)}
+    if run.suite.has_average and not set(missing) & {
+            row.task for row in run.suite.rows if row.average}:
+        figures["average"] = run.suite.average(medians)
+    return {"tasks": tasks, "missing": missing, **figures}
+
+
+def _point(run, cells: list[Cell]) -> dict[str, Any]:
+    results = {cell.seed: found["metrics"] for cell in cells if (found := run.result(cell))}
+    names = next(iter(results.values()), {})
+    found = {}
+    for name in names:
+        values = [metrics[name] for metrics in results.values()]
+        found[name] = {
+            "mean": statistics.fmean(values), "median": statistics.median(values),
+            "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
+            "values": {str(seed): metrics[name] for seed, metrics in results.items()}}
+    return found
+
+
+def table(run: SuiteRun, summary: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown: a row for each metric of each point; * marks the choice."""
+    lines = [f"| {' | '.join(_HEADING)} |", "|---" * len(_HEADING) + "|"]
+    for row in run.rows:
+        found = summary["tasks"][row.task]
+        for point, metrics in found["points"].items():
+            for name, of in metrics.items():
+                if is_of(name, (*row.metrics, *row.shown)):
+                    mark = " *" * (point == found.get("chosen"))
+                    lines.append(f"| {row.task} | {name} | {point}{mark} | " + " | ".join((
+                        f"{100 * of['mean']:.1f} ± {100 * of['stdev']:.1f}",
+                        f"{100 * of['median']:.1f}", f"{100 * max(of['values'].values()):.1f}",
+                        str(len(of["values"])))) + " |")
+    return lines
+
+
+def report(run: SuiteRun) -> dict[str, Any]:
+    """Writes and prints results.json, table.md and submission.zip; returns the results."""
+    summary = summarize(run)
+    lines = table(run, summary)
+    lines += [""] + [f"{name.title()} of the medians: {100 * summary[name]:.1f}"
+                     for name in ("average", "score") if name in summary]
+    if summary["missing"]:
+        lines.append(f"No score: {', '.join(summary['missing'])} not measured.")
+    print("\n".join(lines), flush=True)
+    write_json(os.path.join(run.output_dir, "results.json"), summary)
+    with write_aside(os.path.join(run.output_dir, "table.md")) as file:
+        file.writelines(line + "\n" for line in lines)
+    names, missing = write_archive(run)
+    if names:
+        print(f"wrote {os.path.join(run.output_dir, 'submission.zip')} with {', '.join(names)}"
+              + (f"; the server also wants {', '.join(missing)}" if missing else ""), flush=True)
+    return summary
+
+
+def write_archive(run: SuiteRun) -> tuple[list[str], list[str]]:
+    """Writes submission.zip of the chosen cells' files; returns their names, and those of official
+    files that are not there. Without a file there is no archive."""
+    files, missing = {}, []
+    done = {row.task: row for row in run.rows}
+    for row in run.suite.rows:
+        cell = run.chosen(row.task) if row.task in done else None
+        for layout in TASKS[row.task].splits.values():
+            if not layout.submission:
+                continue
+            path = os.path.join(cell.folder, layout.submission) if cell else ""
+            if os.path.exists(path):
+                files[layout.submission] = path
+            else:
+                missing.append(layout.submission)
+    if files:
+        with replace_aside(os.path.join(run.output_dir, "submission.zip")) as aside:
+            with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, path in sorted(files.items()):
+                    with open(path, "rb") as file:
+                        archive.writestr(zipfile.ZipInfo(name, _DATE), file.read(),
+                                         zipfile.ZIP_DEFLATED)
+    return sorted(files), missing

@@ -1,0 +1,119 @@
+"""Suites of tasks: their rows, and the figures that sum up the scores of all tasks.
+
+GLUE is arXiv:1804.07461 with the Average of arXiv:1810.04805, table 1, and the Score of
+gluebenchmark.com.
+"""
+
+import dataclasses
+import itertools
+import statistics
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+Scores = Mapping[str, Mapping[str, float]]      # of tasks, by "split/metric"
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """The settings that are tried for each task: all combinations."""
+
+    learning_rate: tuple[float, ...] = ()
+    train_batch_size: tuple[int, ...] = ()
+    num_train_epochs: tuple[float, ...] = ()
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Yields the settings of each point; {} of a grid without values."""
+        axes = [[(name, value) for value in values] for name, values in vars(self).items()
+                if values]
+        for chosen in itertools.product(*axes):
+            yield dict(chosen)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A task of a suite.
+
+    Attributes:
+        task: a name of `bert_tf.tasks.named.TASKS`.
+        metrics: those that the suite reports; their mean counts for its Score.
+        average: those that are cells of its Average.
+        shown: those that the table has, too.
+        begins_with: the task whose model this one may begin with, as in arXiv:1907.11692.
+        counts: whether Score counts the task.
+        majority: whether every example gets the most frequent label of the training file.
+    """
+
+    task: str
+    metrics: tuple[str, ...] = ("accuracy",)
+    average: tuple[str, ...] = ("accuracy",)
+    shown: tuple[str, ...] = ()
+    begins_with: str = ""
+    counts: bool = True
+    majority: bool = False
+
+    def cells(self, scores: Scores, metrics: Collection[str]) -> list[float]:
+        """The scores of this task in some metrics, of every development set that has them."""
+        return [value for name, value in scores.get(self.task, {}).items()
+                if is_of(name, metrics)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """Tasks whose scores make one figure.
+
+    Attributes:
+        rows: a row for each task.
+        grids: the grid of a model's paper by `model_type`; other models learn by the defaults of
+            their own papers, one point.
+        has_average: whether the mean over cells is reported beside the mean over tasks.
+    """
+
+    rows: tuple[Row, ...]
+    grids: Mapping[str, Grid] = dataclasses.field(default_factory=dict)
+    has_average: bool = False
+
+    def row(self, task: str) -> Row:
+        """The row of a task."""
+        return next(row for row in self.rows if row.task == task)
+
+    def missing(self, scores: Scores) -> list[str]:
+        """The tasks that Score counts and that have no scores."""
+        return [row.task for row in self.rows if row.counts and not row.cells(scores, row.metrics)]
+
+    def average(self, scores: Scores) -> float:
+        """The mean over all cells; a task with two splits or two metrics has several cells."""
+        return statistics.fmean(value for row in self.rows
+                                for value in row.cells(scores, row.average))
+
+    def score(self, scores: Scores) -> float:
+        """The mean over tasks of the mean of a task's cells."""
+        return statistics.fmean(statistics.fmean(row.cells(scores, row.metrics))
+                                for row in self.rows if row.counts)
+
+
+def is_of(name: str, metrics: Collection[str]) -> bool:
+    """Whether a score, "split/metric", is one of some metrics on a development set."""
+    split, _, metric = name.rpartition("/")
+    return metric in metrics and not split.startswith("test")
+
+
+_BOTH = ("f1", "accuracy")
+SUITES = {
+    "glue": Suite((
+        Row("cola", ("matthews",), ("matthews",)),
+        Row("sst-2"),
+        Row("mrpc", _BOTH, ("f1",), begins_with="mnli"),
+        Row("sts-b", ("pearson", "spearman"), ("spearman",), begins_with="mnli"),
+        Row("qqp", _BOTH, ("f1",)),
+        Row("mnli"),
+        Row("qnli"),
+        Row("rte", begins_with="mnli"),
+        Row("wnli", average=(), majority=True),
+        Row("ax", ("matthews",), (), counts=False),
+    ), {
+        # arXiv:1810.04805, section 4.1; arXiv:1907.11692, table 10.
+        "bert": Grid((5e-5, 4e-5, 3e-5, 2e-5), (32,), (3.0,)),
+        "roberta": Grid((1e-5, 2e-5, 3e-5), (16, 32), (10.0,)),
+    }, has_average=True),
+    "race": Suite((Row("race", shown=("middle_accuracy", "high_accuracy")),)),
+}

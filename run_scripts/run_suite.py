@@ -1,0 +1,132 @@
+"""Fine-tunes a model on all tasks of a suite, such as GLUE, and fills a row of its table.
+
+Each task is learned at every point of a grid, with several seeds; the point with the best median on
+the development set is chosen, and its best run predicts the test files. The command ends with the
+mean, deviation and median of every cell, the suite's figures, and the archive that its server
+takes. Several processes with the same flags share the work. The same command started again does
+what is missing.
+
+Example:
+    bert-run-suite --suite=glue --data_dir=glue --init_checkpoint=uncased_L-12_H-768_A-12 \\
+        --output_dir=/tmp/glue --num_trials=5 --dry_run
+"""
+
+import dataclasses
+
+from bert_tf import flags
+from bert_tf.checkpoints import read_config
+from bert_tf.config import read_config as read_config_file
+from bert_tf.errors import InputError
+from bert_tf.files import make_folder
+from bert_tf.finetuning.suite import SuiteRun, find_rows
+from bert_tf.flags import REQUIRED, check, option
+from bert_tf.tasks.suites import SUITES, Grid
+from bert_tf.training.settings import POLICIES, STRATEGIES
+
+_MODEL = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
+_SUITE = ("suite", "data_dir", "output_dir", "tasks", "train_majority", "intermediate",
+          "num_trials", "random_seed", "grid_learning_rate", "grid_train_batch_size",
+          "grid_num_train_epochs", "dry_run")
+
+
+@dataclasses.dataclass
+class SuiteFlags:
+    """The suite, the model, and what is tried."""
+
+    suite: str = option(REQUIRED, "Tasks and their figures.", choices=tuple(SUITES))
+    data_dir: str = option(REQUIRED, "Folder with a subfolder of official files for each task.")
+    output_dir: str = option(REQUIRED, "Folder for all runs, the table and the archive.")
+    init_checkpoint: str = option("", "The model to begin with, of any format.")
+    bert_config_file: str = option(
+        "", "The bert_config.json of the model; default: that beside --init_checkpoint.")
+    vocab_file: str = option(
+        "", "The vocabulary of the tokenizer; default: that beside --init_checkpoint.")
+    do_lower_case: bool | None = option(None, "Lower-case the text; default: as in pre-training.")
+    tasks: list[str] = option([], "Some of the suite's tasks; default: all.")
+    train_majority: list[str] = option(
+        [], "Tasks that are learned although the suite gives every example their most frequent "
+        "label, as WNLI in GLUE.")
+    intermediate: bool = option(
+        False, "Begin RTE, MRPC and STS-B with the chosen model of MNLI, as RoBERTa's paper does.")
+    num_trials: int = option(
+        1, "Number of runs of each point, with consecutive seeds from --random_seed.", least=1)
+    random_seed: int = option(12345, "The first seed.", least=0)
+    grid_learning_rate: list[str] = option(
+        [], "Learning rates to try; default: those of the model's paper.", items=float, above=0)
+    grid_train_batch_size: list[str] = option(
+        [], "Batch sizes to try; default: those of the model's paper.", items=int, above=0)
+    grid_num_train_epochs: list[str] = option(
+        [], "Numbers of epochs to try; default: those of the model's paper.", items=float, above=0)
+    dry_run: bool = option(False, "Print the plan, with an estimate of the time, and end.")
+    # Settings of every run; None: the default of the task and the model.
+    max_seq_length: int | None = option(None, "Length of all sequences; default: each task's.",
+                                        least=4)
+    num_train_steps: int | None = option(
+        None, "Steps of every run, in place of epochs.", least=1, rare=True)
+    warmup_proportion: float | None = option(
+        None, "Share of the steps in which the learning rate rises.", least=0, most=1)
+    weight_decay: float | None = option(None, "Weight decay.", least=0)
+    eval_batch_size: int | None = option(
+        None, "Examples per step of evaluation and prediction.", least=1)
+    early_stopping: int | None = option(
+        None, "Stop after this many evaluations without a better headline metric.", least=0)
+    save_checkpoints_steps: int | None = option(
+        None, "Steps between checkpoints, from which a stopped run resumes.", least=1)
+    gradient_accumulation_steps: int | None = option(
+        None, "Number of parts in which each device processes its share of a batch.", least=1)
+    dtype: str | None = option(None, "Type of the computation.", choices=tuple(POLICIES))
+    distribution_strategy: str | None = option(None, "Where to train.", choices=STRATEGIES)
+    num_workers: int | None = option(
+        None, "Processes that make records; default: one for each core.", least=0)
+
+
+def open_suite(job: SuiteFlags) -> SuiteRun:
+    """The run that flags describe; its files were found.
+
+    Raises:
+        InputError: a flag, a file or the model cannot be used.
+    """
+    check(job)
+    suite = SUITES[job.suite]
+    config = read_config_file(job.bert_config_file) if job.bert_config_file else read_config(
+        job.init_checkpoint)
+    rows = find_rows(suite, job.tasks, job.train_majority)
+    known = vars(suite.grids.get(config.model_type, Grid()))
+    steps = {"num_train_epochs": ()} if job.num_train_steps else {}
+    points = Grid(**{**known, **steps, **{
+        name: tuple(map(kind, getattr(job, f"grid_{name}")))
+        for name, kind in (("learning_rate", float), ("train_batch_size", int),
+                           ("num_train_epochs", float)) if getattr(job, f"grid_{name}")}})
+    if job.num_train_steps and job.grid_num_train_epochs:
+        raise InputError("--num_train_steps is in place of epochs: leave out "
+                         "--grid_num_train_epochs.")
+    given = {name: value for name, value in vars(job).items() if value is not None}
+    run = SuiteRun(
+        suite, rows, job.data_dir, job.output_dir,
+        {name: given[name] for name in _MODEL if given.get(name, "") != ""},
+        list(points.points()), list(range(job.random_seed, job.random_seed + job.num_trials)),
+        {name: value for name, value in given.items() if name not in (*_MODEL, *_SUITE)},
+        job.intermediate)
+    assert run.cells        # an error of the files comes before work
+    return run
+
+
+def main(job: SuiteFlags) -> None:
+    """Prints the plan, does what is missing, and reports."""
+    run = open_suite(job)
+    from bert_tf.finetuning import suite_plan, suite_reports
+    print("\n".join(suite_plan.describe(run)), flush=True)
+    if job.dry_run:
+        return
+    make_folder(job.output_dir, "output_dir")
+    flags.keep(job, job.output_dir)
+    run.carry_out()
+    suite_reports.report(run)
+
+
+def run():
+    flags.run(main, SuiteFlags)
+
+
+if __name__ == "__main__":
+    run()

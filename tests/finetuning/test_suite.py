@@ -1,0 +1,250 @@
+"""A suite of small files: every cell against scikit-learn, the choice, a run that is stopped, and
+the archive."""
+
+import collections
+import dataclasses
+import json
+import statistics
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from sklearn.metrics import accuracy_score, matthews_corrcoef
+
+import bert_tf
+from bert_tf.errors import InputError
+from bert_tf.files import locked
+from bert_tf.finetuning import suite, suite_plan, suite_reports
+from bert_tf.tasks.kinds.sentence import write_submission
+from bert_tf.tasks.named import TASKS
+from run_scripts import run_suite
+from tests.finetuning.test_jobs import TOKENS
+from tests.run_scripts.test_run_classifier import VOCAB
+from tests.training import tiny
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+MNLI = ("contradiction", "entailment", "neutral")
+# gluebenchmark.com: the files of a submission and their numbers of predictions.
+OFFICIAL = {"AX.tsv": 1104, "CoLA.tsv": 1063, "MNLI-m.tsv": 9796, "MNLI-mm.tsv": 9847,
+            "MRPC.tsv": 1725, "QNLI.tsv": 5463, "QQP.tsv": 390965, "RTE.tsv": 3000,
+            "SST-2.tsv": 1821, "STS-B.tsv": 1379, "WNLI.tsv": 146}
+
+
+def write(path, header, rows):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join("\t".join(map(str, row)) for row in [*header, *rows]) + "\n")
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """CoLA, MNLI, WNLI and AX of a few lines, and a model to begin with."""
+    folder, rng = tmp_path_factory.mktemp("suite"), np.random.default_rng(0)
+
+    def text():
+        return " ".join(map(str, rng.integers(0, 90, 4)))
+
+    for name, count in (("train", 16), ("dev", 9)):
+        write(folder / "CoLA" / f"{name}.tsv", [], [
+            ("x", i % 2, "", text()) for i in range(count)])
+    write(folder / "CoLA" / "test.tsv", [("index", "sentence")], [(i, text()) for i in range(5)])
+    for name, count in (("train", 12), ("dev_matched", 9), ("dev_mismatched", 6)):
+        write(folder / "MNLI" / f"{name}.tsv", [("sentence1", "sentence2", "gold_label")], [
+            (text(), text(), MNLI[i % 3]) for i in range(count)])
+    for name, labels in (("train", "00101"), ("dev", "010")):
+        write(folder / "WNLI" / f"{name}.tsv", [("sentence1", "sentence2", "label")], [
+            (text(), text(), label) for label in labels])
+    write(folder / "AX" / "diagnostic-full.tsv", [("Premise", "Hypothesis", "Label")], [
+        (text(), text(), MNLI[i % 3]) for i in range(8)])
+    network = bert_tf.BertEncoder(tiny.config(
+        vocab_size=VOCAB, num_hidden_layers=1, max_position_embeddings=24))
+    (folder / "model").mkdir()
+    network.save(folder / "model" / "model.keras")
+    (folder / "model" / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    return folder
+
+
+def flags(folder, output, **others):
+    return run_suite.SuiteFlags(**{
+        "suite": "glue", "data_dir": str(folder), "output_dir": str(output),
+        "init_checkpoint": str(folder / "model"), "tasks": ["CoLA", "mnli", "wnli", "ax"],
+        "num_trials": 2, "random_seed": 1, "grid_learning_rate": ["3e-2", "1e-2"],
+        "grid_train_batch_size": ["4"], "num_train_steps": 2, "max_seq_length": 16,
+        "num_workers": 1, **others})
+
+
+@pytest.fixture(name="whole", scope="module")
+def fixture_whole(folder, tmp_path_factory):
+    """The output of a run that nothing stops."""
+    output = tmp_path_factory.mktemp("whole")
+    tf.config.run_functions_eagerly(True)       # before the fixture of each test
+    run_suite.main(flags(folder, output))
+    tf.config.run_functions_eagerly(False)
+    return output
+
+
+def answers(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def right(folder, task, split):
+    rows = [line.split("\t") for line in (folder / task / split).read_text().splitlines()]
+    return [row[1] for row in rows] if task == "CoLA" else [row[-1] for row in rows[1:]]
+
+
+def test_every_cell_equals_scikit_learn_on_its_predictions(folder, whole):
+    results = json.loads((whole / "results.json").read_text())
+    for task, name, metric, score in (
+            ("CoLA", "dev", "matthews", matthews_corrcoef),
+            ("MNLI", "dev_matched", "accuracy", accuracy_score),
+            ("MNLI", "dev_mismatched", "accuracy", accuracy_score)):
+        found, gold = results["tasks"][task.lower()], right(folder, task, f"{name}.tsv")
+        medians = {}
+        for point, of in found["points"].items():
+            cells = {seed: score(gold, [row["label"] for row in answers(
+                whole / "tasks" / task.lower() / point / f"seed{seed}" /
+                f"{name}_predictions.jsonl")]) for seed in ("1", "2")}
+            cell = of[f"{name}/{metric}"]
+            assert cell["values"] == pytest.approx(cells)
+            assert cell["mean"] == pytest.approx(np.mean(list(cells.values())))
+            assert cell["stdev"] == pytest.approx(np.std(list(cells.values()), ddof=1))
+            medians[point] = statistics.median(cells.values())
+            assert cell["median"] == pytest.approx(medians[point])
+        if name != "dev_mismatched":        # the first split decides
+            assert found["chosen"] == max(medians, key=medians.get)
+            assert (whole / found["folder"] / "model.keras").exists()
+        assert len(list((whole / "tasks" / task.lower()).rglob("model.keras"))) == 1
+    gold = right(folder, "WNLI", "dev.tsv")
+    assert results["tasks"]["wnli"]["points"]["most_frequent_label"]["dev/accuracy"][
+        "mean"] == pytest.approx(accuracy_score(gold, ["0"] * len(gold)))
+    assert results["missing"] == ["sst-2", "mrpc", "sts-b", "qqp", "qnli", "rte"]
+
+
+def test_another_task_is_answered_by_the_chosen_model(folder, whole):
+    results = json.loads((whole / "results.json").read_text())["tasks"]
+    predictor = bert_tf.Predictor(whole / results["mnli"]["folder"])
+    rows = [line.split("\t") for line in (
+        folder / "AX" / "diagnostic-full.tsv").read_text().splitlines()[1:]]
+    found = [row["label"] for row in answers(whole / "tasks/ax/mnli/dev_predictions.jsonl")]
+    assert found == [predictor((row[0], row[1]))["label"] for row in rows]
+    assert results["ax"]["points"]["mnli"]["dev/matthews"]["mean"] == pytest.approx(
+        matthews_corrcoef([row[2] for row in rows], found))
+
+
+def test_a_run_that_is_stopped_and_shared_ends_with_the_same_bytes(
+        folder, whole, tmp_path, monkeypatch, capsys):
+    measure, left = suite.SuiteRun._measure, [2]
+    job = flags(folder, tmp_path, tasks=["cola", "wnli"])
+
+    def stopped(run, cell, model):
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        return measure(run, cell, model)
+
+    monkeypatch.setattr(suite.SuiteRun, "_measure", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run_suite.main(job)
+    monkeypatch.undo()
+    held = collections.Counter()
+    enter = suite._is_held
+
+    def busy(stack, path):      # another process is at work on each cell when it is first tried
+        held[path] += 1
+        return held[path] > 1 and enter(stack, path)
+
+    monkeypatch.setattr(suite, "_is_held", busy)
+    monkeypatch.setattr(suite, "_WAIT_SECONDS", 0.0)
+    run_suite.main(job)
+    results = [json.loads((output / "results.json").read_text())["tasks"]
+               for output in (whole, tmp_path)]
+    assert all(results[0][task] == results[1][task] for task in ("cola", "wnli"))
+    paths = [path for task in ("cola", "wnli") for path in (whole / "tasks" / task).rglob("*")
+             if path.name in ("metrics.json", "cell.json") or path.name.endswith(
+                 "predictions.jsonl")]
+    assert len(paths) == 4 * 4 + 3
+    for path in paths:
+        assert (tmp_path / path.relative_to(whole)).read_bytes() == path.read_bytes(), path
+    assert "as in the 1 run(s) that are done" in capsys.readouterr().out
+    with pytest.raises(InputError, match="holds a run with other settings"):
+        run_suite.main(flags(folder, tmp_path, tasks=["cola"], max_seq_length=12))
+
+
+def test_a_cell_of_another_process_is_left_alone(folder, whole):
+    job = run_suite.open_suite(flags(folder, whole))
+    cell = job.cells[0]
+    with locked(cell.folder, "a test"):
+        assert job.result(cell) and job.chosen("mnli")
+    assert {one.row.task for one in job.cells[:4]} == {"mnli"}      # AX needs it
+
+
+def test_tasks_begin_with_the_model_of_another(folder, tmp_path, capsys):
+    (folder / "RTE").mkdir(exist_ok=True)
+    for name in ("train", "dev"):
+        write(folder / "RTE" / f"{name}.tsv", [("sentence1", "sentence2", "label")], [
+            ("1 2", "3", label) for label in ("entailment", "not_entailment") * 3])
+    given = {"tasks": ["rte", "mnli"], "intermediate": True}
+    run = run_suite.open_suite(flags(folder, tmp_path, **given))
+    assert [(cell.row.task, cell.begins_with) for cell in run.cells[::4]] == [
+        ("mnli", ""), ("rte", "mnli")]
+    run_suite.main(flags(folder, tmp_path, dry_run=True, **given))
+    said = capsys.readouterr().out
+    assert "the model of mnli" in said and "together about" in said
+    assert not (tmp_path / "tasks").exists()
+    with pytest.raises(InputError, match="rte needs the model of mnli, which is none of the tasks"):
+        run_suite.open_suite(flags(folder, tmp_path, tasks=["rte"], intermediate=True))
+
+
+@pytest.mark.parametrize("given, message", [
+    ({"tasks": ["odd"]}, "the suite has no task 'odd'"),
+    ({"tasks": ["qqp"]}, "no folder of the task qqp in .*; .*leave the task out of --tasks"),
+    ({"tasks": ["ax"]}, "ax needs the model of mnli"),
+    ({"suite": "odd"}, "--suite is odd"),
+    ({"grid_learning_rate": ["x"]}, "--grid_learning_rate is x"),
+    ({"grid_num_train_epochs": ["1"]}, "--num_train_steps is in place of epochs")])
+def test_what_cannot_be_done_is_said_before_work(folder, tmp_path, given, message):
+    with pytest.raises(InputError, match=message):
+        run_suite.open_suite(flags(folder, tmp_path, **given))
+
+
+def test_grids_are_those_of_papers(folder, tmp_path):
+    """arXiv:1810.04805, section 4.1; other models learn by their own defaults."""
+    given = {"grid_learning_rate": [], "grid_train_batch_size": [], "num_train_steps": None}
+    run = run_suite.open_suite(flags(folder, tmp_path, **given))
+    assert run.points == [{"learning_rate": rate, "train_batch_size": 32, "num_train_epochs": 3.0}
+                          for rate in (5e-5, 4e-5, 3e-5, 2e-5)]
+    tiny.config(vocab_size=VOCAB, model_type="albert").to_json_file(tmp_path / "albert.json")
+    run = run_suite.open_suite(flags(
+        folder, tmp_path, bert_config_file=str(tmp_path / "albert.json"), init_checkpoint="",
+        vocab_file=str(folder / "model" / "vocab.txt"), **given))
+    assert run.points == [{}] and {cell.point for cell in run.cells_of("cola")["defaults"]} == {
+        "defaults"}
+    load = suite_plan._load(run, run.cells_of("cola")["defaults"][0], suite_plan.open_model(
+        "", str(tmp_path / "albert.json"), str(folder / "model" / "vocab.txt")))
+    assert load.steps == 5336       # ALBERT's
+
+
+def test_the_archive_is_what_the_server_takes(folder, tmp_path, whole):
+    """gluebenchmark.com/faq: names, a header, and a line for each official example."""
+    run = run_suite.open_suite(flags(folder, whole))
+    chosen = {}
+    for row in run.suite.rows:
+        place = tmp_path / row.task
+        place.mkdir()
+        task = TASKS[row.task]
+        for split, layout in task.splits.items():
+            if layout.submission:
+                write_submission(str(place), task, split, np.zeros(layout.size, int))
+        chosen[row.task] = suite.Cell(row, "p", 1, str(place), "", {})
+    run = dataclasses.replace(run, rows=list(run.suite.rows), output_dir=str(tmp_path))
+    run.chosen = chosen.get
+    assert suite_reports.write_archive(run) == (sorted(OFFICIAL), [])
+    first = (tmp_path / "submission.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "submission.zip") as archive:
+        assert sorted(archive.namelist()) == sorted(OFFICIAL)
+        for name, count in OFFICIAL.items():
+            lines = archive.read(name).decode().splitlines()
+            assert lines[0] == "index\tprediction" and len(lines) == 1 + count
+            assert lines[-1].startswith(f"{count - 1}\t")
+    suite_reports.write_archive(run)
+    assert (tmp_path / "submission.zip").read_bytes() == first

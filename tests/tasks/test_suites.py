@@ -1,0 +1,70 @@
+"""The figures of suites, against those that papers print."""
+
+import pytest
+
+from bert_tf.tasks.named import TASKS
+from bert_tf.tasks.suites import SUITES, Grid
+
+# arXiv:1810.04805, table 1: MNLI-m, -mm, QQP, QNLI, SST-2, CoLA, STS-B, MRPC, RTE, Average.
+AVERAGES = {
+    "BERT-Base": (84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4, 79.6),
+    "BERT-Large": (86.7, 85.9, 72.1, 92.7, 94.9, 60.5, 86.5, 89.3, 70.1, 82.1),
+    "OpenAI GPT": (82.1, 81.4, 70.3, 87.4, 91.3, 45.4, 80.0, 82.3, 56.0, 75.1),
+    "Pre-OpenAI SOTA": (80.6, 80.1, 66.1, 82.3, 93.2, 35.0, 81.0, 86.0, 61.7, 74.0),
+    # The table prints 71.0; the cells, which are rounded too, give 70.9.
+    "BiLSTM+ELMo+Attn": (76.4, 76.1, 64.8, 79.8, 90.4, 36.0, 73.3, 84.9, 56.8, 70.9)}
+# arXiv:1901.11504, table 2: CoLA, SST-2, MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI, AX, Score.
+SCORES = {
+    "BERT-Large": (60.5, 94.9, (89.3, 85.4), (87.6, 86.5), (72.1, 89.3), (86.7, 85.9), 92.7, 70.1,
+                   65.1, 39.6, 80.5),
+    "MT-DNN, no fine-tuning": (58.9, 94.6, (90.1, 86.4), (89.5, 88.8), (72.7, 89.6), (86.5, 85.8),
+                               93.1, 79.1, 65.1, 39.4, 81.7),
+    "MT-DNN": (62.5, 95.6, (91.1, 88.2), (89.5, 88.8), (72.7, 89.6), (86.7, 86.0), 93.1, 81.4,
+               65.1, 40.3, 82.7),
+    "human": (66.4, 97.8, (86.3, 80.8), (92.7, 92.6), (59.5, 80.4), (92.0, 92.8), 91.2, 93.6, 95.9,
+              0.0, 87.1)}
+
+
+@pytest.mark.parametrize("system", AVERAGES)
+def test_average_of_bert(system):
+    m, mm, qqp, qnli, sst, cola, sts, mrpc, rte, average = AVERAGES[system]
+    glue = SUITES["glue"]
+    scores = {"mnli": {"dev_matched/accuracy": m, "dev_mismatched/accuracy": mm},
+              "qqp": {"dev/f1": qqp, "dev/accuracy": 1.0}, "qnli": {"dev/accuracy": qnli},
+              "sst-2": {"dev/accuracy": sst}, "cola": {"loss": 3.0, "dev/matthews": cola},
+              "sts-b": {"dev/pearson": 1.0, "dev/spearman": sts}, "rte": {"dev/accuracy": rte},
+              "mrpc": {"dev/f1": mrpc}, "wnli": {"dev/accuracy": 1.0}, "ax": {"dev/matthews": 1.0}}
+    assert round(glue.average(scores), 1) == average
+    assert glue.missing(scores) == []
+    del scores["cola"]["dev/matthews"]
+    assert glue.missing(scores) == ["cola"]
+
+
+@pytest.mark.parametrize("system", SCORES)
+def test_score_of_glue(system):
+    cola, sst, mrpc, sts, qqp, mnli, qnli, rte, wnli, ax, score = SCORES[system]
+    scores = {"cola": {"dev/matthews": cola, "dev/accuracy": 1.0}, "sst-2": {"dev/accuracy": sst},
+              "mrpc": dict(zip(("dev/f1", "dev/accuracy"), mrpc)),
+              "sts-b": dict(zip(("dev/pearson", "dev/spearman"), sts)),
+              "qqp": dict(zip(("dev/f1", "dev/accuracy"), qqp)),
+              "mnli": dict(zip(("dev_matched/accuracy", "dev_mismatched/accuracy"), mnli)),
+              "qnli": {"dev/accuracy": qnli}, "rte": {"dev/accuracy": rte, "test/accuracy": 1.0},
+              "wnli": {"dev/accuracy": wnli}, "ax": {"dev/matthews": ax}}
+    # 87.05 of the human row is printed as 87.1.
+    assert round(SUITES["glue"].score(scores) + 1e-9, 1) == score
+
+
+def test_rows_name_tasks_and_their_metrics():
+    for suite in SUITES.values():
+        names = [row.task for row in suite.rows]
+        assert len(set(names)) == len(names) and set(names) <= set(TASKS)
+        for row in suite.rows:
+            assert {*row.metrics, *row.average} <= set(TASKS[row.task].metrics)
+            assert row.begins_with in ("", *names)
+
+
+def test_points_of_a_grid():
+    assert list(Grid().points()) == [{}]
+    assert list(Grid((1e-5, 2e-5), (16,)).points()) == [
+        {"learning_rate": 1e-5, "train_batch_size": 16},
+        {"learning_rate": 2e-5, "train_batch_size": 16}]
