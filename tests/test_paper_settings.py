@@ -28,11 +28,14 @@ _RATE, _BATCH, _EPOCHS, _LENGTH = (
 _STEPS, _WARMUP, _SHARE = "num_train_steps", "num_warmup_steps", "warmup_proportion"
 _DECAY, _SCHEDULE, _STYLE = "weight_decay", "learning_rate_schedule", "squad_style"
 
+_SUPER = {"boolq", "cb", "copa", "superglue-rte", "ax-b", "ax-g"}
 # Defaults of tasks, which are BERT's.
 TASK_TABLES: list[Table] = [
-    (_SHORT, (_LENGTH,), [(tuple(set(TASKS) - {"race"}), 128)]),
-    (_BERT, (_RATE, _EPOCHS), [(tuple(TASKS), 2e-5, 3.0)]),
-    (_BERT, (_BATCH,), [(tuple(set(TASKS) - {"swag"}), 32)]),
+    (_SHORT, (_LENGTH,), [(tuple(set(TASKS) - {"race", *_SUPER}), 128)]),
+    (_BERT, (_RATE, _EPOCHS), [(tuple(set(TASKS) - _SUPER), 2e-5, 3.0)]),
+    (_BERT, (_BATCH,), [(tuple(set(TASKS) - {"swag", *_SUPER}), 32)]),
+    ("nyu-mll/jiant jiant/config/superglue_bert.conf", (_LENGTH, _BATCH, _RATE, _EPOCHS),
+     [(tuple(_SUPER), 256, 4, 1e-5, 10.0)]),
     ("arXiv:1810.04805, section 4.4: 3 epochs with 2e-5 and a batch size of 16",
      (_RATE, _BATCH, _EPOCHS), [("swag", 2e-5, 16, 3.0)]),
     ("arXiv:1909.11942, table 14; zihangdai/xlnet README.md: 512 for RACE",

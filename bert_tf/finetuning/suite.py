@@ -256,11 +256,11 @@ def find_rows(suite: Suite, tasks: list[str], trained: list[str]) -> list[Row]:
     Raises:
         InputError: the suite has no such task.
     """
-    known = {row.task.replace("-", ""): row for row in suite.rows}
+    known = {row.task.replace("-", ""): row for row in suite.rows if row.task in TASKS}
     plain = [[name.lower().replace("-", "") for name in names] for names in (tasks, trained)]
     for name in plain[0] + plain[1]:
         if name not in known:
             raise InputError(f"the suite has no task {name!r}; " + choose_from(
-                name, [row.task for row in suite.rows]))
+                name, [row.task for row in known.values()]))
     return [dataclasses.replace(row, majority=False) if name in plain[1] else row
             for name, row in known.items() if name in plain[0] or not tasks]

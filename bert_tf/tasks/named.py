@@ -1,9 +1,9 @@
 """The named tasks, each a row with its official files and their sizes.
 
-GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SNLI
-(nlp.stanford.edu/projects/snli), SciTail (allenai.org/data/scitail), SWAG
-(github.com/rowanz/swagaf, data), RACE (cs.cmu.edu/~glai1/data/race), CoNLL-2003
-(clips.uantwerpen.be/conll2003/ner) and SQuAD.
+GLUE as gluebenchmark.com distributes it (arXiv:1804.07461, table 1), SuperGLUE as
+super.gluebenchmark.com does, SNLI (nlp.stanford.edu/projects/snli), SciTail
+(allenai.org/data/scitail), SWAG (github.com/rowanz/swagaf, data), RACE
+(cs.cmu.edu/~glai1/data/race), CoNLL-2003 (clips.uantwerpen.be/conll2003/ner) and SQuAD.
 """
 
 from bert_tf.errors import InputError, choose_from
@@ -51,6 +51,30 @@ def _conll2003(size, *files):
     return Split(files, (0,), -1, format="words", header=False, size=size)
 
 
+def _super_glue(name, folder, texts, labels, sizes, *, kind="classification", choices=(), words=(),
+                **fields):
+    """Makes a task of SuperGLUE: JSON lines, whose test file has no labels.
+
+    Args:
+        folder: the name of its predictions, and of the file with labels that the model of another
+            task answers.
+        sizes: of the three files, or of that one.
+    """
+    layout = {"choices": choices, "words": words, "format": "jsonl"}
+    files = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
+    if len(sizes) == 1:
+        files, sizes = dict.fromkeys(("dev", "test"), f"{folder}.jsonl"), 2 * sizes
+    splits = {split: Split((file,), texts, None if split == "test" else "label", size=size,
+                           submission=f"{folder}.jsonl" if split == "test" else None, **layout)
+              for (split, file), size in zip(files.items(), sizes, strict=True)}
+    # nyu-mll/jiant, jiant/config/superglue_bert.conf.
+    return Task(name, KINDS[kind], splits, labels, defaults=Defaults(256, 4, 1e-5, 10.0), **fields)
+
+
+# The questions of the baselines of SuperGLUE (nyu-mll/jiant, COPA).
+_COPA = (("question", "cause", "What was the cause of this?"),
+         ("question", "effect", "What happened as a result?"))
+_PREMISE = ("premise", "hypothesis")
 TASKS = {task.name: task for task in (
     _glue("cola", ("sentence",), _BINARY, (8551, 1043, 1063), ("CoLA.tsv",),
           label_names=("unacceptable", "acceptable"),
@@ -81,6 +105,16 @@ TASKS = {task.name: task for task in (
     _glue("ax", _SENTENCES, _MNLI, (1104, 1104), ("AX.tsv",), metrics=("matthews", "accuracy"),
           model_of="mnli", files={"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"},
           train_dev={"texts": ("Premise", "Hypothesis"), "label": "Label"}),
+    # SuperGLUE (arXiv:1905.00537, table 1), with the sizes of the files.
+    _super_glue("boolq", "BoolQ", ("passage", "question"), ("False", "True"), (9427, 3270, 3245)),
+    _super_glue("cb", "CB", _PREMISE, ("contradiction", "entailment", "neutral"), (250, 56, 250),
+                metrics=("macro_f1", "accuracy")),
+    _super_glue("copa", "COPA", ("premise", "question"), (), (400, 100, 500),
+                kind="multiple_choice", choices=("choice1", "choice2"), words=_COPA),
+    _super_glue("superglue-rte", "RTE", _PREMISE, _ENTAILMENT, (2490, 277, 3000), folder_of="rte"),
+    _super_glue("ax-b", "AX-b", _SENTENCES, _ENTAILMENT, (1104,), metrics=("matthews", "accuracy"),
+                model_of="superglue-rte"),
+    _super_glue("ax-g", "AX-g", _PREMISE, _ENTAILMENT, (356,), model_of="superglue-rte"),
     # "-" marks a pair on which the annotators disagreed; the official counts leave it out.
     _inference("snli", "snli_1.0_{}.txt", (549367, 9842, 9824), _MNLI, without_label="-",
                texts=_SENTENCES, label="gold_label"),

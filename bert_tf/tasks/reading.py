@@ -172,6 +172,9 @@ def _read_table(task, layout, path, omissions):
             wrong = next(cell for cell in cells if not isinstance(cell, str))
             omissions.add_malformed(f"{path}, line {line}", f"has {wrong!r} where text must be")
             continue
+        for column, cell, text in layout.words:
+            cells = [text if key == column and found == cell else found
+                     for key, found in zip((*text_keys, *choice_keys), cells)]
         if choice_keys:
             if not all(cells[len(text_keys):]) or _has_more(row, layout.choices, choice_keys):
                 omissions.add_malformed(f"{path}, line {line}",

@@ -1,7 +1,7 @@
 """Suites of tasks: their rows, and the figures that sum up the scores of all tasks.
 
 GLUE is arXiv:1804.07461 with the Average of arXiv:1810.04805, table 1, and the Score of
-gluebenchmark.com.
+gluebenchmark.com; SuperGLUE is arXiv:1905.00537.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class Row:
     """A task of a suite.
 
     Attributes:
-        task: a name of `bert_tf.tasks.named.TASKS`.
+        task: a name of `bert_tf.tasks.named.TASKS`, or of a task that is not read yet.
         metrics: those that the suite reports; their mean counts for its Score.
         average: those that are cells of its Average.
         shown: those that the table has, too.
@@ -115,5 +115,18 @@ SUITES = {
         "bert": Grid((5e-5, 4e-5, 3e-5, 2e-5), (32,), (3.0,)),
         "roberta": Grid((1e-5, 2e-5, 3e-5), (16, 32), (10.0,)),
     }, has_average=True),
+    # Score of arXiv:1905.00537, table 3. What no reader knows yet is counted as missing.
+    "superglue": Suite((
+        Row("boolq"),
+        Row("cb", ("macro_f1", "accuracy")),
+        Row("copa"),
+        Row("multirc", ("f1", "group_em")),
+        Row("record", ("f1", "em")),
+        Row("superglue-rte"),
+        Row("wic"),
+        Row("wsc"),
+        Row("ax-b", ("matthews",), (), counts=False),
+        Row("ax-g", average=(), counts=False),
+    )),
     "race": Suite((Row("race", shown=("middle_accuracy", "high_accuracy")),)),
 }

@@ -34,7 +34,8 @@ class Split:
             folder of files of one article each.
         header: whether the first line names the columns.
         size: the official number of examples, or None.
-        submission: the name of the file that the GLUE server takes, or None.
+        submission: the name of the file that the server of GLUE or SuperGLUE takes, or None.
+        words: (column, cell, text): the text that is read for a cell.
     """
 
     files: tuple
@@ -45,6 +46,7 @@ class Split:
     header: bool = True
     size: int | None = None
     submission: str | None = None
+    words: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -146,8 +146,8 @@ def test_missing_files_splits_and_tasks(tmp_path):
         TASKS["scitail"].path(str(tmp_path), "dev")
     with pytest.raises(InputError, match="no split 'train'; it has dev, test"):
         TASKS["ax"].split("train")
-    with pytest.raises(InputError, match="no task 'cloa'.*did you mean cola. The choices are co"):
-        find_task("cloa")
+    with pytest.raises(InputError, match="no task 'coola'.*did you mean cola. The choices are co"):
+        find_task("coola")
     assert find_task("CoLA") is TASKS["cola"] and find_task("SST2") is TASKS["sst-2"]
 
 
@@ -158,6 +158,29 @@ def test_tables_are_whole():
         assert task.kind.has_labels == bool(task.labels)
         assert all(layout.size for layout in task.splits.values())
         assert task.model_of is None or task.labels == TASKS[task.model_of].labels
+
+
+@pytest.mark.parametrize("name, row, texts, label", [
+    ("boolq", {"question": "is it", "passage": "It is.", "idx": 0, "label": True},
+     ["It is.", "is it"], "True"),
+    ("cb", {"premise": "P", "hypothesis": "H", "label": "entailment"}, ["P", "H"], "entailment"),
+    ("copa", {"premise": "He fell.", "choice1": "A", "choice2": "effect", "question": "cause",
+              "label": 1, "idx": 0},
+     ["He fell.", "What was the cause of this? A", "What was the cause of this? effect"], 1),
+    ("copa", {"premise": "cause", "choice1": "A", "choice2": "B", "question": "effect", "label": 0},
+     ["cause", "What happened as a result? A", "What happened as a result? B"], 0),
+    ("superglue-rte", {"premise": "P", "hypothesis": "H", "label": "not_entailment"}, ["P", "H"],
+     "not_entailment")])
+def test_super_glue(name, row, texts, label, tmp_path):
+    """Lines as those of super.gluebenchmark.com, and the texts of its baselines."""
+    task = TASKS[name]
+    (tmp_path / "val.jsonl").write_text(json.dumps(row) + "\n")
+    example, = read(task, tmp_path, "dev")
+    assert example.texts == texts
+    assert (task.labels[example.label] if task.labels else example.label) == label
+    del row["label"]
+    (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
+    assert read(task, tmp_path, "test")[0].texts == texts
 
 
 TAGGED = """-DOCSTART- -X- O O

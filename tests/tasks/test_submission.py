@@ -1,5 +1,7 @@
 """The files that the GLUE server takes."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,30 @@ from bert_tf.tasks.named import TASKS
 
 OFFICIAL = {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI",
             "AX"}
+# Of SuperGLUE, those that are read.
+SUPER = {"BoolQ", "CB", "COPA", "RTE", "AX-b", "AX-g"}
 
 
 def test_official_names():
     names = {layout.submission for task in TASKS.values() for layout in task.splits.values()}
-    assert names - {None} == {f"{name}.tsv" for name in OFFICIAL}
+    assert names - {None} == {*(f"{name}.tsv" for name in OFFICIAL),
+                              *(f"{name}.jsonl" for name in SUPER)}
+
+
+@pytest.mark.parametrize("task, file, first, second", [
+    ("boolq", "BoolQ", "true", "false"), ("cb", "CB", "entailment", "contradiction"),
+    ("copa", "COPA", 1, 0), ("superglue-rte", "RTE", "not_entailment", "entailment"),
+    ("ax-b", "AX-b", "not_entailment", "entailment"),
+    ("ax-g", "AX-g", "not_entailment", "entailment")])
+def test_lines_of_super_glue(tmp_path, task, file, first, second):
+    """super.gluebenchmark.com/faq: {"idx": 0, "label": "true"}; COPA has numbers."""
+    size = TASKS[task].split("test").size
+    ids = np.zeros(size, int)
+    ids[0] = 1
+    assert write_submission(tmp_path, TASKS[task], "test", ids) == str(tmp_path / f"{file}.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / f"{file}.jsonl").read_text().splitlines()]
+    assert [row["idx"] for row in rows] == list(range(size))
+    assert rows[0] == {"idx": 0, "label": first} and rows[1] == {"idx": 1, "label": second}
 
 
 @pytest.mark.parametrize("task, split, file, first", [

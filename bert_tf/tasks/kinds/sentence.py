@@ -2,6 +2,7 @@
 the choice among several texts, as in SWAG.
 """
 
+import json
 import os
 
 import numpy as np
@@ -12,6 +13,7 @@ from bert_tf.files import write_aside
 from bert_tf.tasks.kinds.encoding import encode_choices, encode_pairs, label_id, with_label_ids
 from bert_tf.tasks.kinds.labelled import LabelledKind, rounded
 
+_BOOLEANS = {"False": "false", "True": "true"}      # as SuperGLUE's server reads them
 LABEL_SEPARATOR = ","           # between the labels of one example, where it may have several
 # Arguments of --head's heads, by their flags.
 _HEAD_OPTIONS = {
@@ -64,15 +66,8 @@ class Classification(LabelledKind):
                 "probabilities": dict(zip(task.labels, rounded(probabilities)))}
 
     def write_more(self, folder, source, examples, predicted, answers, is_test):
-        paths = super().write_more(folder, source, examples, predicted, answers, is_test)
-        layout = source.task.split(source.split)
-        if not (is_test and layout.submission):
-            return paths
-        if len(predicted) != layout.size:
-            print(f"no {layout.submission}: the server takes {layout.size:,} predictions, the file "
-                  f"has {len(predicted):,} examples", flush=True)
-            return paths
-        return [*paths, write_submission(folder, source.task, source.split, predicted)]
+        return [*super().write_more(folder, source, examples, predicted, answers, is_test),
+                *_write_whole(folder, source, predicted, is_test)]
 
     def submission(self, task, predictions):
         """Returns the predictions as the GLUE server reads them, a list of str."""
@@ -164,9 +159,22 @@ class Regression(Classification):
         return [f"{value:.3f}" for value in np.clip(predictions, *task.bounds)]
 
 
+def _write_whole(folder, source, predicted, is_test):
+    """Writes the submission of a whole test file; returns its path in a list, or an empty list."""
+    layout = source.task.split(source.split)
+    if not (is_test and layout.submission):
+        return []
+    if len(predicted) != layout.size:
+        print(f"no {layout.submission}: the server takes {layout.size:,} predictions, the file "
+              f"has {len(predicted):,} examples", flush=True)
+        return []
+    return [write_submission(folder, source.task, source.split, predicted)]
+
+
 def write_submission(folder: str, task, split: str, predictions) -> str | None:
-    """Writes a test split's predictions under their official name, as the GLUE server reads them
-    (gluebenchmark.com/faq): index<TAB>prediction.
+    """Writes a test split's predictions under their official name, as the servers read them:
+    index<TAB>prediction (gluebenchmark.com/faq), or a JSON object a line with `idx` and `label`
+    (super.gluebenchmark.com/faq).
 
     Args:
         predictions: ids of labels, integer [N], or numbers, float [N], in the file's order.
@@ -185,10 +193,14 @@ def write_submission(folder: str, task, split: str, predictions) -> str | None:
         raise InputError(f"{layout.submission} must hold {layout.size:,} predictions, not "
                          f"{len(predictions):,}; predict the whole official {split} file.")
     path = os.path.join(folder, layout.submission)
+    words = enumerate(task.kind.submission(task, predictions))
     with write_aside(path) as file:
-        file.write("index\tprediction\n")
-        file.writelines(f"{index}\t{word}\n" for index, word in enumerate(
-            task.kind.submission(task, predictions)))
+        if path.endswith(".jsonl"):
+            file.writelines(json.dumps({"idx": index, "label": _BOOLEANS.get(word, word)}) + "\n"
+                            for index, word in words)
+        else:
+            file.write("index\tprediction\n")
+            file.writelines(f"{index}\t{word}\n" for index, word in words)
     return path
 
 
@@ -260,6 +272,14 @@ class MultipleChoice(LabelledKind):
 
     def num_choices(self, example):
         return len(example.texts) - 1
+
+    def write_more(self, folder, source, examples, predicted, answers, is_test):
+        return [*super().write_more(folder, source, examples, predicted, answers, is_test),
+                *_write_whole(folder, source, predicted, is_test)]
+
+    def submission(self, task, predictions):
+        """Returns the numbers of the choices, as SuperGLUE's server reads them."""
+        return [int(index) for index in predictions]
 
     def label_limit(self, described):
         return described["num_choices"]
