@@ -122,6 +122,13 @@ class Task:
         raise InputError(f"there is no {' or '.join(files)}{where}, the {split} file{of}; name the "
                          "right file, or its folder with --data_dir.")
 
+    def has_file(self, data_dir: str, split: str) -> bool:
+        """Whether the file of a split is in the folder `data_dir`."""
+        try:
+            return bool(self.path(data_dir, split))
+        except InputError:
+            return False
+
 
 def named_folder(folder: str, *names: str) -> str | None:
     """Returns the folder in `folder` that is named as a task, in capitals or not, with or without
@@ -135,13 +142,6 @@ def named_folder(folder: str, *names: str) -> str | None:
 
 def _plain(name):
     return name.lower().replace("-", "").replace("_", "")
-
-    def has_file(self, data_dir: str, split: str) -> bool:
-        """Whether the file of a split is in the folder `data_dir`."""
-        try:
-            return bool(self.path(data_dir, split))
-        except InputError:
-            return False
 
 
 def kind_on_disk(described: dict) -> Kind:
