@@ -6,6 +6,21 @@ venv=${venv:-.venv}
 constraints=${constraints:-run_scripts/constraints.txt}
 python=$venv/bin/python
 extras=${1:-}
+# cpu, gpu or tpu; BERT_TF_DEVICE decides where it is set.
+device=cpu
+if compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+    device=gpu
+elif [ -n "${TPU_NAME:-}${TPU_WORKER_ID:-}" ] || compgen -G '/dev/accel[0-9]*' >/dev/null; then
+    device=tpu
+fi
+device=${BERT_TF_DEVICE:-$device}
+case $device in
+cpu) ;;
+gpu | tpu)
+    extras=${extras#[}
+    extras="[$device${extras:+,${extras%]}}]" ;;
+*) echo "error: BERT_TF_DEVICE is $device; set it to cpu, gpu or tpu." >&2; exit 1 ;;
+esac
 stamp=$venv/installed${extras//[^a-z]/}
 
 if [ ! -x "$python" ]; then
@@ -19,9 +34,13 @@ if [ ! -x "$python" ]; then
     "$base" -m venv "$venv" || { rm -rf "$venv"; exit 1; }
 fi
 if [ ! -e "$stamp" ] || [ setup.cfg -nt "$stamp" ] || [ run_scripts/constraints.txt -nt "$stamp" ]; then
-    echo "== installing bert_tf and what it needs (2.5 GB on disk, a few minutes)"
+    echo "== installing bert_tf and what it needs for a $device (2.5 GB on disk, with CUDA more; a few minutes)"
     "$python" -m pip install --quiet --disable-pip-version-check \
         --constraint "$constraints" --editable ".$extras"
+    if [ "$device" = tpu ]; then    # the plain TensorFlow has files of the same names
+        "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
+            --constraint "$constraints" tensorflow-tpu
+    fi
     touch "$stamp"
 else
     echo "== using the virtual environment in $PWD/$venv"

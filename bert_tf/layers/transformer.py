@@ -4,6 +4,7 @@ Shapes: B batch, S sequence, H hidden, E width of the embeddings, N heads, D = H
 head, F width of the feed-forward layer, V vocabulary. Variables have google-research/bert's names.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -301,3 +302,26 @@ class TransformerLayer(FromConfig, keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "numbers": self.numbers}
+
+
+def rematerialized(layer: Callable, x: Tensor, bias: Any, head_mask: Tensor | None,
+                   dropout_seed: Tensor | None, unit_mask: Tensor | None
+                   ) -> tuple[Tensor, dict[str, Tensor]]:
+    """Returns what a layer with `TransformerLayer`'s interface does, [B, S, H], and no maps.
+
+    Only the layer's inputs are kept for the backward pass, which computes the layer again
+    (arXiv:1604.06174). `bias` gets no gradient.
+    """
+    given = {"x": x, "head_mask": head_mask, "unit_mask": unit_mask}
+    if dropout_seed is not None:
+        # What is drawn from an argument is drawn again; of another tensor it would be kept. Exact
+        # in float64, while gradients take no integers.
+        given["seed"] = ops.cast(dropout_seed, "float64")
+    given = {name: value for name, value in given.items() if value is not None}
+
+    def run(*values):
+        found = dict(zip(given, values))
+        seed = None if dropout_seed is None else ops.cast(found["seed"], dropout_seed.dtype)
+        return layer(found["x"], bias, found.get("head_mask"), seed, found.get("unit_mask"))[0]
+
+    return keras.remat(run)(*given.values()), {}

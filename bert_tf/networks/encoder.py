@@ -2,6 +2,7 @@
 `modeling.py`; with shared layers arXiv:1909.11942; google-research/albert, `modeling.py`).
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from bert_tf.layers.masks import (
 )
 from bert_tf.layers.quantisation import set_weight_bits
 from bert_tf.layers.seeds import seed_of_pass, split_seed
-from bert_tf.layers.transformer import Embeddings, TransformerLayer
+from bert_tf.layers.transformer import Embeddings, TransformerLayer, rematerialized
 
 # Sizes that two encoders with shared embeddings have in common.
 _SIZES_OF_EMBEDDINGS = ("vocab_size", "embedding_width", "max_position_embeddings",
@@ -52,6 +53,8 @@ class BertEncoder(FromConfig, keras.Model):
         reads: names of the features; only the first is required.
         also_reads: names of rarer features.
         packs: whether records may share rows, see bert_tf/layers/masks.py.
+        rematerializes: whether the backward pass computes each layer again, instead of keeping what
+            is within it; not where attention is returned or gets a bias from outside.
         layers_: the L layers in the order of application; a layer with shared weights several
             times.
     """
@@ -59,6 +62,7 @@ class BertEncoder(FromConfig, keras.Model):
     reads: tuple[str, ...] = ("input_ids", "input_mask", "segment_ids")
     also_reads: tuple[str, ...] = ("task_ids", *PACKED)
     packs = True
+    rematerializes = False
     quantised_as = "pooler"
 
     def __init__(self, config: EncoderConfig, name: str = "bert",
@@ -178,11 +182,14 @@ class BertEncoder(FromConfig, keras.Model):
         bias = self.make_bias(inputs, attention_bias, packing)
         outputs: dict[str, Any] = {**self.embed(inputs, seeds[0]), "layer_outputs": []}
         x = outputs["embedding_output"]
+        run: Callable = operator.call
+        if self.rematerializes and not return_attention and attention_bias is None:
+            run = rematerialized
         if self.embeddings_project:
             x = self.embeddings_project(x)
         for i, layer in enumerate(layers or self.layers_):              # x: [B, S, H]
-            x, maps = layer(x, bias, None if head_mask is None else head_mask[i], seeds[1 + i],
-                             None if unit_mask is None else unit_mask[i])
+            x, maps = run(layer, x, bias, None if head_mask is None else head_mask[i],
+                          seeds[1 + i], None if unit_mask is None else unit_mask[i])
             outputs["layer_outputs"].append(x)
             for name in maps if return_attention else ():
                 outputs.setdefault(name, []).append(maps[name])

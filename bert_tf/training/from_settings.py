@@ -8,7 +8,8 @@ import keras
 import tensorflow as tf
 
 from bert_tf.errors import InputError
-from bert_tf.training import cluster, distribution
+from bert_tf.networks import BertEncoder
+from bert_tf.training import cluster, devices, distribution
 from bert_tf.training.learners.learner import Learner
 from bert_tf.training.optimizers import PROGRESSIVE, WarmupLinearDecay, make_optimizer
 from bert_tf.training.settings import POLICIES, SharedSettings
@@ -37,6 +38,9 @@ def open_strategy(settings: SharedSettings, trains: bool = True, evaluates: bool
     strategy = distribution.make_strategy(settings.distribution_strategy, settings.tpu,
                                           settings.tpu_zone, settings.gcp_project, workers)
     settings.check_replicas(strategy.num_replicas_in_sync, trains, evaluates)
+    print(devices.describe(strategy, distribution.count_workers(strategy)), flush=True)
+    if problem := devices.missing():
+        print(f"warning: {problem}", flush=True)
     tf.get_logger().addFilter(_is_of_use)
     if settings.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -48,6 +52,23 @@ def join_options(own: dict, factors: dict) -> dict:
     first."""
     return {**factors, **own, **{name: (*own[name], *factors[name])
                                  for name in own.keys() & factors.keys()}}
+
+
+def rematerialize(learner: Learner) -> None:
+    """Makes the encoders of a learner compute their layers again in the backward pass.
+
+    Raises:
+        InputError: there is none that can.
+    """
+    found = [layer for layer in learner._flatten_layers() if isinstance(layer, BertEncoder)]
+    if not found:
+        raise InputError("--rematerialize is for encoders of BERT's kind, not for a "
+                         f"{type(learner.encoder).__name__}; leave it out.")
+    if any(encoder.config.quantisation for encoder in found):
+        raise InputError("--rematerialize: a rounded network notes the ranges of its numbers once "
+                         "a step; leave it out.")
+    for encoder in found:
+        encoder.rematerializes = True
 
 
 def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
@@ -64,6 +85,8 @@ def make_trainer(strategy: tf.distribute.Strategy, settings: SharedSettings,
     keras.utils.set_random_seed(settings.random_seed)
     with strategy.scope():
         learner = make_learner(POLICIES[settings.dtype])
+        if settings.rematerialize:
+            rematerialize(learner)
         rate = WarmupLinearDecay(settings.learning_rate,
                                  getattr(settings, "schedule_steps", 0) or settings.num_train_steps,
                                  settings.num_warmup_steps, settings.learning_rate_schedule,

@@ -32,7 +32,7 @@ _PATTERN = re.compile(r"checkpoint-(\d+)\.safetensors$")
 FREE = ("output_dir", "eval_batch_size", "save_checkpoints_steps", "keep_checkpoint_max",
         "iterations_per_loop", "distribution_strategy", "use_tpu", "tpu", "tpu_zone",
         "gcp_project", "master", "num_tpu_cores", "cluster", "cluster_hosts", "cluster_timeout",
-        "file_shares", "num_trials", "grid", "stop_at_step",
+        "file_shares", "rematerialize", "num_trials", "grid", "stop_at_step",
         "grid_train_batch_size", "grid_learning_rate", "grid_num_train_epochs", "jit_compile")
 _EVALUATION = ("eval_steps", "max_eval_steps")
 # Where the network's own values are; `_RECIPE_OF_CONFIG` belongs to the recipe all the same.

@@ -57,6 +57,9 @@ class DeviceSettings:
     gradient_accumulation_steps: int = option(
         1, "Number of parts in which each device processes its share of a batch, to save memory.",
         least=1)
+    rematerialize: bool = option(
+        False, "Compute each layer again in the backward pass instead of keeping its activations: "
+        "much less memory, about a third more computation.", rare=True)
     dtype: str = option("float32", "Type of the computation. Weights are kept in float32.",
                         choices=tuple(POLICIES))
     distribution_strategy: str = option("one_device", "Where to train.", choices=STRATEGIES)

@@ -12,13 +12,14 @@ ROOT = pathlib.Path(__file__).parents[2]
 PYTHON = '#!/usr/bin/env bash\necho "$@" >> "$CALLS"\n'
 
 
-@pytest.mark.parametrize("script, arguments, installs, runs", [
-    ("quickstart", ["--output_dir=out", "--num_train_steps=9"], ".",
+@pytest.mark.parametrize("script, arguments, device, installs, runs", [
+    ("quickstart", ["--output_dir=out", "--num_train_steps=9"], "cpu", ".",
      "-m run_scripts.quickstart --working_dir={cwd} --output_dir=out --num_train_steps=9"),
-    ("quickstart", [], ".", "-m run_scripts.quickstart --working_dir={cwd}"),
-    ("test", ["-x", "tests/data"], ".[test]", "-x tests/data"),
+    ("quickstart", [], "gpu", ".[gpu]", "-m run_scripts.quickstart --working_dir={cwd}"),
+    ("test", ["-x", "tests/data"], "cpu", ".[test]", "-x tests/data"),
+    ("test", ["-x", "tests/data"], "gpu", ".[gpu,test]", "-x tests/data"),
 ])
-def test_arguments_go_to_the_program_alone(script, arguments, installs, runs, tmp_path):
+def test_arguments_go_to_the_program_alone(script, arguments, device, installs, runs, tmp_path):
     shutil.copytree(ROOT / "run_scripts", tmp_path / "run_scripts", ignore=shutil.ignore_patterns(
         "*.py", "__pycache__"))
     shutil.copy(ROOT / "setup.cfg", tmp_path)
@@ -29,7 +30,8 @@ def test_arguments_go_to_the_program_alone(script, arguments, installs, runs, tm
     calls = tmp_path / "calls"
     for _ in range(2):      # the second time, nothing is installed
         subprocess.run(["bash", str(tmp_path / "run_scripts" / f"{script}.sh"), *arguments],
-                       check=True, cwd=tmp_path, env={**os.environ, "CALLS": str(calls)})
+                       check=True, cwd=tmp_path, env={
+                           **os.environ, "CALLS": str(calls), "BERT_TF_DEVICE": device})
     noted = calls.read_text(encoding="utf-8").splitlines()
     installed = [line for line in noted if " pip install " in f" {line} "]
     assert len(installed) == 1 and installed[0].endswith(f"--editable {installs}")

@@ -1,11 +1,20 @@
 """The training loop: the same numbers however the batch is shared out."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import networks, recipes
+from bert_tf.config.quantisation import Quantisation
 from bert_tf.data.batches.pipeline import RecordSet
 from bert_tf.errors import InputError
+from bert_tf.layers.transformer import TransformerLayer
+from bert_tf.networks.encoder import BertEncoder
+from bert_tf.objectives.pretraining import SentencePrediction
+from bert_tf.training.from_settings import rematerialize
+from bert_tf.training.learners.learner import Learner
 from tests.training import tiny
 
 BATCH, STEPS, RATE = 8, 3, 1e-2
@@ -25,9 +34,11 @@ def records(tmp_path_factory):
     return RecordSet.open(str(path), "input_file")
 
 
-def run(records, steps=STEPS, strategy=None, **options):
+def run(records, steps=STEPS, strategy=None, rematerializes=False, **options):
     """Trains on the records; returns the trainer and the metrics."""
     trainer = tiny.trainer(strategy, rate=RATE, **options)
+    if rematerializes:
+        rematerialize(trainer.learner)
     batches = iter(trainer.distribute(lambda worker, workers, replicas: records.training_batches(
         3, 0, BATCH, replicas, worker, workers)))
     return trainer, trainer.train(batches, steps)
@@ -63,6 +74,36 @@ def test_two_replicas_equal_one_device_with_lamb(eagerly, records, mirrored):
 def test_parts_and_compilation_change_nothing(eagerly, records, reference, options):
     tf.config.run_functions_eagerly("jit_compile" not in options)
     check_equal(*reference, records, **options)
+
+
+@pytest.mark.parametrize("on_replicas", [False, True])
+def test_layers_that_are_computed_again_change_nothing(
+        eagerly, records, mirrored, monkeypatch, on_replicas):
+    calls = []
+    call = TransformerLayer.call
+
+    def count(self, *args):
+        calls.append(self.name)
+        return call(self, *args)
+
+    monkeypatch.setattr(TransformerLayer, "call", count)
+    options = {**EXACT, "dropout": 0.1, "steps": 1, "strategy": mirrored if on_replicas else None}
+    kept, metrics = run(records, **options)
+    once = len(calls)
+    again, found = run(records, rematerializes=True, **options)
+    assert tiny.largest_difference(tiny.weights(kept), tiny.weights(again)) < BOUND
+    assert found == pytest.approx(metrics, rel=1e-5)
+    assert len(calls) - once == 2 * once        # in the backward pass, too
+
+
+def test_networks_that_compute_no_layer_again_say_so():
+    rounded = tiny.config(num_hidden_layers=1, quantisation=Quantisation())
+    config = dataclasses.replace(rounded, quantisation=None)
+    other = tiny.config_of(recipes.find("xlnet"), num_hidden_layers=1)
+    for encoder, part in ((BertEncoder(rounded), "a rounded network"),
+                          (networks.build(other), "not for a XLNet")):
+        with pytest.raises(InputError, match=f"--rematerialize.* {part}"):
+            rematerialize(Learner(encoder, [SentencePrediction(config)]))
 
 
 def test_two_replicas_with_accumulation_equal_one_device(eagerly, records, mirrored, reference):
